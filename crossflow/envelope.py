@@ -5,7 +5,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
-    voltage, used area, used power    by the least power and area, the voltage beside the most cores
+    voltage, used area, power, edge   by the least power and area, the voltage beside the most cores
 
 In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
 count differently many, such a figure is therefore moved outwards by one part in 1e12, some thousand times the error of its operations.
@@ -28,7 +28,9 @@ from crossopt.crossflow.generator import (
     compute_of,
     dram_of,
     dram_static_power,
+    edge_of,
     network,
+    network_links,
     perimeter_of,
     sram_banks,
     sram_of,
@@ -70,6 +72,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
         uncore_power=technology.uncore.power_per_area * least.die_area,
+        edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=least.die_area + dram.package_area,
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
@@ -131,6 +134,11 @@ def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Net
     )
     bandwidth = _raised(high.bandwidth, low.links < high.links)
     return replace(high, bandwidth=bandwidth, area=low.area, power=low.power)
+
+
+def _fewest_links(technology: Technology, least: Split, level: str) -> Real:
+    edge = getattr(least.edges, level) * perimeter_of(least.die_area)
+    return network_links(getattr(technology, level), getattr(least.areas, level), edge)
 
 
 def _raised(value: Real, differ: bool | Mask) -> Real:

@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
@@ -131,6 +131,8 @@ class Architecture:
     inter: Network
     uncore_power: Real
     """Watts of what is no part, at full activity."""
+    edge: Real
+    """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
     package_area: Real
     """Square metres of the package under die and stacks."""
 
@@ -177,15 +179,18 @@ def generate(technology: Technology, split: Split) -> Architecture:
     areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area)
     core = compute(technology.core, areas.core, powers.core)
     dram = _dram(technology.dram, split, perimeter)
+    intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
+    inter = network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter)
     return Architecture(
         core=core,
         registers=_sram(technology.registers, areas.registers, powers.registers, core.bundles),
         l1=_sram(technology.l1, areas.l1, powers.l1, core.bundles),
         l2=_sram(technology.l2, areas.l2, powers.l2, core.bundles),
         dram=dram,
-        intra=network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter),
-        inter=network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter),
+        intra=intra,
+        inter=inter,
         uncore_power=technology.uncore.power_per_area * split.die_area,
+        edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
     )
 
@@ -295,7 +300,7 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
 
 def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
     """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
-    links = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+    links = network_links(link, area, edge)
     present = np.minimum(links, 1.0)
     point = operating_point(link, power, link.energy_per_bit * link.nominal_frequency * np.maximum(links, 1.0))
     return Network(
@@ -306,6 +311,24 @@ def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Networ
         area=links * link.area,
         power=point.power * present,
     )
+
+
+def network_links(link: LinkTechnology, area: Real, edge: Real) -> Real:
+    """Wires = min(floor(area / area of a wire), floor(edge * wires per metre))."""
+    return np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+
+
+def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> Real:
+    """Metres of the die's edge that so many stacks take side by side, and so many wires beside them."""
+    if not technology.dram.stack_edge:
+        return 0.0 * stacks
+    wires = intra / technology.intra.links_per_metre + inter / technology.inter.links_per_metre
+    return stacks * technology.dram.stack_edge + wires
+
+
+def has_edge(die_area: Real, edge: Real) -> Mask:
+    """Whether a die has so much edge, forgiving a shortfall of one part in 1e9 as counts do."""
+    return np.less_equal(edge, perimeter_of(die_area) * _SLACK)
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:

@@ -141,6 +141,7 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "area of dram": (lambda built: built.dram.area, _cores),
     "area of the stacks": (lambda built: built.dram.package_area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
+    "edge": (lambda built: built.edge, _cores),
     "power of the uncore": (lambda built: built.uncore_power, _cores),
 }
 """Figures that it has at their lowest, and on which chips: one without the part uses nothing for it, but cannot compute."""
