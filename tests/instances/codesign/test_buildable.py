@@ -46,10 +46,10 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     beside = USUAL + 815.0 * (0.0485 + 0.0375) * (400.0 / (815.0 * 0.54) - 1.0)  # registers and L1 come with the cores
     die = (400.0 + beside + 4 * 8.0) / (1.0 - 0.19)
     assert chip.die_area == pytest.approx(die * MM2)
-    registers, l1, l2, links, uncore = 48.4, 22.6, 32.4, 19.2 + 3.0, 0.12 * die
-    assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + links / 2 + uncore) / die / MM2, rel=1e-6)
+    registers, l1, l2, links, uncore = 48.4, 22.6, 32.4, 19.2 + 3.0, 0.106 * die
+    assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + links + uncore) / die / MM2, rel=1e-6)
     stacks = 4 * (5e-12 * 1024 * 3.2e9 + 8 * 0.6e-12 * 16 * 2**30)
-    assert chip.power == pytest.approx(100.0 + registers + l1 + l2 + (stacks + links) / 2 + uncore, rel=1e-6)
+    assert chip.power == pytest.approx(100.0 + registers + l1 + l2 + stacks / 2 + links + uncore, rel=1e-6)
 
 
 @pytest.mark.parametrize(("stacks", "die", "built"), [(5, 0, True), (6, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])
