@@ -12,11 +12,12 @@ _VECTOR_SHARE = 1.0 / 8.0
 def device_from(
     technology: Technology, built: Architecture, value_bytes: float, shares: tuple[float, float], efficiency: Efficiency
 ) -> Hardware:
-    """The device with these resources; what it draws when idle, and beyond that while a kernel runs, are shares of its power budget.
+    """The device with these resources; what it draws when idle, and beyond that while a kernel runs, are shares of its power budget, and
+    what cores leak is drawn while a kernel runs.
 
-    A core's energy per FLOP at voltage V is nominal power / (FLOP per cycle * nominal frequency) * (V / nominal voltage)^2.
+    A core's energy per FLOP at voltage V is switching power / (FLOP per cycle * nominal frequency) * (V / nominal voltage)^2.
     """
-    core = technology.core
+    core, power = technology.core, built.power(technology.sustained)
     return Hardware(
         name=technology.name,
         throughput=built.core.peak * core.utilisation,
@@ -32,9 +33,9 @@ def device_from(
         ),
         register_traffic=value_bytes * core.register_traffic,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
-        idle_power=shares[0] * built.power,
-        running_power=shares[1] * built.power,
-        power=built.power,
+        idle_power=shares[0] * power,
+        running_power=shares[1] * power + built.core.leakage,
+        power=power,
         die_area=built.area,
         package_area=built.package_area,
         efficiency=efficiency,
@@ -42,7 +43,7 @@ def device_from(
 
 
 def _energy_per_flop(core: CoreTechnology) -> float:
-    return core.nominal_power / (core.flop_per_cycle * core.nominal_frequency)
+    return core.switching_power / (core.flop_per_cycle * core.nominal_frequency)
 
 
 def _on_chip(sram: SramTechnology, capacity: Real, bandwidth: Real) -> Memory:

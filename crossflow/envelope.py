@@ -4,8 +4,8 @@ A step never gets slower when a resource grows, so a step on this architecture i
 (a corner bound). Areas and powers are the least that any of them uses. The parts are the generator's own; only the ends differ:
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
-    clocks and bandwidths             by the most power, less the least that keeps memories alive
-    voltage, used area, used power    by the least power and area, the voltage beside the most cores
+    clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
+    voltage, used area, power, edge   by the least power and area, the voltage beside the most cores
 
 In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
 count differently many, such a figure is therefore moved outwards by one part in 1e12, some thousand times the error of its operations.
@@ -25,9 +25,12 @@ from crossopt.crossflow.generator import (
     Split,
     Sram,
     compute,
+    compute_of,
     dram_of,
     dram_static_power,
+    edge_of,
     network,
+    network_links,
     perimeter_of,
     sram_banks,
     sram_of,
@@ -36,6 +39,7 @@ from crossopt.crossflow.generator import (
     stacks_in_package,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.voltage import efficient_power
 
 _OUTWARD = 1.0e-12
 
@@ -68,19 +72,27 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
         uncore_power=technology.uncore.power_per_area * least.die_area,
+        edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=least.die_area + dram.package_area,
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
 
 
 def _core(core: CoreTechnology, least: Split, most: Split, low: Compute, high: Compute, fewest: Real) -> Compute:
-    """Peak N f(P / N) by the most of both; voltage by the least power on the most cores."""
+    """Peak by the most power on the best number of cores; voltage by the least power on the most cores.
+
+    N f = P (f / x) with x = P / N watts a core, and f / x rises up to the efficient power and falls beyond it: so N f rises up to as many
+    cores as that makes of P, and falls beyond."""
+    efficient = most.powers.core / efficient_power(core, core.switching_power, core.leakage)
+    best = np.minimum(np.maximum(efficient, np.maximum(low.cores, 1.0)), high.cores)
     slow, differ = compute(core, most.areas.core, least.powers.core), low.cores < high.cores
+    leaked = core.leakage * np.maximum(low.cores, 1.0) * (slow.voltage / core.nominal_voltage) * np.minimum(low.cores, 1.0)
     return replace(
         high,
         bundles=fewest,
-        peak=_raised(high.peak, differ),
+        peak=_raised(compute_of(core, best, most.powers.core).peak, differ),
         voltage=_lowered(slow.voltage, differ),
+        leakage=_lowered(leaked, differ),
         area=low.area,
         power=low.power,
     )
@@ -122,6 +134,11 @@ def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Net
     )
     bandwidth = _raised(high.bandwidth, low.links < high.links)
     return replace(high, bandwidth=bandwidth, area=low.area, power=low.power)
+
+
+def _fewest_links(technology: Technology, least: Split, level: str) -> Real:
+    edge = getattr(least.edges, level) * perimeter_of(least.die_area)
+    return network_links(getattr(technology, level), getattr(least.areas, level), edge)
 
 
 def _raised(value: Real, differ: bool | Mask) -> Real:

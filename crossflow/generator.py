@@ -8,11 +8,12 @@ among many. Sums of areas and powers are not checked here: whether a split keeps
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
@@ -71,6 +72,8 @@ class Compute:
     frequency: Real
     peak: Real
     """FLOP/s of the chip before utilisation."""
+    leakage: Real
+    """Watts of the power that are drawn whatever the clock."""
     area: Real
     power: Real
 
@@ -128,6 +131,8 @@ class Architecture:
     inter: Network
     uncore_power: Real
     """Watts of what is no part, at full activity."""
+    edge: Real
+    """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
     package_area: Real
     """Square metres of the package under die and stacks."""
 
@@ -136,17 +141,18 @@ class Architecture:
         """Square metres of the die that the parts occupy."""
         return self.core.area + self.registers.area + self.l1.area + self.l2.area + self.dram.area + self.intra.area + self.inter.area
 
-    @property
-    def power(self) -> Real:
-        """Watts that parts and uncore draw at full activity."""
-        on_chip = self.core.power + self.registers.power + self.l1.power + self.l2.power
-        return on_chip + self.dram.power + self.intra.power + self.inter.power + self.uncore_power
+    def power(self, sustained: tuple[Activity, ...]) -> Real:
+        """Watts that parts and uncore draw in those kernels that draw most. What a board bears for good is limited, not the sum of what
+        every part draws at its peak: cores and memory are not busy at once. It rises with the power of every part."""
+        return reduce(np.maximum, [self._drawn(busy) + busy.dram * self.dram.power for busy in sustained])
 
-    @property
-    def die_power(self) -> Real:
-        """Those of them that leave through the die: all but what stacks, their wires and controllers draw."""
-        on_chip = self.core.power + self.registers.power + self.l1.power + self.l2.power
-        return on_chip + self.intra.power + self.inter.power + self.uncore_power
+    def die_power(self, sustained: tuple[Activity, ...]) -> Real:
+        """The same of what leaves through the die: all but what stacks, their wires and controllers draw."""
+        return reduce(np.maximum, [self._drawn(busy) for busy in sustained])
+
+    def _drawn(self, busy: Activity) -> Real:
+        on_chip = busy.core * self.core.power + busy.registers * self.registers.power + busy.l1 * self.l1.power + busy.l2 * self.l2.power
+        return on_chip + busy.intra * self.intra.power + busy.inter * self.inter.power + self.uncore_power
 
 
 def split_from_fractions(die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges) -> Split:
@@ -173,15 +179,18 @@ def generate(technology: Technology, split: Split) -> Architecture:
     areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area)
     core = compute(technology.core, areas.core, powers.core)
     dram = _dram(technology.dram, split, perimeter)
+    intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
+    inter = network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter)
     return Architecture(
         core=core,
         registers=_sram(technology.registers, areas.registers, powers.registers, core.bundles),
         l1=_sram(technology.l1, areas.l1, powers.l1, core.bundles),
         l2=_sram(technology.l2, areas.l2, powers.l2, core.bundles),
         dram=dram,
-        intra=network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter),
-        inter=network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter),
+        intra=intra,
+        inter=inter,
         uncore_power=technology.uncore.power_per_area * split.die_area,
+        edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
     )
 
@@ -189,15 +198,21 @@ def generate(technology: Technology, split: Split) -> Architecture:
 def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
     """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
     cores = _count(area, core.area)
-    bundles = np.floor(cores / core.cores_per_bundle)
-    present = np.minimum(cores, 1.0)
-    point = operating_point(core, power, core.nominal_power * np.maximum(cores, 1.0))
+    return compute_of(core, cores, power)
+
+
+def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
+    """So many cores: the frequency by the power that their leakage leaves."""
+    present, count = np.minimum(cores, 1.0), np.maximum(cores, 1.0)
+    leaked = core.leakage * count
+    point = operating_point(core, power, core.switching_power * count, leaked)
     return Compute(
         cores=cores,
-        bundles=bundles,
+        bundles=np.floor(cores / core.cores_per_bundle),
         voltage=point.voltage * present,
         frequency=point.frequency * present,
         peak=core.flop_per_cycle * point.frequency * cores,
+        leakage=leaked * (point.voltage / core.nominal_voltage) * present,
         area=cores * core.area,
         power=point.power * present,
     )
@@ -285,7 +300,7 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
 
 def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
     """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
-    links = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+    links = network_links(link, area, edge)
     present = np.minimum(links, 1.0)
     point = operating_point(link, power, link.energy_per_bit * link.nominal_frequency * np.maximum(links, 1.0))
     return Network(
@@ -296,6 +311,24 @@ def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Networ
         area=links * link.area,
         power=point.power * present,
     )
+
+
+def network_links(link: LinkTechnology, area: Real, edge: Real) -> Real:
+    """Wires = min(floor(area / area of a wire), floor(edge * wires per metre))."""
+    return np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+
+
+def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> Real:
+    """Metres of the die's edge that so many stacks take side by side, and so many wires beside them."""
+    if not technology.dram.stack_edge:
+        return 0.0 * stacks
+    wires = intra / technology.intra.links_per_metre + inter / technology.inter.links_per_metre
+    return stacks * technology.dram.stack_edge + wires
+
+
+def has_edge(die_area: Real, edge: Real) -> Mask:
+    """Whether a die has so much edge, forgiving a shortfall of one part in 1e9 as counts do."""
+    return np.less_equal(edge, perimeter_of(die_area) * _SLACK)
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:

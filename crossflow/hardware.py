@@ -123,7 +123,7 @@ class Hardware:
     running_power: Real = 0.0
     """Watts above idle as long as a kernel runs, whatever it computes: clocks, control and leakage at speed."""
     power: Real = 0.0
-    """Watts the device may draw: its rating, or the sum of the parts' budgets."""
+    """Watts the device may draw: its rating, or what a generated one draws in the kernels that draw most."""
     die_area: Real = 0.0
     package_area: Real = 0.0
     power_density: Real = 0.0

@@ -35,9 +35,23 @@ class CoreTechnology:
     """Share of the peak that is usable."""
     register_traffic: float = 8.0 / 28.0
     """Register values moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    leakage_per_area: float = 0.0
+    """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check(self, may_be_zero=("leakage_per_area",))
+        if self.leakage >= self.nominal_power:
+            raise ValueError(f"a core leaks {self.leakage} W, less than its nominal power of {self.nominal_power} W is needed")
+
+    @property
+    def leakage(self) -> float:
+        """Watts that one core leaks at nominal voltage."""
+        return self.leakage_per_area * self.area
+
+    @property
+    def switching_power(self) -> float:
+        """Watts of one core at nominal voltage and frequency beside what it leaks."""
+        return self.nominal_power - self.leakage
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,7 @@ class SramTechnology:
     area_per_bit: float
     energy_per_bit: float
     static_power_per_bit: float
+    """Leakage. Arrays have a supply of their own, which does not follow that of the cores."""
     bank_capacity: float
     """Bytes."""
     controller_area: float
@@ -136,6 +151,23 @@ class Uncore:
 
 
 @dataclass(frozen=True, slots=True)
+class Activity:
+    """How busy some kernels keep each part, as shares of the power that it may draw."""
+
+    core: float = 1.0
+    registers: float = 1.0
+    l1: float = 1.0
+    l2: float = 1.0
+    dram: float = 1.0
+    intra: float = 1.0
+    inter: float = 1.0
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 <= getattr(self, field.name) <= 1.0 for field in fields(self)):
+            raise ValueError(f"shares between 0 and 1 are needed, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -150,6 +182,12 @@ class Technology:
     inter: LinkTechnology
     """Links between package groups."""
     uncore: Uncore = Uncore()
+    sustained: tuple[Activity, ...] = (Activity(),)
+    """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
+
+    def __post_init__(self) -> None:
+        if not self.sustained:
+            raise ValueError("sustained is empty, one activity at least is needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +210,8 @@ class Node:
 
 
 def at_node(technology: Technology, node: Node) -> Technology:
-    """The technology at another logic node. Frequencies, threshold voltages, leakage, wires and what is no part stay."""
+    """The technology at another logic node. Frequencies, threshold voltages, leakage of an area of cores and of a bit, wires and what is no
+    part stay."""
     core, dram = technology.core, technology.dram
     return replace(
         technology,

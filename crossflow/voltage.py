@@ -3,7 +3,8 @@
     frequency ~ (V - Vt)^2 / V,      power ~ frequency V^2 ~ V (V - Vt)^2
 
 with supply V and threshold Vt (Sakurai and Newton 1990; the form used by DeepFlow, arXiv 2211.03309). The supply is not lowered below
-threshold + margin: with less power the clock is throttled at that voltage, where power is linear in frequency.
+threshold + margin: with less power the clock is throttled at that voltage, where power is linear in frequency. What leaks is drawn beside,
+as long as there is a supply, in proportion to it (AccelWattch, Kandiah et al. 2021: a current that does not depend on the clock).
 """
 
 from dataclasses import dataclass
@@ -39,25 +40,41 @@ class OperatingPoint:
     """Watts used: the budget, or what the circuit draws at its maximum voltage if that is less."""
 
 
-def operating_point(circuit: Clocked, power: Real, nominal_power: Real) -> OperatingPoint:
-    """Voltage and frequency at which a circuit that draws `nominal_power` (> 0) at nominal voltage and frequency draws `power` (>= 0).
+def operating_point(circuit: Clocked, power: Real, nominal_power: Real, leakage: Real = 0.0) -> OperatingPoint:
+    """Voltage and frequency at which a circuit that draws `nominal_power` (> 0) at nominal voltage and frequency, and leaks `leakage`
+    beside that at nominal voltage, draws `power` (>= 0).
 
-    V solves V (V - Vt)^2 = power / nominal_power * Vn (Vn - Vt)^2 between threshold + margin and the maximum voltage; then
-    f = fn [(V - Vt)^2 / V] / [(Vn - Vt)^2 / Vn]. Below, f falls from f(lowest V) in proportion to power, to zero at zero power. (That
-    equals f(V) (V / lowest V)^2 with the unclamped root V, DeepFlow's rule for links: f(V) V^2 is the power.)
+    V solves V (V - Vt)^2 + k V = power / nominal_power * Vn (Vn - Vt)^2, k = leakage / nominal_power * (Vn - Vt)^2, between threshold +
+    margin and the maximum voltage; then f = fn [(V - Vt)^2 / V] / [(Vn - Vt)^2 / Vn]. Below, f falls from f(lowest V) in proportion to what
+    leakage leaves of the power, to zero where it leaves nothing. (Without leakage that equals f(V) (V / lowest V)^2 with the unclamped
+    root V, DeepFlow's rule for links: f(V) V^2 is the power.)
 
     Non-decreasing in `power` as computed, not only in theory, and the same bits for floats and arrays.
     """
     threshold, nominal_drive = circuit.threshold_voltage, circuit.nominal_voltage - circuit.threshold_voltage
-    nominal = _drawn(nominal_drive, threshold)
+    nominal, leak = _drawn(nominal_drive, threshold), leakage / nominal_power * (nominal_drive * nominal_drive)
     lowest = _drawn(circuit.margin_voltage, threshold)
-    highest = _drawn(circuit.maximum_voltage - threshold, threshold)
+    highest = _drawn(circuit.maximum_voltage - threshold, threshold, leak)
     used = np.minimum(power, nominal_power * (highest / nominal))
     drawn = used / nominal_power * nominal
-    drive = _drive(np.minimum(np.maximum(drawn, lowest), highest), threshold)
-    throttle = np.minimum(drawn / lowest, 1.0)
+    drive = _drive(np.minimum(np.maximum(drawn, _drawn(circuit.margin_voltage, threshold, leak)), highest), threshold, leak)
+    left = np.maximum(used - leakage * ((threshold + circuit.margin_voltage) / circuit.nominal_voltage), 0.0)
+    throttle = np.minimum(left / nominal_power * nominal / lowest, 1.0)
     frequency = circuit.nominal_frequency * (_speed(drive, threshold) / _speed(nominal_drive, threshold)) * throttle
     return OperatingPoint(drive + threshold, frequency, used)
+
+
+def efficient_power(circuit: Clocked, nominal_power: float, leakage: float) -> float:
+    """Watts at which a circuit runs most cycles per joule; with less or more its frequency over its power f / P only falls.
+
+    Below the lowest voltage f / P rises with P, as leakage weighs less. Above, with V = d + Vt and k as in `operating_point`, the joules
+    of a cycle are as V^2 (1 + k / d^2), whose slope has the sign of 1 - k Vt / d^3: they fall until d^3 = k Vt, if above the margin.
+    """
+    nominal_drive = circuit.nominal_voltage - circuit.threshold_voltage
+    leak = leakage / nominal_power * (nominal_drive * nominal_drive)
+    drive = max(circuit.margin_voltage, (leak * circuit.threshold_voltage) ** (1.0 / 3.0))
+    drive = min(drive, circuit.maximum_voltage - circuit.threshold_voltage)
+    return nominal_power * float(_drawn(drive, circuit.threshold_voltage, leak) / _drawn(nominal_drive, circuit.threshold_voltage))
 
 
 def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
@@ -66,9 +83,9 @@ def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
     return nominal_power * (raised * raised)
 
 
-def _drawn(drive: Real, threshold: float) -> Real:
-    """V (V - Vt)^2 of the overdrive V - Vt; a product of non-decreasing factors stays so when rounded."""
-    return (drive + threshold) * drive * drive
+def _drawn(drive: Real, threshold: float, leak: Real = 0.0) -> Real:
+    """V (V - Vt)^2 + k V of the overdrive V - Vt; sums and products of what does not decrease stay so when rounded."""
+    return (drive + threshold) * drive * drive + (drive + threshold) * leak
 
 
 def _speed(drive: Real, threshold: float) -> Real:
@@ -76,25 +93,25 @@ def _speed(drive: Real, threshold: float) -> Real:
     return drive / (1.0 + threshold / drive)
 
 
-def _drive(drawn: Real, threshold: float) -> Array:
+def _drive(drawn: Real, threshold: float, leak: Real) -> Array:
     """The largest floating-point overdrive with `_drawn(overdrive) <= drawn`, for `drawn` > 0.
 
     A root that Newton merely approaches may land a bit high for one budget and a bit low for a larger one. The largest float that the
     computed, monotone `_drawn` admits is one definite number: the same however it is found, and never smaller for a larger budget.
     """
-    drive = _newton(drawn, threshold)
-    while np.any(above := _drawn(drive, threshold) > drawn):
+    drive = _newton(drawn, threshold, leak)
+    while np.any(above := _drawn(drive, threshold, leak) > drawn):
         drive = np.where(above, np.nextafter(drive, 0.0), drive)
-    while np.any(below := _drawn(following := np.nextafter(drive, np.inf), threshold) <= drawn):
+    while np.any(below := _drawn(following := np.nextafter(drive, np.inf), threshold, leak) <= drawn):
         drive = np.where(below, following, drive)
     return drive[()]
 
 
-def _newton(drawn: Real, threshold: float) -> Array:
+def _newton(drawn: Real, threshold: float, leak: Real) -> Array:
     """The overdrive within a few units in the last place; from sqrt(drawn / Vt), above the root of a convex function, steps only fall."""
     drive = np.sqrt(drawn / threshold)
     while True:
-        step = (drive * drive * (2.0 * drive + threshold) + drawn) / (drive * (3.0 * drive + 2.0 * threshold))
+        step = (drive * drive * (2.0 * drive + threshold) + (drawn - threshold * leak)) / (drive * (3.0 * drive + 2.0 * threshold) + leak)
         if not np.any(step < drive):
             return np.asarray(drive)
         drive = np.minimum(step, drive)

@@ -5,7 +5,7 @@ Data      for each part the combinations of its choices (literals k), and for ea
 Choices   z[part, k] in {0, 1}, one of them 1 in each part
 Rows      die area      sum of the areas of the parts, with their share of uncore   <= budget
           package       the same and that of the stacks, or a larger die and that   <= budget
-          power         sum of the least that each part draws, and its uncore       <= budget
+          power         sum of the least that each part draws, and its uncore       <= budget, in each of the kernels that draw most
           registers     bytes that the tiles of all bundles take                    <= their capacity; the same of L1
 
 The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks and tiles depend. There each
@@ -24,7 +24,7 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.generator import Parts, Split
 from crossopt.crossflow.hardware import Hardware, take
-from crossopt.crossflow.technology import HOLDING
+from crossopt.crossflow.technology import HOLDING, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
@@ -233,7 +233,7 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
     fixed = _taken(free, space, root)
     names, asked = [field.name for field in fields(Parts)], instance.budget
     rows = [("die area", asked.die_area, "area", names), ("package area", asked.package_area, "package", names)]
-    rows += [("power", asked.power, "power", names)]
+    rows += [(name, asked.power, name, names) for name, _ in _kernels(free)]
     if _DIE in chosen:
         rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
     rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
@@ -256,7 +256,9 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str
     for name in (field.name for field in fields(Parts)):
         area = used_die(free.technology, getattr(least.areas, name))
         taken["area", name] = taken["package", name] = area
-        taken["power", name] = getattr(best, name).power + free.technology.uncore.power_per_area * area
+        for kernels, busy in _kernels(free):
+            drawn = getattr(busy, name) * getattr(best, name).power
+            taken[kernels, name] = drawn + free.technology.uncore.power_per_area * area
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
@@ -265,6 +267,11 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str
         for kind in ("area", "package", level):
             taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
+
+
+def _kernels(free: FreeHardware) -> Iterator[tuple[str, Activity]]:
+    """The kernels that may draw most, each with the name of its row."""
+    return ((f"power {number}" if number else "power", busy) for number, busy in enumerate(free.technology.sustained))
 
 
 def _split(free: FreeHardware, space: Grid, places: Whole) -> Split:

@@ -196,6 +196,15 @@ def constants_of(entry: TechnologyEntry, name: str, device_name: str | None) -> 
     return efficiency_with(given.efficiency), variants
 
 
+def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, float]:
+    """Seconds to start a collective inside a node and between nodes, on the device whose constants price a technology's chips."""
+    fitted = entry.constants if device_name is None else device_name
+    if fitted is None or fitted == IDEAL:
+        return 0.0, 0.0
+    network = device(fitted).network
+    return network.node.setup, network.cluster.setup
+
+
 def _variants(entry: DeviceEntry) -> tuple[Efficiency, ...]:
     """The optimistic and the pessimistic constants; what they do not name is as in the central ones."""
     return tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other)

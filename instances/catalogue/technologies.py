@@ -7,6 +7,7 @@ from typing import TypeVar
 from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
 from crossopt.crossflow.technology import (
     HOLDING,
+    Activity,
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
@@ -18,7 +19,15 @@ from crossopt.crossflow.technology import (
     scale_logic,
     scale_network,
 )
-from crossopt.instances.catalogue.technology_entries import NodeEntry, PartsEntry, ShareEntry, SramEntry, TechnologyEntry, given_figures
+from crossopt.instances.catalogue.technology_entries import (
+    ActivityEntry,
+    NodeEntry,
+    PartsEntry,
+    ShareEntry,
+    SramEntry,
+    TechnologyEntry,
+    given_figures,
+)
 from crossopt.instances.files.units import quoted
 
 T = TypeVar("T")
@@ -38,6 +47,7 @@ def build_technology(
         intra=LinkTechnology(**asdict(entry.node_network)),
         inter=LinkTechnology(**asdict(entry.network)),
         uncore=Uncore(**asdict(entry.uncore)),
+        sustained=tuple(Activity(**asdict(parts_of(busy))) for busy in entry.sustained.values()) or (Activity(),),
     )
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
     return scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
@@ -74,7 +84,7 @@ def edges_of(split: ShareEntry) -> Edges:
     return Edges(split.hbm_edge, split.node_network_edge, split.network_edge)
 
 
-def parts_of(entry: PartsEntry) -> Parts:
+def parts_of(entry: PartsEntry | ActivityEntry) -> Parts:
     """The figures of the parts by the names that crossflow gives them."""
     return Parts(
         core=entry.compute,

@@ -40,6 +40,7 @@ class CoreEntry:
     maximum_voltage: Annotated[Voltage, Doc("of the supply")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register values moved per FLOP")] = 8.0 / 28.0
+    leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("CoreTechnology", asdict(self))
@@ -132,6 +133,19 @@ class PartsEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivityEntry:
+    """How busy some kernels keep each part: shares of the power that it may draw."""
+
+    compute: Annotated[Ratio, Doc("the cores")] = 1.0
+    registers: Annotated[Ratio, Doc("the registers")] = 1.0
+    l1: Annotated[Ratio, Doc("the L1 memories")] = 1.0
+    l2: Annotated[Ratio, Doc("the L2 memory")] = 1.0
+    hbm: Annotated[Ratio, Doc("the memory stacks")] = 1.0
+    node_network: Annotated[Ratio, Doc("links inside a node")] = 1.0
+    network: Annotated[Ratio, Doc("links between nodes")] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class ShareEntry:
     """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
 
@@ -197,6 +211,10 @@ class TechnologyEntry:
     reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
     running_share: Annotated[Ratio, Doc("share of the power budget drawn beyond that while a kernel runs, whatever it computes")] = 0.0
     uncore: Annotated[UncoreEntry, Doc("what a chip has beside its parts")] = field(default_factory=UncoreEntry)
+    sustained: Annotated[
+        dict[str, ActivityEntry],
+        Doc("names of the kernels that draw most, and how busy each part is in them; without any every part is counted at its peak"),
+    ] = field(default_factory=dict)
     power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
+from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate, has_edge
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -54,16 +54,17 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
 
 def device_of(free: FreeHardware, built: Architecture, least_die: Real, most_die: Real, stacks: Real) -> Hardware:
     """The device that an architecture makes, with the links of each network level, on the least of the dies that it may have; without
-    memory where fewer stacks than those chosen find a place."""
+    memory where fewer stacks than those chosen find a place, or stacks and wires together find none along the edge."""
     device = device_from(free.technology, built, 2.0, free.idle_and_running, free.efficiency)
-    links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    placed = np.where(np.less(built.dram.stacks, stacks), 0.0, 1.0)
+    made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
+    links = tuple(given or made[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
+    placed = np.where(np.less(built.dram.stacks, stacks) | ~has_edge(most_die, built.edge), 0.0, 1.0)
     return replace(
         device,
         links=links,
         dram=replace(device.dram, capacity=device.dram.capacity * placed),
         die_area=least_die,
-        power_density=built.die_power / most_die,
+        power_density=built.die_power(free.technology.sustained) / most_die,
         reserved_memory=free.reserved_memory,
         host=free.host,
         variants=free.variants,

@@ -40,6 +40,8 @@ class FreeHardware:
     efficiency: Efficiency
     variants: tuple[Efficiency, ...]
     """Other sets of constants that may hold, the optimistic and the pessimistic one; none where nothing was fitted."""
+    setups: tuple[float, float]
+    """Seconds to start a collective inside a node and between nodes, measured on the device whose constants these are."""
     levels: tuple[str, ...]
     """Which of the links, `intra` and `inter`, each network level uses."""
     overrides: tuple[Link | None, ...]

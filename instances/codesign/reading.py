@@ -12,7 +12,7 @@ from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, L
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
-from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
+from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, setups_of, technology_given
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.goals import Goal, Purchase
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -310,6 +310,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
         usual, variants = constants_of(entry, name, section.constants)
+        setups = setups_of(entry, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None
@@ -330,6 +331,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         host=_host(file.cluster),
         efficiency=_efficiency(usual, file.efficiency),
         variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
+        setups=setups,
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),

@@ -1,10 +1,14 @@
 """How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from crossopt.crossflow.generator import perimeter_of
+import numpy as np
+
+from crossopt.crossflow.generator import generate, perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
+from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
@@ -19,15 +23,35 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     if design is None or not isinstance(instance.hardware, FreeHardware):
         return ()
     chip = design_of(instance, from_words(instance, design)).hardware
-    return (*_edge(instance.hardware, chip), *_ports(instance.hardware.technology, chip), *_tiles(instance.hardware.technology, chip))
+    return (
+        *_edge(instance.hardware, chip, design["hardware"]),
+        *_ports(instance.hardware.technology, chip),
+        *_tiles(instance.hardware.technology, chip),
+    )
 
 
-def _edge(free: FreeHardware, chip: Hardware) -> Iterator[str]:
+def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[str]:
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
         places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area)) / dram.stack_edge)
         yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}"
+        yield from _wires(free, chosen, stacks)
+
+
+def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[str]:
+    """What of the edge stacks and wires take together, and each of them."""
+    made = free.technology
+    split = split_of(free, {name: np.float64(value) for name, value in chosen.items() if name != "name"})  # type: ignore[misc]
+    built = generate(made, split)
+    inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
+    taken, whole = float(built.edge), float(perimeter_of(split.die_area))
+    words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
+    yield "die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words) + _binds(taken, whole)
+
+
+def _millimetres(length: float) -> str:
+    return f"{length * 1e3:.1f} mm"
 
 
 def _ports(technology: Technology, chip: Hardware) -> Iterator[str]:

@@ -9,6 +9,7 @@ from crossopt.crossflow.generator import Architecture, Parts, Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.technology import Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload_words import model_words
@@ -123,13 +124,13 @@ def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) 
 
 
 def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]:
-    """The die dealt to its parts, and the power that they draw; nothing where the device was given."""
+    """The die dealt to its parts, and the power that they draw in the busiest kernels; nothing where the device was given."""
     if not isinstance(instance.hardware, FreeHardware):
         return (), ()
     chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
-    return _areas(split, technology.uncore.area_share), _powers(generate(technology, split))
+    return _areas(split, technology.uncore.area_share), _powers(technology, generate(technology, split))
 
 
 def _areas(split: Split, share: float) -> Amounts:
@@ -138,8 +139,10 @@ def _areas(split: Split, share: float) -> Amounts:
     return (*areas, ("left empty", rest)) if rest > 1e-9 * float(split.die_area) else areas
 
 
-def _powers(built: Architecture) -> Amounts:
-    parts = tuple((name, float(getattr(built, part).power)) for name, part in PARTS)
+def _powers(technology: Technology, built: Architecture) -> Amounts:
+    """In the kernels that draw most."""
+    busiest = max(technology.sustained, key=lambda busy: float(built.power((busy,))))
+    parts = tuple((name, getattr(busiest, part) * float(getattr(built, part).power)) for name, part in PARTS)
     return (*parts, ("uncore", float(built.uncore_power))) if built.uncore_power else parts
 
 

@@ -73,9 +73,10 @@ def test_registers_feed_a_four_by_four_engine(chip: Hardware) -> None:
     assert chip.register_traffic == pytest.approx(2 * 8 / 28)
 
 
-def test_size_and_power_are_the_chips(chip: Hardware, built: Architecture) -> None:
-    assert (chip.die_area, chip.package_area, chip.power) == (built.area, built.package_area, built.power)
-    assert (chip.idle_power, chip.running_power) == (0.25 * built.power, 0.125 * built.power)
+def test_size_and_power_are_the_chips(chip: Hardware, built: Architecture, v100: Technology) -> None:
+    power = built.power(v100.sustained)
+    assert (chip.die_area, chip.package_area, chip.power) == (built.area, built.package_area, power)
+    assert (chip.idle_power, chip.running_power) == (0.25 * power, 0.125 * power)
     assert chip.efficiency is EFFICIENCY
 
 

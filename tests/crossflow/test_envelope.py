@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.crossflow.envelope import Envelope, envelope
 from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
-from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.test_generator import flat
@@ -77,8 +77,13 @@ def random_case(seed: int, one: bool = False) -> Case:
 
 
 def _technology(seed: int) -> Technology:
+    """Of two in three the cores leak half of their nominal power."""
     name, logic, memory, network = TECHNOLOGIES[seed % len(TECHNOLOGIES)]
-    return build_technology(technology(name), name, logic, memory, network)
+    made = build_technology(technology(name), name, logic, memory, network)
+    core = made.core
+    return (
+        replace(made, core=replace(core, leakage_per_area=0.5 * core.nominal_power / core.area)) if seed // len(TECHNOLOGIES) % 3 else made
+    )
 
 
 def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
@@ -128,6 +133,7 @@ MORE: dict[str, Figure] = {
 LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "bundles": (lambda built: built.core.bundles, _cores),
     "voltage of the cores": (lambda built: built.core.voltage, _cores),
+    "leakage of the cores": (lambda built: built.core.leakage, _cores),
     "area of the cores": (lambda built: built.core.area, _cores),
     "power of the cores": (lambda built: built.core.power, _cores),
     **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _present(level)) for level in LEVELS},
@@ -135,6 +141,7 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "area of dram": (lambda built: built.dram.area, _cores),
     "area of the stacks": (lambda built: built.dram.package_area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
+    "edge": (lambda built: built.edge, _cores),
     "power of the uncore": (lambda built: built.uncore_power, _cores),
 }
 """Figures that it has at their lowest, and on which chips: one without the part uses nothing for it, but cannot compute."""
@@ -167,7 +174,8 @@ def test_the_power_of_a_chip_that_works_is_never_below_that_of_the_envelope(seed
     works = np.ones(INSIDE, bool)
     for part in (*LEVELS, "dram"):
         works &= _present(part)(case.inside)
-    for power in (lambda built: built.power, lambda built: built.die_power):
+    kernels = (Activity(dram=0.5, inter=0.25), Activity(core=0.25, l1=0.0))
+    for power in (lambda built: built.power(kernels), lambda built: built.die_power(kernels)):
         used = np.where(works & _cores(case.inside), power(case.inside), np.inf)
         assert np.all(np.asarray(power(case.best.best)) <= used)
 

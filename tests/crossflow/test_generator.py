@@ -15,12 +15,14 @@ from crossopt.crossflow.generator import (
     Edges,
     Parts,
     Split,
+    compute,
     dram_power_at_nominal,
     generate,
     split_for_stacks,
     split_from_fractions,
 )
 from crossopt.crossflow.technology import (
+    Activity,
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
@@ -234,7 +236,7 @@ def test_a_design_has_the_same_bits_alone_and_among_many(technology: Technology)
 def test_arrays_broadcast_against_each_other() -> None:
     grid = with_figures(V100, areas_core=np.linspace(0, 3e-4, 5)[:, None], powers_core=np.linspace(0, 200, 7))
     built = generate(BASE, grid)
-    assert np.shape(built.core.peak) == np.shape(built.power) == (5, 7)
+    assert np.shape(built.core.peak) == np.shape(built.power(BASE.sustained)) == (5, 7)
     assert np.asarray(built.core.peak)[3, 4] == generate(BASE, with_figures(V100, areas_core=2.25e-4, powers_core=200 / 6 * 4)).core.peak
 
 
@@ -248,6 +250,18 @@ def test_use_stays_within_what_was_given() -> None:
         leakage = 8 * 6.0e-13 * part.capacity if field.name == "dram" else 0.0
         assert np.all(part.power <= np.maximum(power, leakage))
     assert np.all(built.package_area <= np.maximum(splits.package_area, splits.die_area) * (1 + 1e-9))
+
+
+def test_the_power_of_a_chip_is_what_its_busiest_kernels_draw() -> None:
+    """All parts at once where nothing is said; else the most of products with memory at half and of streams without cores."""
+    built = generate(BASE, V100)
+    parts = {field.name: getattr(built, field.name).power for field in fields(Parts)}
+    assert built.power(BASE.sustained) == pytest.approx(sum(parts.values()), rel=1e-15)
+    assert built.die_power(BASE.sustained) == pytest.approx(sum(parts.values()) - parts["dram"], rel=1e-15)
+    products, streams = Activity(dram=0.5), Activity(core=0.0)
+    assert built.power((products, streams)) == built.power((products,)) == pytest.approx(sum(parts.values()) - 0.5 * parts["dram"])
+    assert built.power((streams,)) == pytest.approx(sum(parts.values()) - parts["core"])
+    assert built.die_power((streams, products)) == built.die_power(BASE.sustained)
 
 
 def test_every_figure_is_finite_and_none_is_negative() -> None:
@@ -275,6 +289,15 @@ def test_more_core_area_is_never_slower_at_fixed_power_but_for_rounding(cores: i
         for number in (cores, cores + more)
     )
     assert large >= small * (1 - 1e-14)
+
+
+def test_more_cores_that_leak_may_be_slower_at_fixed_power_and_stand_still_where_leakage_takes_it_all() -> None:
+    """Cores that leak 0.05 W at 0.8 V leak 0.034375 W at the lowest voltage, of 0.55 V: 10 W keep 290 of them supplied."""
+    leaking = replace(BASE.core, leakage_per_area=0.05 / BASE.core.area)
+    peaks = [compute(leaking, cores * leaking.area, 10.0).peak for cores in (50, 100, 200, 290, 291)]
+    assert peaks[0] < peaks[1] > peaks[2] > peaks[3] > peaks[4] == 0.0
+    left = (10.0 - 290 * 0.034375) / (0.08 * (0.55 / 0.8) ** 2)
+    assert peaks[3] == pytest.approx(128 * 1.33e9 * left, rel=1e-9)
 
 
 @pytest.mark.parametrize("figure", ["areas_intra", "areas_inter", "areas_dram", "edges_dram", "edges_inter"])

@@ -1,6 +1,8 @@
 """One operator on one device: traffic against a search over tiles, waves and limits by hand, and what bounds rest on."""
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,3 +283,26 @@ def test_experts_launched_one_by_one_take_as_long_as_their_launches(plain: Hardw
     assert np.asarray(one.time).ravel() == pytest.approx(
         [float(product_cost(Product(10.0, 512.0, 500.0, 10.0, 10.0, 1.0), 2.0, device).time)] * 2
     )
+
+
+MEASURED = Path(__file__).parents[2] / "../shared/data/kernels/gemm_small.csv"
+
+
+@pytest.mark.skipif(not MEASURED.is_file(), reason="the published measurements of kernels are not on this machine")
+@pytest.mark.parametrize(("name", "gpu", "error"), [("a100-80g", "A100", 0.25), ("h100-sxm", "H100", 0.15), ("b200", "B200", 0.2)])
+def test_large_products_follow_measured_kernels_which_no_size_of_l2_hastens(name: str, gpu: str, error: float) -> None:
+    """Of ai-dynamo/aiconfigurator, in 16 bits and alone, so without a gap to the next kernel. Kernels lose nothing where their operands are
+    many times the L2, and the model, too, prices them within a hundredth the same with a sixteenth of it."""
+    built = build_device(device(name), name, "bf16", 2)
+    alone = replace(built, efficiency=replace(built.efficiency, kernel=0.0))
+    small = replace(alone, l2=replace(alone.l2, capacity=alone.l2.capacity / 16.0))
+    with MEASURED.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["gpu"] == gpu and row["dtype"] == "bfloat16" and int(row["m"]) >= 128]
+    m, n, k, seconds = (np.array([float(row[name]) for row in rows]) for name in ("m", "n", "k", "time_us"))
+    products, seconds = Product(m[:, None], k[:, None], n[:, None]), seconds * 1e-6
+    priced, with_less = (np.asarray(product_cost(products, 2.0, hardware).time)[:, 0] for hardware in (alone, small))
+    large, held = products.flops[:, 0] >= 1e10, 2.0 * (m * n + n * k + m * k) / built.l2.capacity
+    assert np.mean(np.abs(priced / seconds - 1.0)[large]) < error
+    assert np.mean((with_less / priced)[large]) < 1.01
+    rate, wide = products.flops[:, 0] / seconds / built.throughput, np.minimum(np.minimum(m, n), k) >= 1024
+    assert np.mean(rate[large & wide & (held > 3.0)]) > 0.98 * np.mean(rate[large & wide & (held > 1.0) & (held <= 3.0)])

@@ -54,6 +54,16 @@ def test_below_the_lowest_voltage_the_clock_is_throttled_in_proportion_to_power(
         assert point.frequency == pytest.approx(share * 2 / 9 * 1.0e9, rel=1e-12)
 
 
+def test_what_leaks_is_drawn_in_proportion_to_the_voltage_and_the_clock_has_what_it_leaves() -> None:
+    """At 1.25 V the points above; 0.4 W that leak at 1 V are 0.5 W there, and 0.2 W at the lowest voltage, which leave no clock alone."""
+    point = operating_point(PLAIN, 20 / 9 * 7.0 + 0.5, 7.0, 0.4)
+    assert (point.voltage, point.frequency) == (pytest.approx(1.25, rel=1e-14), pytest.approx(64 / 45 * 1.0e9, rel=1e-14))
+    for share, power in ((1.0, 1 / 18 + 0.2), (0.5, 0.5 / 18 + 0.2), (0.0, 0.2), (0.0, 0.1)):
+        point = operating_point(PLAIN, power, 1.0, 0.4)
+        assert point.voltage == pytest.approx(0.5)
+        assert point.frequency == pytest.approx(share * 2 / 9 * 1.0e9, rel=1e-12, abs=1e-3)
+
+
 def test_throttling_is_the_rule_that_deepflow_states_for_links() -> None:
     """f(V) (V / lowest V)^2 with the unclamped V: at 0.375 V the power is 0.375 * 0.125^2 / 0.75^2 of nominal."""
     voltage = 0.375
@@ -70,12 +80,13 @@ def test_power_beyond_the_maximum_voltage_is_left_unused() -> None:
         assert point.frequency == pytest.approx(64 / 45 * 1.0e9)
 
 
-@given(st.sampled_from(CIRCUITS), st.floats(0.0, 1e6), st.floats(1e-3, 1e3))
-def test_the_power_drawn_at_the_point_is_the_power_used(circuit: Circuit, power: float, nominal_power: float) -> None:
-    """Power is frequency times voltage squared, in every regime."""
-    point = operating_point(circuit, power, nominal_power)
-    drawn = nominal_power * (point.frequency / circuit.nominal_frequency) * (point.voltage / circuit.nominal_voltage) ** 2
-    assert drawn == pytest.approx(point.power, rel=1e-11)
+@given(st.sampled_from(CIRCUITS), st.floats(0.0, 1e6), st.floats(1e-3, 1e3), st.sampled_from([0.0, 0.2, 2.0]))
+def test_the_power_drawn_at_the_point_is_the_power_used(circuit: Circuit, power: float, nominal_power: float, leaks: float) -> None:
+    """Power is frequency times voltage squared and leakage times voltage, in every regime but where leakage alone is more."""
+    point = operating_point(circuit, power, nominal_power, nominal_power * leaks)
+    volts = point.voltage / circuit.nominal_voltage
+    drawn = nominal_power * ((point.frequency / circuit.nominal_frequency) * volts**2 + leaks * volts)
+    assert drawn == pytest.approx(point.power, rel=1e-11) if point.frequency > 0.0 else drawn >= point.power * (1 - 1e-11)
     assert point.power <= power
 
 
@@ -92,28 +103,30 @@ def neighbours(random: np.random.Generator, count: int) -> tuple[Array, Array]:
     return powers, np.maximum(np.nextafter(powers, np.inf), powers * (1.0 + steps))
 
 
+@pytest.mark.parametrize("leaks", [0.0, 0.3])
 @pytest.mark.parametrize("circuit", CIRCUITS)
-def test_more_power_never_lowers_voltage_or_frequency_in_the_last_bit(circuit: Circuit) -> None:
-    low, high = (operating_point(circuit, powers, 1.0) for powers in neighbours(np.random.default_rng(1), 100_000))
+def test_more_power_never_lowers_voltage_or_frequency_in_the_last_bit(circuit: Circuit, leaks: float) -> None:
+    low, high = (operating_point(circuit, powers, 1.0, leaks) for powers in neighbours(np.random.default_rng(1), 100_000))
     assert np.all(high.frequency >= low.frequency)
     assert np.all(high.voltage >= low.voltage)
 
 
+@pytest.mark.parametrize("leaks", [0.0, 0.3])
 @pytest.mark.parametrize("circuit", CIRCUITS)
-def test_frequency_is_monotone_across_the_clamps(circuit: Circuit) -> None:
+def test_frequency_is_monotone_across_the_clamps(circuit: Circuit, leaks: float) -> None:
     """The law changes its form at the lowest and at the highest voltage: walk over each seam float by float."""
     nominal = (circuit.nominal_voltage - circuit.threshold_voltage) ** 2 * circuit.nominal_voltage
     for voltage in (circuit.threshold_voltage + circuit.margin_voltage, circuit.maximum_voltage):
-        seam = voltage * (voltage - circuit.threshold_voltage) ** 2 / nominal
+        seam = voltage * (voltage - circuit.threshold_voltage) ** 2 / nominal + leaks * voltage / circuit.nominal_voltage
         powers = seam + np.arange(-5000, 5000) * np.spacing(seam)
-        assert np.all(np.diff(operating_point(circuit, powers, 1.0).frequency) >= 0.0)
+        assert np.all(np.diff(operating_point(circuit, powers, 1.0, leaks).frequency) >= 0.0)
 
 
 @settings(deadline=None)
 @given(st.sampled_from(CIRCUITS), st.lists(st.floats(0.0, 1e9), min_size=1, max_size=9))
 def test_floats_and_arrays_give_the_same_bits(circuit: Circuit, powers: list[float]) -> None:
-    together = operating_point(circuit, np.array(powers), 2.5)
+    together = operating_point(circuit, np.array(powers), 2.5, 0.5)
     for index, power in enumerate(powers):
-        alone = operating_point(circuit, power, 2.5)
+        alone = operating_point(circuit, power, 2.5, 0.5)
         for name in ("voltage", "frequency", "power"):
             assert getattr(alone, name) == getattr(together, name)[index]

@@ -4,8 +4,12 @@ from functools import cache
 
 import pytest
 
-from crossopt.crossflow.roofline import Product, product_cost
-from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.generator import generate
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.roofline import Product, product_cost, stream_cost
+from crossopt.instances.catalogue.registry import build_device, device, technology
+from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from crossopt.solvers.codesign.answer import evaluation_in
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import ask
@@ -30,13 +34,38 @@ def drawn() -> float:
     return float(found["average_power"])
 
 
+PRODUCT = Product(8192.0, 8192.0, 8192.0)
+
+
+def in_products(hardware: Hardware, rate: float) -> float:
+    """Watts while large products run at this many FLOP/s."""
+    cost = product_cost(PRODUCT, 2.0, hardware)
+    moved = float(cost.energy) - hardware.running_power * (float(cost.time) - hardware.efficiency.kernel)
+    return moved / (float(PRODUCT.flops) / rate) + hardware.running_power + hardware.idle_power
+
+
+def in_streams(hardware: Hardware) -> float:
+    """Watts while memory is read from end to end."""
+    cost = stream_cost(4e9, 1e9, hardware)
+    return float(cost.energy) / float(cost.time) + hardware.idle_power
+
+
 def test_large_products_draw_what_an_a100_may() -> None:
     """257 TFLOP/s with random values at the limit of 400 W (H. He 2024)."""
-    a100 = build_device(device("a100-80g"), "a100-80g", "bf16", 2)
-    product = Product(8192.0, 8192.0, 8192.0)
-    cost, seconds = product_cost(product, 2.0, a100), float(product.flops) / 257e12
-    moved = float(cost.energy) - a100.running_power * (float(cost.time) - a100.efficiency.kernel)
-    assert moved / seconds + a100.running_power + a100.idle_power == pytest.approx(400.0, rel=0.1)
+    assert in_products(build_device(device("a100-80g"), "a100-80g", "bf16", 2), 257e12) == pytest.approx(400.0, rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm")])
+def test_usual_chips_draw_what_the_devices_like_them_draw(name: str, sold: str) -> None:
+    """In products and in streams; and what limits them is what they draw in the worse of both."""
+    entry, like = technology(name), build_device(device(sold), sold, "fp16", 2)
+    made = build_technology(entry, name)
+    built = generate(made, usual_split(entry))
+    chip = device_from(made, built, 2.0, (entry.idle_share, entry.running_share), like.efficiency)
+    rate = 0.82 * float(like.throughput)
+    assert in_products(chip, rate) == pytest.approx(in_products(like, rate), rel=0.1)
+    assert in_streams(chip) == pytest.approx(in_streams(like), rel=0.1)
+    assert chip.power == pytest.approx(max(in_products(chip, rate), in_streams(chip)), rel=0.1)
 
 
 def test_training_on_h100_draws_what_was_measured() -> None:

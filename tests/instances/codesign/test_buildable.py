@@ -46,8 +46,10 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     beside = USUAL + 815.0 * (0.0485 + 0.0375) * (400.0 / (815.0 * 0.54) - 1.0)  # registers and L1 come with the cores
     die = (400.0 + beside + 4 * 8.0) / (1.0 - 0.19)
     assert chip.die_area == pytest.approx(die * MM2)
-    registers, l1, l2, node, network, uncore = 46.0, 20.8, 28.8, 19.2, 3.0, 0.065 * die
-    assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + node + network + uncore) / die / MM2, rel=1e-6)
+    registers, l1, l2, links, uncore = 48.4, 22.6, 32.4, 19.2 + 3.0, 0.106 * die
+    assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + links + uncore) / die / MM2, rel=1e-6)
+    stacks = 4 * (5e-12 * 1024 * 3.2e9 + 8 * 0.6e-12 * 16 * 2**30)
+    assert chip.power == pytest.approx(100.0 + registers + l1 + l2 + stacks / 2 + links + uncore, rel=1e-6)
 
 
 @pytest.mark.parametrize(("stacks", "die", "built"), [(5, 0, True), (6, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])
@@ -56,6 +58,27 @@ def test_chosen_stacks_lie_side_by_side_along_the_edge_or_there_is_no_chip(stack
     side = sqrt(max(die, (400.0 + USUAL + stacks * 8.0) / 0.81))
     assert (stacks <= 0.56 * 4 * side / 10.5) == built
     assert (devices(asked, 0, 1).unbuilt == 0) == built
+
+
+@pytest.mark.parametrize(("stacks", "area", "built"), [(8, 24, True), (9, 24, False), (8, 30, False)])
+def test_stacks_and_wires_share_the_edge_however_much_of_it_either_may_take(stacks: int, area: float, built: bool) -> None:
+    """On 114.4 mm eight stacks of 10.5 mm, 48 wires of 0.4 mm in the node and 4 out take 104.8 mm; a ninth, or 60 wires in the node and
+    25 out, are too many."""
+    settings = ("compute_area=300 mm^2", "die_area=818 mm^2", "hbm_edge=0.9", "network_edge=0.5", f"node_network_area={area} mm^2")
+    asked = question(*settings, "compute_power=100 W", f"hbm_stacks={stacks}", f"network_area={4 if area < 30 else 25} mm^2")
+    wires = 48 + 4 if area < 30 else 60 + 25
+    assert (stacks * 10.5 + wires * 0.4 <= 4 * sqrt(818.0)) == built
+    for engine in ("exhaustive", "boxes", "milp"):
+        result = answered(asked, engine, Limits())
+        assert (result.value is not None) == built
+        assert checked(result).refused == ()
+
+
+def test_links_of_a_chip_start_as_slowly_as_those_of_the_device_that_prices_it() -> None:
+    chip = ("compute_area=400 mm^2", "compute_power=100 W", "hbm_stacks=4", "cluster.devices_per_node=2")
+    for constants, setups in (("a100-80g", [37.3e-6, 20e-6]), ("h100-sxm", [30e-6, 20e-6]), ("ideal", [0.0, 0.0])):
+        asked = question(f"technology={{base: accelerator-7nm, constants: {constants}}}", *chip)
+        assert [link.setup for link in device_at(asked, 0).links] == setups
 
 
 def test_chips_of_the_case_study_have_none_of_these_limits() -> None:
@@ -128,11 +151,12 @@ def test_what_every_chip_lacks_is_said(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(811.1) / 10.5 mm is 6.07, 40 banks x 90 GB/s x 0.7 are 2.52 TB/s; 192 KiB is what an A100 has."""
+    """By hand: 0.56 x 4 x sqrt(753.8) / 10.5 mm is 5.86, 41 banks x 90 GB/s x 0.7 are 2.583 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  HBM stacks: 4, of 6 that lie along the die's edge" in said
-    assert "  L2: 2.52 TB/s, of 2.52 TB/s that its banks let through, binds" in said
+    assert "  HBM stacks: 4, of 5 that lie along the die's edge" in said
+    assert "  die edge: 62.8 mm, of 109.8 mm: stacks 42.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    assert "  L2: 2.583 TB/s, of 2.583 TB/s that its banks let through, binds" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
