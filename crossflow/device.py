@@ -5,9 +5,6 @@ from crossopt.crossflow.generator import Architecture
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.technology import CoreTechnology, SramTechnology, Technology
 
-_VECTOR_SHARE = 1.0 / 8.0
-"""Vector FLOP/s of a generated device as a share of its matrix peak: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
-
 
 def device_from(
     technology: Technology, built: Architecture, value_bytes: float, shares: tuple[float, float], efficiency: Efficiency
@@ -20,7 +17,7 @@ def device_from(
     return Hardware(
         name=technology.name,
         throughput=built.core.peak * core.utilisation,
-        vector_throughput=built.core.peak * core.utilisation * _VECTOR_SHARE,
+        vector_throughput=built.core.peak * core.utilisation * core.vector_share,
         bundles=built.core.bundles,
         dram=_memory(built.dram.capacity, built.dram.bandwidth * technology.dram.utilisation, technology.dram.energy_per_bit),
         l2=_on_chip(technology.l2, built.l2.capacity, built.l2.bandwidth),
@@ -31,6 +28,7 @@ def device_from(
             Link(built.inter.bandwidth, technology.inter.latency, energy=8.0 * technology.inter.energy_per_bit),
         ),
         register_traffic=value_bytes * core.register_traffic,
+        wide_share=core.wide_share,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
         idle_power=shares[0] * built.power,
         running_power=shares[1] * built.power,

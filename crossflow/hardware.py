@@ -117,7 +117,7 @@ class Hardware:
     register_traffic: Real = 0.57
     """Register bytes per matrix FLOP after reuse inside the matrix engine."""
     wide_share: Real = 1.0
-    """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit runs, whose attention and head stay at 16 bits."""
+    """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit and 4-bit runs, of which attention and head stay wide."""
     energy_per_flop: Real = 0.0
     idle_power: Real = 0.0
     running_power: Real = 0.0

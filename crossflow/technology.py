@@ -34,7 +34,11 @@ class CoreTechnology:
     utilisation: float = 1.0
     """Share of the peak that is usable."""
     register_traffic: float = 8.0 / 28.0
-    """Register values moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    """Register values of 16 bits moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    vector_share: float = 1.0 / 8.0
+    """Vector FLOP/s over matrix FLOP/s: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
+    wide_share: float = 1.0
+    """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -187,6 +191,20 @@ def at_node(technology: Technology, node: Node) -> Technology:
         l2=_scaled_sram(technology.l2, node),
         dram=replace(dram, controller_area=dram.controller_area * node.controller_area),
     )
+
+
+def at_precision(technology: Technology, rate: float, value_bytes: float) -> Technology:
+    """The technology whose matrix engines do `rate` times the FLOPs of 16 bits a cycle on operands of so many bytes, at the same power, as
+    bought devices do. Vector engines stay, and so does the rate on 16 bits where operands are narrower."""
+    core = technology.core
+    made = replace(
+        core,
+        flop_per_cycle=core.flop_per_cycle * rate,
+        register_traffic=core.register_traffic * (value_bytes / 2.0),
+        vector_share=core.vector_share / rate,
+        wide_share=1.0 / rate if value_bytes < 2.0 else 1.0,
+    )
+    return replace(technology, core=made)
 
 
 def scale_logic(technology: Technology, steps: int) -> Technology:

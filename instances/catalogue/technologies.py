@@ -15,9 +15,11 @@ from crossopt.crossflow.technology import (
     Technology,
     Uncore,
     at_node,
+    at_precision,
     scale_logic,
     scale_network,
 )
+from crossopt.crossflow.workload import VALUE_BYTES, Precision
 from crossopt.instances.catalogue.technology_entries import NodeEntry, PartsEntry, ShareEntry, SramEntry, TechnologyEntry, given_figures
 from crossopt.instances.files.units import quoted
 
@@ -25,12 +27,19 @@ T = TypeVar("T")
 
 
 def build_technology(
-    entry: TechnologyEntry, name: str, logic: str | None = None, memory: str | None = None, network: str | None = None
+    entry: TechnologyEntry,
+    name: str,
+    logic: str | None = None,
+    memory: str | None = None,
+    network: str | None = None,
+    precision: Precision = "bf16",
 ) -> Technology:
     """The technology with its parts at these generations; None leaves a part at the generation that the entry describes."""
+    core = asdict(entry.core)
+    rates = {"bf16": 1.0, "fp16": 1.0, **core.pop("rates")}
     base = Technology(
         name=name,
-        core=CoreTechnology(**asdict(entry.core)),
+        core=CoreTechnology(**core),
         registers=_sram(entry.registers),
         l1=_sram(entry.l1),
         l2=_sram(entry.l2),
@@ -40,7 +49,10 @@ def build_technology(
         uncore=Uncore(**asdict(entry.uncore)),
     )
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
-    return scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
+    made = scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
+    if precision not in rates:
+        raise ValueError(f"{name} does not compute in {precision} (one of {', '.join(rates)})")
+    return at_precision(made, rates[precision], VALUE_BYTES[precision])
 
 
 def _at_node(technology: Technology, node: int | NodeEntry) -> Technology:

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
+from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import check_constants
 from crossopt.instances.catalogue.entries import Figures, check_above_zero
 from crossopt.instances.files.quantities import (
@@ -23,6 +24,10 @@ from crossopt.instances.files.quantities import (
     Voltage,
 )
 from crossopt.instances.files.schema import Bounds, Doc, Prose
+from crossopt.instances.files.units import quoted
+
+FURTHER = ("fp32", *NARROW)
+"""Precisions that the cores of a technology may have beside 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,16 @@ class CoreEntry:
     maximum_voltage: Annotated[Voltage, Doc("of the supply")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register values moved per FLOP")] = 8.0 / 28.0
+    vector_share: Annotated[float, Bounds(0.0), Doc("FLOPs of work that is no matrix product over `flop_per_cycle`")] = 1.0 / 8.0
+    rates: Annotated[Figures, Doc("FLOPs per cycle over those of 16 bits in further precisions, such as fp8: 2")] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
-        _check_physics("CoreTechnology", asdict(self))
+        _check_physics("CoreTechnology", {name: figure for name, figure in asdict(self).items() if name != "rates"})
+        if unknown := self.rates.keys() - FURTHER:
+            raise ValueError(f"rates: {quoted(min(unknown))} is no further precision (one of {', '.join(FURTHER)})")
+        check_above_zero(*((f"rates.{name}", rate) for name, rate in self.rates.items()))
 
 
 @dataclass(frozen=True, slots=True)

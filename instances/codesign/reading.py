@@ -308,13 +308,11 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         entry, name, node = technology_given(section.base)
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
-        technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
+        technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
         usual, variants = constants_of(entry, name, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None
-    if precision not in {"bf16", "fp16"}:
-        report("workload.precision", f"the cores of a technology compute in 16 bits, not {precision} (use bf16 or fp16)")
     split = entry.split
     return FreeHardware(
         technology=technology,

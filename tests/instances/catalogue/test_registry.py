@@ -406,6 +406,12 @@ def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: 
     assert chip.power == pytest.approx(like.power, rel=0.1)
     assert used_die(built, generate(built, usual_split(entry)).area) == pytest.approx(like.die_area, rel=0.1)
     assert chip.power <= entry.split.power
+    for precision in ("fp8", "fp4"):
+        assert (precision in entry.core.rates) == (precision in device(sold).peak)
+        if precision in entry.core.rates:
+            narrow, theirs = build_technology(entry, name, precision=precision), build_device(device(sold), sold, precision, 2)
+            assert generate(narrow, usual_split(entry)).core.peak == pytest.approx(theirs.throughput, rel=0.05)
+            assert narrow.core.wide_share == pytest.approx(theirs.wide_share, rel=0.01)
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------------------------
