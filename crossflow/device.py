@@ -20,7 +20,7 @@ def device_from(
         vector_throughput=built.core.peak * core.utilisation * core.vector_share,
         bundles=built.core.bundles,
         dram=_memory(built.dram.capacity, built.dram.bandwidth * technology.dram.utilisation, technology.dram.energy_per_bit),
-        l2=_on_chip(technology.l2, built.l2.capacity, built.l2.bandwidth),
+        l2=_l2(technology, built),
         l1=_on_chip(technology.l1, built.l1.capacity, built.l1.bandwidth),
         registers=_on_chip(technology.registers, built.registers.capacity, built.registers.bandwidth),
         links=(
@@ -43,9 +43,15 @@ def _energy_per_flop(core: CoreTechnology) -> float:
     return core.nominal_power / (core.flop_per_cycle * core.nominal_frequency)
 
 
+def _l2(technology: Technology, built: Architecture) -> Memory:
+    """Each byte is moved once in its bank, and once more for each joint between dies that it passes."""
+    energy_per_bit = technology.l2.energy_per_bit + built.crossings * technology.die_links.energy_per_bit
+    return _memory(built.l2.capacity, built.l2.bandwidth * technology.l2.utilisation, energy_per_bit)
+
+
 def _on_chip(sram: SramTechnology, capacity: Real, bandwidth: Real) -> Memory:
     return _memory(capacity, bandwidth * sram.utilisation, sram.energy_per_bit)
 
 
-def _memory(capacity: Real, bandwidth: Real, energy_per_bit: float) -> Memory:
+def _memory(capacity: Real, bandwidth: Real, energy_per_bit: Real) -> Memory:
     return Memory(capacity, bandwidth, 8.0 * energy_per_bit)

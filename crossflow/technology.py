@@ -140,6 +140,28 @@ class Uncore:
 
 
 @dataclass(frozen=True, slots=True)
+class DieLinks:
+    """The wires between the dies of a package, which stand in a row: as many as the sides hold that face each other."""
+
+    links_per_metre: float = 0.0
+    """Wires through a metre of such a side; none where a package holds one die only."""
+    nominal_frequency: float = 0.0
+    """Bits per second on one wire, both ways together."""
+    energy_per_bit: float = 0.0
+    depth: float = 0.0
+    """Metres of each die that the circuits take behind such a side."""
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
+            raise ValueError(f"finite figures not below 0 are needed, not {self}")
+
+    @property
+    def bandwidth_per_metre(self) -> float:
+        """Bytes per second, both ways together."""
+        return self.links_per_metre * self.nominal_frequency / 8.0
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -154,6 +176,7 @@ class Technology:
     inter: LinkTechnology
     """Links between package groups."""
     uncore: Uncore = Uncore()
+    die_links: DieLinks = DieLinks()
 
 
 @dataclass(frozen=True, slots=True)

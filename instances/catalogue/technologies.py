@@ -8,6 +8,7 @@ from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractio
 from crossopt.crossflow.technology import (
     HOLDING,
     CoreTechnology,
+    DieLinks,
     DramTechnology,
     LinkTechnology,
     Node,
@@ -47,6 +48,7 @@ def build_technology(
         intra=LinkTechnology(**asdict(entry.node_network)),
         inter=LinkTechnology(**asdict(entry.network)),
         uncore=Uncore(**asdict(entry.uncore)),
+        die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
     )
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
     made = scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
@@ -63,7 +65,7 @@ def usual_split(entry: TechnologyEntry) -> Split:
     """The areas, powers and edges that the parts of a chip of this technology have where nothing else is chosen."""
     split = entry.split
     return split_from_fractions(
-        split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges_of(split)
+        split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges_of(split), float(split.dies)
     )
 
 

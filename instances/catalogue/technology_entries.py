@@ -131,6 +131,20 @@ class UncoreEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DieLinksEntry:
+    """Wires between the dies of a package, which stand in a row."""
+
+    links_per_metre: Annotated[PerLength, Doc("wires through a length of the sides that face each other")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire, both ways together")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("sent over one joint")]
+    depth: Annotated[Length, Doc("of each die that the circuits take behind such a side")]
+
+    def __post_init__(self) -> None:
+        _check_physics("DieLinks", asdict(self))
+        check_above_zero(("links_per_metre", self.links_per_metre), ("nominal_frequency", self.nominal_frequency))
+
+
+@dataclass(frozen=True, slots=True)
 class PartsEntry:
     """One figure for each part of the chip."""
 
@@ -147,7 +161,7 @@ class PartsEntry:
 class ShareEntry:
     """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
 
-    die_area: Annotated[Area, Doc("of the usual chip")]
+    die_area: Annotated[Area, Doc("of the usual chip, all its dies together")]
     package_area: Annotated[Area, Doc("of its package")]
     power: Annotated[Power, Doc("of all its parts")]
     areas: Annotated[PartsEntry, Doc("shares of the die area")]
@@ -155,6 +169,7 @@ class ShareEntry:
     hbm_edge: Annotated[Ratio, Doc("share of the die's edge for stacks")]
     node_network_edge: Annotated[Ratio, Doc("for links inside a node")]
     network_edge: Annotated[Ratio, Doc("for links between nodes")]
+    dies: Annotated[Positive, Doc("of the usual chip")] = 1
 
     def __post_init__(self) -> None:
         check_above_zero(("die_area", self.die_area), ("package_area", self.package_area), ("power", self.power))
@@ -210,6 +225,8 @@ class TechnologyEntry:
     running_share: Annotated[Ratio, Doc("share of the power budget drawn beyond that while a kernel runs, whatever it computes")] = 0.0
     uncore: Annotated[UncoreEntry, Doc("what a chip has beside its parts")] = field(default_factory=UncoreEntry)
     power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
+    reticle: Annotated[Area | None, Doc("of the largest die that can be exposed; without a limit where nothing is said")] = None
+    die_links: Annotated[DieLinksEntry | None, Doc("wires between dies; a package holds one die where nothing is said")] = None
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
@@ -219,6 +236,8 @@ class TechnologyEntry:
         check_constants("efficiency", self.efficiency)
         if self.efficiency and self.constants is not None:
             raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
+        if self.split.dies > 1 and self.die_links is None:
+            raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 
 
 def _check_physics(record: str, figures: dict[str, float | None]) -> None:

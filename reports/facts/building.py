@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from crossopt.crossflow.generator import perimeter_of
+from crossopt.crossflow.generator import perimeter_of, through_joints
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -19,15 +19,28 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     if design is None or not isinstance(instance.hardware, FreeHardware):
         return ()
     chip = design_of(instance, from_words(instance, design)).hardware
-    return (*_edge(instance.hardware, chip), *_ports(instance.hardware.technology, chip), *_tiles(instance.hardware.technology, chip))
+    technology = instance.hardware.technology
+    return (*_edge(instance.hardware, chip), *_dies(instance, technology, chip), *_ports(technology, chip), *_tiles(technology, chip))
 
 
 def _edge(free: FreeHardware, chip: Hardware) -> Iterator[str]:
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
-        places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area)) / dram.stack_edge)
+        places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area, chip.dies)) / dram.stack_edge)
         yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}"
+
+
+def _dies(instance: Instance, technology: Technology, chip: Hardware) -> Iterator[str]:
+    """Of several dies, how large each is, and what the joints between them let through."""
+    dies, each = round(float(chip.dies)), float(chip.die_area / chip.dies)
+    if dies > 1:
+        reticle = instance.budget.reticle
+        limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes{_binds(each, reticle)}" if reticle < float("inf") else ""
+        yield f"dies: {dies} of {rounded_quantity(each, 'area')}{limit}"
+        let = float(through_joints(technology.die_links, chip.die_area, chip.dies)) * technology.l2.utilisation
+        moved, most = (rounded_quantity(amount, "bandwidth") for amount in (float(chip.l2.bandwidth), let))
+        yield f"L2: {moved}, of {most} of which half may pass between dies{_binds(float(chip.l2.bandwidth), let)}"
 
 
 def _ports(technology: Technology, chip: Hardware) -> Iterator[str]:
