@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, generate
+from crossopt.crossflow.generator import Architecture, die_with_links, generate
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -61,7 +61,7 @@ def test_the_registries_have_the_promised_entries() -> None:
         "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v5e", "tpu-v5p", "tpu-v6e",
         "trainium2", "v100-16g", "v100-32g",
     }  # fmt: skip
-    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-7nm", "v100-class"}
+    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-4np", "accelerator-7nm", "v100-class"}
     assert set(WEIGHTS) < set(names("workloads"))
 
 
@@ -387,7 +387,7 @@ def test_memory_of_the_modern_accelerator_stops_shrinking_where_its_logic_goes_o
     assert len({made.uncore for made in at.values()}) == len({made.core.nominal_frequency for made in at.values()}) == 1
 
 
-@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm")])
+@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm"), ("accelerator-4np", "b200")])
 def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: str) -> None:
     entry, like = technology(name), build_device(device(sold), sold, "fp16", 2)
     built = build_technology(entry, name)
@@ -404,7 +404,10 @@ def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: 
     assert chip.register_traffic * chip.throughput <= chip.registers.bandwidth
     assert chip.registers.capacity == pytest.approx(like.registers.capacity, rel=0.1)
     assert chip.power == pytest.approx(like.power, rel=0.1)
-    assert used_die(built, generate(built, usual_split(entry)).area) == pytest.approx(like.die_area, rel=0.1)
+    die = die_with_links(built.die_links, used_die(built, generate(built, usual_split(entry)).area), float(entry.split.dies))
+    assert die <= entry.split.die_area <= entry.split.dies * entry.reticle
+    assert die == pytest.approx(like.die_area, rel=0.1)
+    assert chip.package_area == pytest.approx(like.package_area, rel=0.1)
     assert chip.power <= entry.split.power
     for precision in ("fp8", "fp4"):
         assert (precision in entry.core.rates) == (precision in device(sold).peak)

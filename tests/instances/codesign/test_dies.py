@@ -91,7 +91,7 @@ def test_two_small_dies_cost_less_than_one_large_one() -> None:
 
 @pytest.mark.parametrize(
     ("technology", "objective"),
-    [("accelerator-7nm", "step_time"), ("accelerator-4nm", "energy_per_token"), ("accelerator-7nm", "cost_per_token")],
+    [("accelerator-7nm", "step_time"), ("accelerator-4np", "energy_per_token"), ("accelerator-7nm", "cost_per_token")],
 )
 def test_engines_agree_on_the_number_of_dies(technology: str, objective: str) -> None:
     step = objective == "step_time"
