@@ -121,6 +121,7 @@ def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
         dram,
         stack_capacity=other.stack_capacity,
         stack_area=other.stack_area,
+        controller_area=dram.controller_area * other.controller_factor,
         links_per_stack=other.links_per_stack,
         nominal_frequency=other.nominal_frequency,
         energy_per_bit=dram.energy_per_bit * other.energy_factor,

@@ -185,6 +185,7 @@ class GenerationEntry:
     nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
     energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
     voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
+    controller_factor: Annotated[float, Bounds(0.0), Doc("by which the area of a stack's controller differs")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, die_with_links, generate
+from crossopt.crossflow.generator import Architecture, die_with_links, generate, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -292,6 +292,17 @@ def test_generations_of_memory_give_the_published_bandwidths(memory: str, gigaby
     built = usual_chip("v100-class", memory=memory).dram
     assert (built.stacks, built.capacity) == (stacks, capacity * GIB)
     assert built.bandwidth / GIB == pytest.approx(gigabytes, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["accelerator-4nm", "accelerator-4np", "accelerator-7nm"])
+def test_a_stack_of_each_generation_moves_what_its_standard_says(name: str) -> None:
+    """1,024 wires of 2.4, 3.2, 5.2 and 8 Gb/s, and 2,048 of 8 Gb/s, whose controller takes more of the die."""
+    entry = technology(name)
+    made = {memory: build_technology(entry, name, memory=memory) for memory in ("hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4")}
+    stacks = [generate(one, split_for_stacks(one, usual_split(entry), 1)).dram for one in made.values()]
+    assert [stack.bandwidth / 1e9 for stack in stacks] == pytest.approx([307.2, 409.6, 666, 1024, 2048], rel=0.03)
+    assert [stack.capacity / GIB for stack in stacks] == [8, 16, 16, 24, 36]
+    assert made["hbm4"].dram.controller_area == pytest.approx(1.6 * entry.dram.controller_area)
 
 
 def test_generations_of_the_network_give_the_published_bandwidths() -> None:
