@@ -39,14 +39,15 @@ def die_yield(area: Real, defect_density: float, clustering: float) -> Real:
     return (1.0 + area * defect_density / clustering) ** -clustering
 
 
-def device_price(prices: Prices, die_area: Real, stacks: Real) -> Real:
-    """Dollars of one device."""
+def device_price(prices: Prices, die_area: Real, stacks: Real, dies: Real = 1.0) -> Real:
+    """Dollars of one device, whose area is spread over so many dies, each with a yield of its own."""
     if prices.device is not None:
         return prices.device
     if prices.wafer is None:
         raise ValueError("prices need a price of the device or of the wafer")
-    good = dies_per_wafer(die_area, prices.wafer_diameter) * die_yield(die_area, prices.defect_density, prices.clustering)
-    return prices.wafer / good + stacks * prices.stack + prices.package
+    each = die_area / dies
+    good = dies_per_wafer(each, prices.wafer_diameter) * die_yield(each, prices.defect_density, prices.clustering)
+    return dies * prices.wafer / good + stacks * prices.stack + prices.package
 
 
 def step_cost(prices: Prices, capital: Real, devices: int, step_time: Real, energy: Real) -> Real:

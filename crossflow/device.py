@@ -5,9 +5,6 @@ from crossopt.crossflow.generator import Architecture
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.technology import CoreTechnology, SramTechnology, Technology
 
-_VECTOR_SHARE = 1.0 / 8.0
-"""Vector FLOP/s of a generated device as a share of its matrix peak: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
-
 
 def device_from(
     technology: Technology, built: Architecture, value_bytes: float, shares: tuple[float, float], efficiency: Efficiency
@@ -21,10 +18,10 @@ def device_from(
     return Hardware(
         name=technology.name,
         throughput=built.core.peak * core.utilisation,
-        vector_throughput=built.core.peak * core.utilisation * _VECTOR_SHARE,
+        vector_throughput=built.core.peak * core.utilisation * core.vector_share,
         bundles=built.core.bundles,
         dram=_memory(built.dram.capacity, built.dram.bandwidth * technology.dram.utilisation, technology.dram.energy_per_bit),
-        l2=_on_chip(technology.l2, built.l2.capacity, built.l2.bandwidth),
+        l2=_l2(technology, built),
         l1=_on_chip(technology.l1, built.l1.capacity, built.l1.bandwidth),
         registers=_on_chip(technology.registers, built.registers.capacity, built.registers.bandwidth),
         links=(
@@ -32,6 +29,7 @@ def device_from(
             Link(built.inter.bandwidth, technology.inter.latency, energy=8.0 * technology.inter.energy_per_bit),
         ),
         register_traffic=value_bytes * core.register_traffic,
+        wide_share=core.wide_share,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
         idle_power=shares[0] * power,
         running_power=shares[1] * power + built.core.leakage,
@@ -46,9 +44,15 @@ def _energy_per_flop(core: CoreTechnology) -> float:
     return core.switching_power / (core.flop_per_cycle * core.nominal_frequency)
 
 
+def _l2(technology: Technology, built: Architecture) -> Memory:
+    """Each byte is moved once in its bank, and once more for each joint between dies that it passes."""
+    energy_per_bit = technology.l2.energy_per_bit + built.crossings * technology.die_links.energy_per_bit
+    return _memory(built.l2.capacity, built.l2.bandwidth * technology.l2.utilisation, energy_per_bit)
+
+
 def _on_chip(sram: SramTechnology, capacity: Real, bandwidth: Real) -> Memory:
     return _memory(capacity, bandwidth * sram.utilisation, sram.energy_per_bit)
 
 
-def _memory(capacity: Real, bandwidth: Real, energy_per_bit: float) -> Memory:
+def _memory(capacity: Real, bandwidth: Real, energy_per_bit: Real) -> Memory:
     return Memory(capacity, bandwidth, 8.0 * energy_per_bit)

@@ -4,6 +4,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
 (a corner bound). Areas and powers are the least that any of them uses. The parts are the generator's own; only the ends differ:
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
+    links between dies                by the fewest dies
     clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
     voltage, used area, power, edge   by the least power and area, the voltage beside the most cores
 
@@ -26,9 +27,12 @@ from crossopt.crossflow.generator import (
     Sram,
     compute,
     compute_of,
+    crossings_of,
+    die_links_power,
     dram_of,
     dram_static_power,
     edge_of,
+    limited,
     network,
     network_links,
     perimeter_of,
@@ -37,6 +41,7 @@ from crossopt.crossflow.generator import (
     sram_static_power,
     stacks_along_edge,
     stacks_in_package,
+    through_joints,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import efficient_power
@@ -63,17 +68,20 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
     dram = _dram(technology.dram, least, most, stacks)
+    l2 = _sram(technology.l2, least, most, "l2", fewest, high.bundles)
     best = Architecture(
         core=_core(technology.core, least, most, low, high, fewest),
         registers=_sram(technology.registers, least, most, "registers", fewest, high.bundles),
         l1=_sram(technology.l1, least, most, "l1", fewest, high.bundles),
-        l2=_sram(technology.l2, least, most, "l2", fewest, high.bundles),
+        l2=limited(l2, through_joints(technology.die_links, most.die_area, least.dies)),
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
         uncore_power=technology.uncore.power_per_area * least.die_area,
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=least.die_area + dram.package_area,
+        crossings=crossings_of(least.dies),
+        die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
 
@@ -119,7 +127,7 @@ def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, R
     """Capacity and wires of the most stacks, and the clock that is left after keeping the fewest alive."""
     fewest, count = stacks
     static = dram_static_power(dram, fewest)
-    edges = tuple(split.edges.dram * perimeter_of(split.die_area) for split in (least, most))
+    edges = tuple(split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
     low = dram_of(dram, fewest, edges[0], least.powers.dram, static)
     high = dram_of(dram, count, edges[1], most.powers.dram, static)
     differ = (fewest < count) | (low.links < high.links)
@@ -129,15 +137,16 @@ def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, R
 
 def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Network:
     low, high = (
-        network(link, getattr(split.areas, level), getattr(split.powers, level), getattr(split.edges, level) * perimeter_of(split.die_area))
+        network(link, getattr(split.areas, level), getattr(split.powers, level), getattr(split.edges, level) * edge)
         for split in (least, most)
+        for edge in (perimeter_of(split.die_area, split.dies),)
     )
     bandwidth = _raised(high.bandwidth, low.links < high.links)
     return replace(high, bandwidth=bandwidth, area=low.area, power=low.power)
 
 
 def _fewest_links(technology: Technology, least: Split, level: str) -> Real:
-    edge = getattr(least.edges, level) * perimeter_of(least.die_area)
+    edge = getattr(least.edges, level) * perimeter_of(least.die_area, least.dies)
     return network_links(getattr(technology, level), getattr(least.areas, level), edge)
 
 

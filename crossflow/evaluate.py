@@ -169,6 +169,7 @@ def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
         ("package area", hardware.package_area, budget.package_area, "area"),
         ("power", hardware.power, budget.power, "power"),
         ("power density", hardware.power_density, budget.power_density, "power_per_area"),
+        ("reticle", hardware.one_die, budget.one_die, "area"),
         ("step time", bill.step_time, budget.step_time, "time"),
     )
     return tuple(Limit(name, float(used), float(available), unit) for name, used, available, unit in pairs if available != float("inf"))

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import Activity, CoreTechnology, DieLinks, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
@@ -54,9 +54,13 @@ class Split:
     areas: Parts
     powers: Parts
     edges: Edges
+    dies: Real = 1.0
+    """Of the package, all alike; areas and powers are those of all of them together."""
 
     def __post_init__(self) -> None:
         """Refuse figures that no chip can have."""
+        if not np.all(np.asarray(self.dies) >= 1.0):
+            raise ValueError(f"dies must be at least 1, it is {self.dies}")
         totals = (("die_area", self.die_area), ("package_area", self.package_area))
         groups = (("areas", self.areas), ("powers", self.powers), ("edges", self.edges))
         for name, value in (*totals, *((f"{group}.{name}", value) for group, record in groups for name, value in _figures(record))):
@@ -135,6 +139,10 @@ class Architecture:
     """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
     package_area: Real
     """Square metres of the package under die and stacks."""
+    crossings: Real = 0.0
+    """Joints between dies that a byte of L2 passes on its way, in the mean."""
+    die_links_power: Real = 0.0
+    """Watts of all links between dies, at full activity."""
 
     @property
     def area(self) -> Real:
@@ -152,46 +160,52 @@ class Architecture:
 
     def _drawn(self, busy: Activity) -> Real:
         on_chip = busy.core * self.core.power + busy.registers * self.registers.power + busy.l1 * self.l1.power + busy.l2 * self.l2.power
-        return on_chip + busy.intra * self.intra.power + busy.inter * self.inter.power + self.uncore_power
+        links = busy.intra * self.intra.power + busy.inter * self.inter.power + self.die_links_power
+        return on_chip + links + self.uncore_power
 
 
-def split_from_fractions(die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges) -> Split:
+def split_from_fractions(
+    die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges, dies: Real = 1.0
+) -> Split:
     """The split whose areas are fractions of the die and whose powers are fractions of the total power."""
-    return Split(die_area, package_area, _times(areas, die_area), _times(powers, power), edges)
+    return Split(die_area, package_area, _times(areas, die_area), _times(powers, power), edges, dies)
 
 
 def split_for_stacks(technology: Technology, split: Split, stacks: Real) -> Split:
     """The split with controller area and power for exactly `stacks` stacks at nominal frequency, as far as the package holds them."""
-    power = dram_power_at_nominal(technology, stacks, split.die_area, split.edges.dram)
+    power = dram_power_at_nominal(technology, stacks, split.edges.dram * perimeter_of(split.die_area, split.dies))
     areas = replace(split.areas, dram=stacks * technology.dram.controller_area)
     return replace(split, areas=areas, powers=replace(split.powers, dram=power))
 
 
-def dram_power_at_nominal(technology: Technology, stacks: Real, die_area: Real, dram_edge: Real) -> Real:
+def dram_power_at_nominal(technology: Technology, stacks: Real, edge: Real) -> Real:
     """Watts that run `stacks` stacks at nominal frequency: energy per bit * wires * frequency + static power of the capacity."""
     dram = technology.dram
-    links = dram_links(dram, stacks, dram_edge * perimeter_of(die_area))
+    links = dram_links(dram, stacks, edge)
     return nominal_frequency_power(dram, dram.energy_per_bit * dram.nominal_frequency * links) + dram_static_power(dram, stacks)
 
 
 def generate(technology: Technology, split: Split) -> Architecture:
     """The architecture that the split buys; what does not fit is zero."""
-    areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area)
+    areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area, split.dies)
     core = compute(technology.core, areas.core, powers.core)
     dram = _dram(technology.dram, split, perimeter)
+    l2 = _sram(technology.l2, areas.l2, powers.l2, core.bundles)
     intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
     inter = network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter)
     return Architecture(
         core=core,
         registers=_sram(technology.registers, areas.registers, powers.registers, core.bundles),
         l1=_sram(technology.l1, areas.l1, powers.l1, core.bundles),
-        l2=_sram(technology.l2, areas.l2, powers.l2, core.bundles),
+        l2=limited(l2, through_joints(technology.die_links, split.die_area, split.dies)),
         dram=dram,
         intra=intra,
         inter=inter,
         uncore_power=technology.uncore.power_per_area * split.die_area,
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
+        crossings=crossings_of(split.dies),
+        die_links_power=die_links_power(technology.die_links, split.die_area, split.dies),
     )
 
 
@@ -276,7 +290,7 @@ def stacks_along_edge(dram: DramTechnology, split: Split) -> Real:
     """Stacks that lie side by side along the part of the die's edge that is theirs."""
     if not dram.stack_edge:
         return np.inf
-    return _count(split.edges.dram * perimeter_of(split.die_area), dram.stack_edge)
+    return _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge)
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:
@@ -319,16 +333,16 @@ def network_links(link: LinkTechnology, area: Real, edge: Real) -> Real:
 
 
 def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> Real:
-    """Metres of the die's edge that so many stacks take side by side, and so many wires beside them."""
+    """Metres of the edge that so many stacks take side by side, and so many wires beside them."""
     if not technology.dram.stack_edge:
         return 0.0 * stacks
     wires = intra / technology.intra.links_per_metre + inter / technology.inter.links_per_metre
     return stacks * technology.dram.stack_edge + wires
 
 
-def has_edge(die_area: Real, edge: Real) -> Mask:
-    """Whether a die has so much edge, forgiving a shortfall of one part in 1e9 as counts do."""
-    return np.less_equal(edge, perimeter_of(die_area) * _SLACK)
+def has_edge(split: Split, edge: Real) -> Mask:
+    """Whether dies have so much edge, forgiving a shortfall of one part in 1e9 as counts do."""
+    return np.less_equal(edge, perimeter_of(split.die_area, split.dies) * _SLACK)
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
@@ -340,9 +354,48 @@ def dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
     return 8.0 * dram.static_power_per_bit * (stacks * dram.stack_capacity)
 
 
-def perimeter_of(die_area: Real) -> Real:
-    """Edge length of a square die."""
-    return 4.0 * np.sqrt(die_area)
+def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:
+    """Edge around square dies in a row, 2 (d + 1) sqrt(area / d): what is left of theirs beside the joints."""
+    return 2.0 * (np.sqrt(dies) + 1.0 / np.sqrt(dies)) * np.sqrt(die_area)
+
+
+def joints_of(dies: Real) -> Real:
+    """Length of the joints in a row of dies, (d - 1) sqrt(area / d), over the root of the area."""
+    return np.sqrt(dies) - 1.0 / np.sqrt(dies)
+
+
+def die_with_links(links: DieLinks, area: Real, dies: Real) -> Real:
+    """Square metres of all dies that hold so much beside their links, which lie on both sides of each joint.
+
+    The area A with A = area + 2 depth (d - 1) sqrt(A / d).
+    """
+    half = links.depth * joints_of(dies)
+    return area + 2.0 * half * (half + np.sqrt(half * half + area))
+
+
+def die_links_area(links: DieLinks, die_area: Real, dies: Real) -> Real:
+    """Square metres of the dies that their links take."""
+    return 2.0 * links.depth * joints_of(dies) * np.sqrt(die_area)
+
+
+def die_links_power(links: DieLinks, die_area: Real, dies: Real) -> Real:
+    """Watts of the links through all joints, at full activity."""
+    return 8.0 * links.energy_per_bit * links.bandwidth_per_metre * joints_of(dies) * np.sqrt(die_area)
+
+
+def crossings_of(dies: Real) -> Real:
+    """Joints between two dies of a row, each taken by chance, (d - 1 / d) / 3: cores take bytes from the L2 of any die."""
+    return (dies - 1.0 / dies) / 3.0
+
+
+def through_joints(links: DieLinks, die_area: Real, dies: Real) -> Real:
+    """Bytes per second of the L2 of all dies: cores take them from any, so that half pass the middle joint, twice what it lets through."""
+    return np.where(np.greater(dies, 1.0), 2.0 * links.bandwidth_per_metre * np.sqrt(die_area / dies), np.inf)[()]
+
+
+def limited(memory: Sram, bandwidth: Real) -> Sram:
+    """The level with no more than that bandwidth."""
+    return replace(memory, bandwidth=np.minimum(memory.bandwidth, bandwidth))
 
 
 def _count(budget: Real, unit: Real) -> Real:

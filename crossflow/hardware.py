@@ -117,7 +117,7 @@ class Hardware:
     register_traffic: Real = 0.57
     """Register bytes per matrix FLOP after reuse inside the matrix engine."""
     wide_share: Real = 1.0
-    """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit runs, whose attention and head stay at 16 bits."""
+    """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit and 4-bit runs, of which attention and head stay wide."""
     energy_per_flop: Real = 0.0
     idle_power: Real = 0.0
     running_power: Real = 0.0
@@ -126,6 +126,8 @@ class Hardware:
     """Watts the device may draw: its rating, or what a generated one draws in the kernels that draw most."""
     die_area: Real = 0.0
     package_area: Real = 0.0
+    dies: Real = 1.0
+    """Over which a generated chip's area is spread."""
     power_density: Real = 0.0
     """Watts that leave through a square metre of a generated die; zero for devices that are sold with their cooling."""
     price: Real = 0.0
@@ -139,6 +141,11 @@ class Hardware:
     """Other sets of constants that measured runs leave possible, the optimistic and the pessimistic one; none without a fit."""
     error: float | None = None
     """Mean relative error of the step times of the runs that the constants were fitted to; None without a fit."""
+
+    @property
+    def one_die(self) -> Real:
+        """Square metres of each die."""
+        return self.die_area / self.dies
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +171,14 @@ class Budget:
     package_area: float = float("inf")
     power: float = float("inf")
     power_density: float = float("inf")
+    reticle: float = float("inf")
+    """Square metres of one die."""
     step_time: float = float("inf")
+
+    @property
+    def one_die(self) -> float:
+        """The reticle, where the budget of all dies together does not say as much."""
+        return self.reticle if self.reticle < self.die_area else float("inf")
 
 
 def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:

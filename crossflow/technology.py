@@ -34,7 +34,11 @@ class CoreTechnology:
     utilisation: float = 1.0
     """Share of the peak that is usable."""
     register_traffic: float = 8.0 / 28.0
-    """Register values moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    """Register values of 16 bits moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    vector_share: float = 1.0 / 8.0
+    """Vector FLOP/s over matrix FLOP/s: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
+    wide_share: float = 1.0
+    """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
     leakage_per_area: float = 0.0
     """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
 
@@ -168,6 +172,28 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
+class DieLinks:
+    """The wires between the dies of a package, which stand in a row: as many as the sides hold that face each other."""
+
+    links_per_metre: float = 0.0
+    """Wires through a metre of such a side; none where a package holds one die only."""
+    nominal_frequency: float = 0.0
+    """Bits per second on one wire, both ways together."""
+    energy_per_bit: float = 0.0
+    depth: float = 0.0
+    """Metres of each die that the circuits take behind such a side."""
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
+            raise ValueError(f"finite figures not below 0 are needed, not {self}")
+
+    @property
+    def bandwidth_per_metre(self) -> float:
+        """Bytes per second, both ways together."""
+        return self.links_per_metre * self.nominal_frequency / 8.0
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -184,6 +210,7 @@ class Technology:
     uncore: Uncore = Uncore()
     sustained: tuple[Activity, ...] = (Activity(),)
     """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
+    die_links: DieLinks = DieLinks()
 
     def __post_init__(self) -> None:
         if not self.sustained:
@@ -226,6 +253,20 @@ def at_node(technology: Technology, node: Node) -> Technology:
         l2=_scaled_sram(technology.l2, node),
         dram=replace(dram, controller_area=dram.controller_area * node.controller_area),
     )
+
+
+def at_precision(technology: Technology, rate: float, value_bytes: float) -> Technology:
+    """The technology whose matrix engines do `rate` times the FLOPs of 16 bits a cycle on operands of so many bytes, at the same power, as
+    bought devices do. Vector engines stay, and so does the rate on 16 bits where operands are narrower."""
+    core = technology.core
+    made = replace(
+        core,
+        flop_per_cycle=core.flop_per_cycle * rate,
+        register_traffic=core.register_traffic * (value_bytes / 2.0),
+        vector_share=core.vector_share / rate,
+        wide_share=1.0 / rate if value_bytes < 2.0 else 1.0,
+    )
+    return replace(technology, core=made)
 
 
 def scale_logic(technology: Technology, steps: int) -> Technology:

@@ -9,14 +9,17 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 
-Precision = Literal["fp32", "bf16", "fp16", "fp8"]
+Precision = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
 """What may have a bias: products by what they give, and norms, whose bias is a shift."""
 
 _USUALLY_BIASED: tuple[Biased, ...] = ("queries-keys-values", "projection", "feed-forward", "norms")
 
-VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
-"""Bytes of one operand of a matrix product; activations between operators keep at least two."""
+VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5625}
+"""Bytes of one operand of a matrix product; activations between operators keep at least two. In fp4 16 values share a scale of 8 bits
+(NVFP4, NVIDIA 2025, arXiv:2509.25149)."""
+NARROW = ("fp8", "fp4")
+"""Precisions in which projections alone are computed; attention and head stay at 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ class Transformer:
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of one stored weight: an fp8 run keeps 16-bit weights beside its casts."""
+        """Bytes of one stored weight: a run in fp8 or fp4 keeps 16-bit weights beside its casts."""
         return max(2.0, self.value_bytes)
 
     @property

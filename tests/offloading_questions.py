@@ -28,7 +28,7 @@ workload:
   global_batch: 32
 cluster: {devices: 64, devices_per_node: 1, host: {memory: 8 GiB, bandwidth: 12 GB/s}}
 technology: accelerator-7nm
-budget: {die_area: 1100 mm^2, package_area: 2000 mm^2, power: 600 W}
+budget: {die_area: 1100 mm^2, reticle: 1100 mm^2, package_area: 2000 mm^2, power: 600 W}
 choices:
   tensor: divisors
   context: divisors

@@ -6,6 +6,7 @@ Choices   z[part, k] in {0, 1}, one of them 1 in each part
 Rows      die area      sum of the areas of the parts, with their share of uncore   <= budget
           package       the same and that of the stacks, or a larger die and that   <= budget
           power         sum of the least that each part draws, and its uncore       <= budget, in each of the kernels that draw most
+          reticle       the die area                                                <= dies x reticle
           registers     bytes that the tiles of all bundles take                    <= their capacity; the same of L1
 
 The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks and tiles depend. There each
@@ -22,7 +23,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.generator import Parts, Split
+from crossopt.crossflow.generator import Parts, Split, die_links_area
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.technology import HOLDING, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
@@ -229,11 +230,15 @@ _UNITS: dict[str, Callable[[float], str]] = {"area": lambda area: f"{area * 1e6:
 
 def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, parts: tuple[Part, ...]) -> Iterator[Budget]:
     """The rows of the chip, each with its limit less what is not chosen."""
-    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places)) for part in parts}
-    fixed = _taken(free, space, root)
+    reticle = instance.budget.one_die * _SLACK
+    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), reticle) for part in parts}
+    fixed = _taken(free, space, root, reticle)
     names, asked = [field.name for field in fields(Parts)], instance.budget
-    rows = [("die area", asked.die_area, "area", names), ("package area", asked.package_area, "package", names)]
-    rows += [(name, asked.power, name, names) for name, _ in _kernels(free)]
+    every = [*names, _DIE]
+    rows = [("die area", asked.die_area, "area", every), ("package area", asked.package_area, "package", every)]
+    rows += [(name, asked.power, name, every) for name, _ in _kernels(free)]
+    if np.isfinite(asked.one_die):
+        rows.append(("reticle", 0.0, "reticle", every))
     if _DIE in chosen:
         rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
     rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
@@ -248,23 +253,28 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
                 yield budget
 
 
-def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str], Array]:
+def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float) -> dict[tuple[str, str], Array]:
     """The least that each part takes of each budget, on any chip of each box."""
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
     for name in (field.name for field in fields(Parts)):
         area = used_die(free.technology, getattr(least.areas, name))
-        taken["area", name] = taken["package", name] = area
+        taken["area", name] = taken["package", name] = taken["reticle", name] = area
         for kernels, busy in _kernels(free):
             drawn = getattr(busy, name) * getattr(best, name).power
             taken[kernels, name] = drawn + free.technology.uncore.power_per_area * area
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
+    links = die_links_area(free.technology.die_links, least.die_area, least.dies)
+    taken["area", _DIE] = taken["package", _DIE] = links
+    for kernels, _ in _kernels(free):
+        taken[kernels, _DIE] = best.die_links_power + free.technology.uncore.power_per_area * links
+    taken["reticle", _DIE] = links - reticle * most.dies
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
         taken[level, level] = -getattr(best, level).capacity
     for level in followers(free.technology, space.names):
-        for kind in ("area", "package", level):
+        for kind in ("area", "package", "reticle", level):
             taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
 

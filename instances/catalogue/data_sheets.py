@@ -72,7 +72,7 @@ class NetworkSheet:
 class DeviceSheet:
     """A device one can buy; what is left out is derived from the nearest class of devices, and told."""
 
-    peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8")]
+    peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8, fp4")]
     dram: Annotated[MemoryEntry, Doc("the memory beside the die")]
     network: Annotated[NetworkSheet, Doc("links, seen from one device")]
     vector_peak: Annotated[Throughput | None, Doc("of work that is no matrix product; goes with the peak")] = None

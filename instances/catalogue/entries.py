@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
-from crossopt.crossflow.workload import Biased
+from crossopt.crossflow.workload import NARROW, Biased
 from crossopt.instances.catalogue.constants import check_constants
 from crossopt.instances.files.quantities import (
     Area,
@@ -94,7 +94,7 @@ class CalibrationEntry:
 class DeviceEntry:
     """A device one can buy, with every figure; `data_sheets.DeviceSheet` is what is read."""
 
-    peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8")]
+    peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8, fp4")]
     vector_peak: Annotated[Throughput, Doc("of work that is no matrix product")]
     bundles: Annotated[Positive, Doc("streaming multiprocessors")]
     dram: Annotated[MemoryEntry, Doc("the memory beside the die")]
@@ -159,13 +159,14 @@ def check_device(device: Describing) -> None:
     if bool(device.optimistic) != bool(device.pessimistic):
         raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
     if not device.peak:
-        raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8)")
+        raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8, fp4)")
     vector = 1.0 if device.vector_peak is None else device.vector_peak
     check_above_zero(*((f"peak.{name}", peak) for name, peak in device.peak.items()), ("vector_peak", vector))
     if device.energy_per_flop and (missing := [name for name in device.peak if name not in device.energy_per_flop]):
         raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
-    if "fp8" in device.peak and "bf16" not in device.peak:
-        raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
+    narrow = next((name for name in NARROW if name in device.peak), None)
+    if narrow and "bf16" not in device.peak:
+        raise ValueError(f"peak: with {narrow} bf16 is needed, too (attention and head stay at 16 bits)")
     for section in ("efficiency", "optimistic", "pessimistic"):
         check_constants(section, getattr(device, section))
     for name in ("torchtitan", "fsdp", "deepspeed"):

@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.parameters import active_parameters, parameters
-from crossopt.crossflow.workload import Precision, Transformer
+from crossopt.crossflow.workload import NARROW, Precision, Transformer
 from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed, derived_words
 from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
@@ -154,7 +154,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
     return Hardware(
         name=name,
         throughput=entry.peak[precision],
-        wide_share=entry.peak["bf16"] / entry.peak["fp8"] if precision == "fp8" else 1.0,
+        wide_share=entry.peak["bf16"] / entry.peak[precision] if precision in NARROW else 1.0,
         vector_throughput=entry.vector_peak,
         bundles=float(entry.bundles),
         dram=_memory(entry.dram),

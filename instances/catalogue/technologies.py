@@ -9,6 +9,7 @@ from crossopt.crossflow.technology import (
     HOLDING,
     Activity,
     CoreTechnology,
+    DieLinks,
     DramTechnology,
     LinkTechnology,
     Node,
@@ -16,9 +17,11 @@ from crossopt.crossflow.technology import (
     Technology,
     Uncore,
     at_node,
+    at_precision,
     scale_logic,
     scale_network,
 )
+from crossopt.crossflow.workload import VALUE_BYTES, Precision
 from crossopt.instances.catalogue.technology_entries import (
     ActivityEntry,
     NodeEntry,
@@ -34,12 +37,19 @@ T = TypeVar("T")
 
 
 def build_technology(
-    entry: TechnologyEntry, name: str, logic: str | None = None, memory: str | None = None, network: str | None = None
+    entry: TechnologyEntry,
+    name: str,
+    logic: str | None = None,
+    memory: str | None = None,
+    network: str | None = None,
+    precision: Precision = "bf16",
 ) -> Technology:
     """The technology with its parts at these generations; None leaves a part at the generation that the entry describes."""
+    core = asdict(entry.core)
+    rates = {"bf16": 1.0, "fp16": 1.0, **core.pop("rates")}
     base = Technology(
         name=name,
-        core=CoreTechnology(**asdict(entry.core)),
+        core=CoreTechnology(**core),
         registers=_sram(entry.registers),
         l1=_sram(entry.l1),
         l2=_sram(entry.l2),
@@ -48,9 +58,13 @@ def build_technology(
         inter=LinkTechnology(**asdict(entry.network)),
         uncore=Uncore(**asdict(entry.uncore)),
         sustained=tuple(Activity(**asdict(parts_of(busy))) for busy in entry.sustained.values()) or (Activity(),),
+        die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
     )
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
-    return scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
+    made = scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
+    if precision not in rates:
+        raise ValueError(f"{name} does not compute in {precision} (one of {', '.join(rates)})")
+    return at_precision(made, rates[precision], VALUE_BYTES[precision])
 
 
 def _at_node(technology: Technology, node: int | NodeEntry) -> Technology:
@@ -61,7 +75,7 @@ def usual_split(entry: TechnologyEntry) -> Split:
     """The areas, powers and edges that the parts of a chip of this technology have where nothing else is chosen."""
     split = entry.split
     return split_from_fractions(
-        split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges_of(split)
+        split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges_of(split), float(split.dies)
     )
 
 
@@ -117,6 +131,7 @@ def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
         dram,
         stack_capacity=other.stack_capacity,
         stack_area=other.stack_area,
+        controller_area=dram.controller_area * other.controller_factor,
         links_per_stack=other.links_per_stack,
         nominal_frequency=other.nominal_frequency,
         energy_per_bit=dram.energy_per_bit * other.energy_factor,

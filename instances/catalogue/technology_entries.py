@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
+from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import check_constants
 from crossopt.instances.catalogue.entries import Figures, check_above_zero
 from crossopt.instances.files.quantities import (
@@ -23,6 +24,10 @@ from crossopt.instances.files.quantities import (
     Voltage,
 )
 from crossopt.instances.files.schema import Bounds, Doc, Prose
+from crossopt.instances.files.units import quoted
+
+FURTHER = ("fp32", *NARROW)
+"""Precisions that the cores of a technology may have beside 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,17 @@ class CoreEntry:
     maximum_voltage: Annotated[Voltage, Doc("of the supply")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register values moved per FLOP")] = 8.0 / 28.0
+    vector_share: Annotated[float, Bounds(0.0), Doc("FLOPs of work that is no matrix product over `flop_per_cycle`")] = 1.0 / 8.0
+    rates: Annotated[Figures, Doc("FLOPs per cycle over those of 16 bits in further precisions, such as fp8: 2")] = field(
+        default_factory=dict
+    )
     leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
 
     def __post_init__(self) -> None:
-        _check_physics("CoreTechnology", asdict(self))
+        _check_physics("CoreTechnology", {name: figure for name, figure in asdict(self).items() if name != "rates"})
+        if unknown := self.rates.keys() - FURTHER:
+            raise ValueError(f"rates: {quoted(min(unknown))} is no further precision (one of {', '.join(FURTHER)})")
+        check_above_zero(*((f"rates.{name}", rate) for name, rate in self.rates.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +132,20 @@ class UncoreEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DieLinksEntry:
+    """Wires between the dies of a package, which stand in a row."""
+
+    links_per_metre: Annotated[PerLength, Doc("wires through a length of the sides that face each other")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire, both ways together")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("sent over one joint")]
+    depth: Annotated[Length, Doc("of each die that the circuits take behind such a side")]
+
+    def __post_init__(self) -> None:
+        _check_physics("DieLinks", asdict(self))
+        check_above_zero(("links_per_metre", self.links_per_metre), ("nominal_frequency", self.nominal_frequency))
+
+
+@dataclass(frozen=True, slots=True)
 class PartsEntry:
     """One figure for each part of the chip."""
 
@@ -149,7 +175,7 @@ class ActivityEntry:
 class ShareEntry:
     """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
 
-    die_area: Annotated[Area, Doc("of the usual chip")]
+    die_area: Annotated[Area, Doc("of the usual chip, all its dies together")]
     package_area: Annotated[Area, Doc("of its package")]
     power: Annotated[Power, Doc("of all its parts")]
     areas: Annotated[PartsEntry, Doc("shares of the die area")]
@@ -157,6 +183,7 @@ class ShareEntry:
     hbm_edge: Annotated[Ratio, Doc("share of the die's edge for stacks")]
     node_network_edge: Annotated[Ratio, Doc("for links inside a node")]
     network_edge: Annotated[Ratio, Doc("for links between nodes")]
+    dies: Annotated[Positive, Doc("of the usual chip")] = 1
 
     def __post_init__(self) -> None:
         check_above_zero(("die_area", self.die_area), ("package_area", self.package_area), ("power", self.power))
@@ -172,6 +199,7 @@ class GenerationEntry:
     nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
     energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
     voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
+    controller_factor: Annotated[float, Bounds(0.0), Doc("by which the area of a stack's controller differs")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +244,8 @@ class TechnologyEntry:
         Doc("names of the kernels that draw most, and how busy each part is in them; without any every part is counted at its peak"),
     ] = field(default_factory=dict)
     power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
+    reticle: Annotated[Area | None, Doc("of the largest die that can be exposed; without a limit where nothing is said")] = None
+    die_links: Annotated[DieLinksEntry | None, Doc("wires between dies; a package holds one die where nothing is said")] = None
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
@@ -225,6 +255,8 @@ class TechnologyEntry:
         check_constants("efficiency", self.efficiency)
         if self.efficiency and self.constants is not None:
             raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
+        if self.split.dies > 1 and self.die_links is None:
+            raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 
 
 def _check_physics(record: str, figures: dict[str, float | None]) -> None:

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.chips import device_of, split_of
@@ -102,12 +102,25 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
     best = envelope(free.technology, least, most)
     fewest = _values(space, boxes.low).get("hbm_stacks", 0.0)
-    device = replace(device_of(free, best.best, least.die_area, most.die_area, fewest), open_bundles=best.open_bundles)
+    device = replace(device_of(free, best.best, least, most, fewest), open_bundles=best.open_bundles)
     # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
-    hardware = priced(instance, as_arrays(device, len(boxes)), best.least_stacks)
+    hardware = _cheapest(instance, space, boxes, as_arrays(device, len(boxes)), best.least_stacks)
     differ = np.less(least.die_area, most.die_area)
     hardware = replace(hardware, price=hardware.price * np.where(differ, 1.0 - _OUTWARD, np.ones(len(boxes))))
     return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), (len(boxes),)))
+
+
+def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, stacks: Real) -> Hardware:
+    """The devices at the least price of any number of dies in their boxes: more dies of the same area are better ones, but not all sizes
+    fill a wafer alike."""
+    asked = priced(instance, device, stacks)
+    if instance.prices is None or "dies" not in space.names:
+        return asked
+    choice, price = space.names.index("dies"), asked.price
+    for place, dies in enumerate(space.options[choice].tolist()):
+        inside = (boxes.low[:, choice] <= place) & (place <= boxes.high[:, choice])
+        price = np.where(inside, np.minimum(price, priced(instance, replace(device, dies=dies), stacks).price), price)
+    return replace(asked, price=price)
 
 
 def stacked(parts: Sequence[Boxes]) -> Boxes:
@@ -170,8 +183,9 @@ def _values(space: Grid, places: Whole) -> dict[str, Array]:
 
 
 def within(instance: Instance, hardware: Hardware) -> Mask:
-    """Which devices keep the budgets of area, power and heat."""
+    """Which devices keep the budgets of area, power and heat, and the reticle."""
     budget = instance.budget
     kept = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
     kept = kept & np.less_equal(hardware.power, budget.power) & np.less_equal(hardware.power_density, budget.power_density)
+    kept = kept & np.less_equal(hardware.one_die, budget.one_die)
     return np.asarray(kept)

@@ -7,7 +7,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate, has_edge
+from crossopt.crossflow.generator import Architecture, Parts, Split, die_with_links, dram_power_at_nominal, generate, has_edge, perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -21,14 +21,14 @@ def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
     chosen = _chosen(free.options, points)
     split = split_of(free, chosen)
     built = generate(free.technology, split)
-    return device_of(free, built, split.die_area, split.die_area, chosen.get("hbm_stacks", 0.0)), built.dram.stacks
+    return device_of(free, built, split, split, chosen.get("hbm_stacks", 0.0)), built.dram.stacks
 
 
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     """The split of the chip with these choices; what is not chosen follows from them, or from the usual split.
 
-    The die is as large as its parts and what is no part, unless a larger one is chosen for the sake of its edge. Registers and L1 that
-    hold the tiles of each bundle come with the cores.
+    The die is as large as its parts, what is no part and its links to other dies, unless a larger one is chosen for the sake of its edge.
+    Registers and L1 that hold the tiles of each bundle come with the cores.
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")
     if "compute_area" in chosen:
@@ -39,11 +39,12 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     stacks = chosen.get("hbm_stacks")
     if stacks is not None:
         areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
-    die = np.maximum(used_die(free.technology, _sum(areas)), chosen.get("die_area", 0.0))
+    dies = chosen.get("dies", free.dies)
+    die = np.maximum(die_with_links(free.technology.die_links, used_die(free.technology, _sum(areas)), dies), chosen.get("die_area", 0.0))
     package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
     if stacks is not None and "hbm_power" not in chosen:
-        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
-    return Split(die, package, areas, powers, edges)
+        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, edges.dram * perimeter_of(die, dies)))
+    return Split(die, package, areas, powers, edges, dies)
 
 
 def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
@@ -52,19 +53,20 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(level for level in holding if "compute_area" in names and f"{level}_area" not in names)
 
 
-def device_of(free: FreeHardware, built: Architecture, least_die: Real, most_die: Real, stacks: Real) -> Hardware:
-    """The device that an architecture makes, with the links of each network level, on the least of the dies that it may have; without
-    memory where fewer stacks than those chosen find a place, or stacks and wires together find none along the edge."""
+def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
+    """The device that an architecture makes, with the links of each network level, on the least area and the most dies of two splits;
+    without memory where fewer stacks than those chosen find a place, or stacks and wires together find none along the edge."""
     device = device_from(free.technology, built, 2.0, free.idle_and_running, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     links = tuple(given or made[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    placed = np.where(np.less(built.dram.stacks, stacks) | ~has_edge(most_die, built.edge), 0.0, 1.0)
+    placed = np.where(np.less(built.dram.stacks, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
     return replace(
         device,
         links=links,
         dram=replace(device.dram, capacity=device.dram.capacity * placed),
-        die_area=least_die,
-        power_density=built.die_power(free.technology.sustained) / most_die,
+        die_area=least.die_area,
+        dies=most.dies,
+        power_density=built.die_power(free.technology.sustained) / most.die_area,
         reserved_memory=free.reserved_memory,
         host=free.host,
         variants=free.variants,

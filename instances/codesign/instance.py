@@ -28,6 +28,9 @@ class FreeHardware:
     power: float
     power_density: float
     """That its usual cooling takes away."""
+    reticle: float
+    """Square metres of the largest die."""
+    dies: float
     areas: "Parts"
     """Shares of the die area."""
     powers: "Parts"

@@ -35,7 +35,7 @@ from crossopt.instances.files.written import Written
 if TYPE_CHECKING:
     from crossopt.instances.codesign.stacks.table import Stack
 
-_HARDWARE_CHOICES = ("die_area", "hbm_stacks")
+_HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
 CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
 """Limits of the budget on what is an objective, which follow from the prices of a design."""
@@ -308,21 +308,23 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         entry, name, node = technology_given(section.base)
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
-        technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
+        technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
         usual, variants = constants_of(entry, name, section.constants)
         setups = setups_of(entry, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None
-    if precision not in {"bf16", "fp16"}:
-        report("workload.precision", f"the cores of a technology compute in 16 bits, not {precision} (use bf16 or fp16)")
     split = entry.split
+    if entry.die_links is None and any(dies > 1 for dies in file.choices.dies or ()):
+        report("choices.dies", f"{name} has no links between dies (choose 1, or another technology)")
     return FreeHardware(
         technology=technology,
         die_area=split.die_area,
         package_area=split.package_area,
         power=split.power,
-        power_density=float("inf") if entry.power_density is None else entry.power_density,
+        power_density=inf if entry.power_density is None else entry.power_density,
+        reticle=inf if entry.reticle is None else entry.reticle,
+        dies=float(split.dies),
         areas=usual_areas(entry, technology),
         powers=parts_of(split.powers),
         edges=edges_of(split),
@@ -365,15 +367,13 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
 
 def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goal | None, report: Report) -> Budget:
     """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise. A goal shortens the step."""
-    infinite = float("inf")
-    usual = (infinite, infinite, infinite, infinite)
-    if isinstance(hardware, FreeHardware):
-        usual = (hardware.die_area, hardware.package_area, hardware.power, hardware.power_density)
-    elif section.power_density is not None:
-        report("budget.power_density", "a device that is bought comes with its cooling (remove this key, or ask for a technology)")
-    given = (section.die_area, section.package_area, section.power, section.power_density)
-    die, package, power, density = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
-    return Budget(die, package, power, density, min(section.step_time or infinite, goal.step_time if goal else infinite))
+    names = ("die_area", "package_area", "power", "power_density", "reticle")
+    usual = {name: getattr(hardware, name) if isinstance(hardware, FreeHardware) else inf for name in names}
+    for name, what in (("power_density", "cooling"), ("reticle", "dies")):
+        if isinstance(hardware, Hardware) and getattr(section, name) is not None:
+            report(f"budget.{name}", f"a device that is bought comes with its {what} (remove this key, or ask for a technology)")
+    limits = {name: own if (asked := getattr(section, name)) is None else asked for name, own in usual.items()}
+    return Budget(**limits, step_time=min(section.step_time or inf, goal.step_time if goal else inf))
 
 
 def _prices(file: CodesignFile, report: Report) -> Prices | None:

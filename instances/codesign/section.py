@@ -114,10 +114,11 @@ class TechnologySection:
 class BudgetSection:
     """What one device may use at the most, and how long a step may take."""
 
-    die_area: Annotated[Area | None, Doc("of a free chip; its technology's usual one where nothing is said")] = None
+    die_area: Annotated[Area | None, Doc("of a free chip, all its dies together; its technology's usual one where nothing is said")] = None
     package_area: Annotated[Area | None, Doc("of die and memory stacks; the usual one where nothing is said")] = None
     power: Annotated[Power | None, Doc("of one device; the usual one where nothing is said")] = None
     power_density: Annotated[PowerPerArea | None, Doc("of a free chip's die; what its technology's usual cooling takes away")] = None
+    reticle: Annotated[Area | None, Doc("of one die of a free chip; its technology's where nothing is said")] = None
     step_time: Annotated[
         Duration | None, Doc("of a step, for objectives other than time, as in: the smallest die that trains in 5 s a step")
     ] = None
@@ -174,6 +175,7 @@ class ChoicesSection:
     """What may be chosen. What is not named is fixed: the technology's usual split, one device, no recomputation and so on."""
 
     die_area: Annotated[AreaChoice | None, Doc("of the die; as large as its parts where nothing is said")] = None
+    dies: Annotated[CountChoice | None, Doc("of the package, all alike, that share all parts; the usual where nothing is said")] = None
     compute_area: Annotated[AreaChoice | None, Doc("of the cores")] = None
     registers_area: Annotated[AreaChoice | None, Doc("of the registers")] = None
     l1_area: Annotated[AreaChoice | None, Doc("of the L1 memories")] = None

@@ -391,4 +391,4 @@ def as_arrays(hardware: Hardware, count: int) -> Hardware:
 def priced(instance: Instance, hardware: Hardware, stacks: Real) -> Hardware:
     if instance.prices is None:
         return hardware
-    return replace(hardware, price=device_price(instance.prices, hardware.die_area, stacks))
+    return replace(hardware, price=device_price(instance.prices, hardware.die_area, stacks, hardware.dies))

@@ -16,8 +16,8 @@ from crossopt.instances.files.units import quoted
 
 T = TypeVar("T")
 
-_PRECISIONS: Final[Sequence[tuple[str, Precision | None]]] = (
-    ("fp4", None),
+_PRECISIONS: Final[Sequence[tuple[str, Precision]]] = (
+    ("fp4", "fp4"),
     ("fp8", "fp8"),
     ("bf16|bfloat16", "bf16"),  # a run said to be in bf16/fp16 is not known to scale its loss
     ("fp16|float16|half", "fp16"),
@@ -121,11 +121,8 @@ _NARROW: Final = 3.5
 
 
 def precision_of(word: str) -> Precision:
-    """The precision of matrix products; a ValueError for one that no device of the registry has."""
-    found = _first(_PRECISIONS, word, "precision")
-    if found is None:
-        raise ValueError(f"the model has no precision like {quoted(word)} (fp32, bf16, fp16 or fp8)")
-    return found
+    """The precision of matrix products."""
+    return _first(_PRECISIONS, word, "precision")
 
 
 def recompute_of(word: str) -> str:

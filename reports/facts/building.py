@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.generator import generate, perimeter_of
+from crossopt.crossflow.generator import generate, perimeter_of, through_joints
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
 from crossopt.instances.codesign.chips import split_of
@@ -23,10 +23,12 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     if design is None or not isinstance(instance.hardware, FreeHardware):
         return ()
     chip = design_of(instance, from_words(instance, design)).hardware
+    technology = instance.hardware.technology
     return (
         *_edge(instance.hardware, chip, design["hardware"]),
-        *_ports(instance.hardware.technology, chip),
-        *_tiles(instance.hardware.technology, chip),
+        *_dies(instance, technology, chip),
+        *_ports(technology, chip),
+        *_tiles(technology, chip),
     )
 
 
@@ -34,7 +36,7 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
-        places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area)) / dram.stack_edge)
+        places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area, chip.dies)) / dram.stack_edge)
         yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}"
         yield from _wires(free, chosen, stacks)
 
@@ -45,13 +47,25 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     split = split_of(free, {name: np.float64(value) for name, value in chosen.items() if name != "name"})  # type: ignore[misc]
     built = generate(made, split)
     inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
-    taken, whole = float(built.edge), float(perimeter_of(split.die_area))
+    taken, whole = float(built.edge), float(perimeter_of(split.die_area, split.dies))
     words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
     yield "die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words) + _binds(taken, whole)
 
 
 def _millimetres(length: float) -> str:
     return f"{length * 1e3:.1f} mm"
+
+
+def _dies(instance: Instance, technology: Technology, chip: Hardware) -> Iterator[str]:
+    """Of several dies, how large each is, and what the joints between them let through."""
+    dies, each = round(float(chip.dies)), float(chip.die_area / chip.dies)
+    if dies > 1:
+        reticle = instance.budget.reticle
+        limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes{_binds(each, reticle)}" if reticle < float("inf") else ""
+        yield f"dies: {dies} of {rounded_quantity(each, 'area')}{limit}"
+        let = float(through_joints(technology.die_links, chip.die_area, chip.dies)) * technology.l2.utilisation
+        moved, most = (rounded_quantity(amount, "bandwidth") for amount in (float(chip.l2.bandwidth), let))
+        yield f"L2: {moved}, of {most} of which half may pass between dies{_binds(float(chip.l2.bandwidth), let)}"
 
 
 def _ports(technology: Technology, chip: Hardware) -> Iterator[str]:

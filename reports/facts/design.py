@@ -1,11 +1,11 @@
 """What the model knows of a design beside what its result says: where area and power go, what every stage holds, the constants."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.generator import Architecture, Parts, Split, generate
+from crossopt.crossflow.generator import Architecture, Parts, Split, die_links_area, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
@@ -130,11 +130,13 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]
     chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
-    return _areas(split, technology.uncore.area_share), _powers(technology, generate(technology, split))
+    return _areas(split, technology), _powers(technology, generate(technology, split))
 
 
-def _areas(split: Split, share: float) -> Amounts:
-    areas = (*_by_part(split.areas), *((("uncore", share * float(split.die_area)),) if share else ()))
+def _areas(split: Split, technology: Technology) -> Amounts:
+    links = float(die_links_area(technology.die_links, split.die_area, split.dies))
+    beside = (("uncore", technology.uncore.area_share * (float(split.die_area) - links)), ("links between dies", links))
+    areas = (*_by_part(split.areas), *(part for part in beside if part[1]))
     rest = float(split.die_area) - sum(value for _, value in areas)
     return (*areas, ("left empty", rest)) if rest > 1e-9 * float(split.die_area) else areas
 
@@ -143,7 +145,8 @@ def _powers(technology: Technology, built: Architecture) -> Amounts:
     """In the kernels that draw most."""
     busiest = max(technology.sustained, key=lambda busy: float(built.power((busy,))))
     parts = tuple((name, getattr(busiest, part) * float(getattr(built, part).power)) for name, part in PARTS)
-    return (*parts, ("uncore", float(built.uncore_power))) if built.uncore_power else parts
+    beside = (("uncore", float(built.uncore_power)), ("links between dies", float(built.die_links_power)))
+    return (*parts, *(part for part in beside if part[1]))
 
 
 def _by_part(parts: Parts) -> Amounts:
@@ -198,7 +201,7 @@ _AIMS = {
     "die_area": "on the smallest die",
     "power": "with the least power",
 }
-_BUDGETS = {**DIMENSIONS, "package_area": "area", "power_density": "power_per_area"}
+_BUDGETS = {**DIMENSIONS, "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
 
 
 def asked_of(instance: Instance) -> Asked:
@@ -221,7 +224,7 @@ def asked_of(instance: Instance) -> Asked:
     terms.append(("technology" if free else "device", name))
     budget = {
         key.replace("_", " "): format_quantity(value, _BUDGETS[key])
-        for key, value in (*asdict(instance.budget).items(), *instance.ceilings)
+        for key, value in (*asdict(replace(instance.budget, reticle=instance.budget.one_die)).items(), *instance.ceilings)
         if value < float("inf")
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []

@@ -18,7 +18,7 @@ from crossopt.crossflow.recomputation import (
 )
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
-from crossopt.crossflow.workload import Transformer, kind_of_layer
+from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
 from crossopt.reports.launching.megatron_remarks import remarks
 from crossopt.reports.launching.options import (
     Export,
@@ -41,7 +41,7 @@ OPTIONS = options_of(
     --pipeline-model-parallel-size --pipeline-model-parallel-layout --decoder-first-pipeline-num-layers
     --decoder-last-pipeline-num-layers --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity
     --recompute-modules --recompute-method --recompute-num-layers --data-parallel-sharding-strategy --ckpt-format
-    --cpu-offloading-num-layers --fp8-format --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
+    --cpu-offloading-num-layers --fp8-format --fp4-format --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
     --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
     --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
@@ -250,13 +250,15 @@ def _offloaded(model: Transformer, plan: Plan) -> list[Setting]:
 
 def _precision(model: Transformer) -> list[Setting]:
     make, found = OPTIONS.setting, list[Setting]()
-    if model.precision in {"bf16", "fp8"}:
+    if model.precision in {"bf16", *NARROW}:
         found.append(make("--bf16", None, "weights and activations"))
     if model.precision == "fp16":
         found.append(make("--fp16", None, "weights and activations"))
     if model.precision == "fp8":
         found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
-    if model.gradient_bytes < 4.0 and model.precision in {"bf16", "fp8"}:
+    if model.precision == "fp4":
+        found.append(make("--fp4-format", "e2m1", "operands of matrix products"))
+    if model.gradient_bytes < 4.0 and model.precision in {"bf16", *NARROW}:
         found.append(make("--grad-reduce-in-bf16", None, "gradients are summed in two bytes"))
     if model.logit_bytes < 4.0:
         found.append(make("--cross-entropy-loss-fusion", None, "softmax and loss in one kernel"))

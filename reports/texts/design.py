@@ -190,8 +190,8 @@ def hardware_words(design: dict[str, Any]) -> list[str]:
 
 
 def _choice(name: str, value: float) -> str:
-    if name == "hbm_stacks":
-        return f"{value:g} HBM stacks"
+    if name in {"hbm_stacks", "dies"}:
+        return f"{value:g} HBM stacks" if name == "hbm_stacks" else f"{value:g} die{'s' * (value != 1)}"
     part, _, kind = name.rpartition("_")
     amount = f"{value:.3g} of" if kind == "edge" else shown(value, kind)
     return f"{part.replace('_', ' ')} {amount}" if kind != "edge" else f"{part.replace('_', ' ')} {amount} the edge"

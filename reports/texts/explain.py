@@ -5,7 +5,7 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation
 from crossopt.solvers.codesign.explain.conflict import Member, Relief
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
-_UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area"}
+_UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
 _LISTED = 8
 
 

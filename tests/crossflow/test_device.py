@@ -7,7 +7,7 @@ import pytest
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.generator import Architecture, generate
 from crossopt.crossflow.hardware import Efficiency, Hardware, faults
-from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.technology import Technology, at_precision
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 
@@ -49,6 +49,19 @@ def test_rates_are_what_the_parts_sustain(chip: Hardware, built: Architecture) -
     assert chip.registers.bandwidth == built.registers.bandwidth * 0.7
     capacities = [part.capacity for part in (chip.dram, chip.l2, chip.l1, chip.registers)]
     assert capacities == [part.capacity for part in (built.dram, built.l2, built.l1, built.registers)]
+
+
+def test_narrow_operands_double_the_rate_at_the_same_power(v100: Technology, built: Architecture, chip: Hardware) -> None:
+    """One byte a value instead of two: half the energy and half the register bytes of a FLOP; vectors and 16 bits stay as they are."""
+    made = at_precision(v100, 2.0, 1.0)
+    narrow = device_from(made, generate(made, usual_split(ENTRY)), 2.0, (0.25, 0.125), EFFICIENCY)
+    assert narrow.throughput == 2 * chip.throughput
+    assert narrow.throughput * narrow.wide_share == chip.throughput * chip.wide_share
+    assert narrow.vector_throughput == chip.vector_throughput
+    assert narrow.energy_per_flop == chip.energy_per_flop / 2
+    assert narrow.register_traffic == chip.register_traffic / 2
+    assert (narrow.power, narrow.die_area, narrow.l2) == (chip.power, chip.die_area, chip.l2)
+    assert at_precision(v100, 1.0 / 16.0, 4.0).core.wide_share == 1.0, "operands of 32 bits are wider than 16"
 
 
 def test_links_keep_the_generators_bandwidth_and_the_technologys_latency(chip: Hardware, v100: Technology, built: Architecture) -> None:

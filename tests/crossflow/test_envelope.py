@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.crossflow.envelope import Envelope, envelope
-from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
+from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, die_with_links, dram_power_at_nominal, generate, perimeter_of
 from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
@@ -71,7 +71,9 @@ def random_case(seed: int, one: bool = False) -> Case:
     share = random.choice([0.0, 1.0, random.random()], (19, INSIDE)) * (random.random((19, INSIDE)) < 0.8)
     inside = np.minimum(np.maximum(low[:, None] + share * (high - low)[:, None], low[:, None]), high[:, None])
     stacks, larger, package = _stacks(random, one), random.random() < 0.3, float(usual[1]) * random.choice([0.5, 1.0, 2.0])
-    splits = [_completed(made, values, count, larger, package) for values, count in zip((low, high, inside), stacks, strict=True)]
+    dies = _dies(random, one) if made.die_links.links_per_metre else (1.0, 1.0, 1.0)
+    columns = zip((low, high, inside), stacks, dies, strict=True)
+    splits = [_completed(made, replace(split_of_figures(values), dies=some), count, larger, package) for values, count, some in columns]
     best = envelope(made, splits[0], splits[1])
     return Case(splits[0], splits[1], generate(made, splits[2]), best)
 
@@ -95,15 +97,21 @@ def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
     return float(low), float(high), random.integers(low, high + 1, INSIDE).astype(np.float64)
 
 
-def _completed(made: Technology, values: Array, stacks: Any, larger: bool, package: float) -> Split:  # noqa: ANN401
+def _dies(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
+    """The least, the most and some numbers of dies between."""
+    low = int(random.integers(1, 4))
+    high = low if one else low + int(random.integers(0, 4))
+    return float(low), float(high), random.integers(low, high + 1, INSIDE).astype(np.float64)
+
+
+def _completed(made: Technology, split: Split, stacks: Any, larger: bool, package: float) -> Split:  # noqa: ANN401
     """The split whose die holds its parts, and whose package holds the stacks, as questions make them."""
-    split = split_of_figures(values)
     areas = split.areas if stacks is None else replace(split.areas, dram=stacks * made.dram.controller_area)
     parts = areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
-    die = np.maximum(parts, split.die_area if larger else 0.0)
+    die = np.maximum(die_with_links(made.die_links, parts, split.dies), split.die_area if larger else 0.0)
     if stacks is None:
         return replace(split, areas=areas, die_area=die, package_area=np.maximum(package, die))
-    power = dram_power_at_nominal(made, stacks, die, split.edges.dram) if larger else split.powers.dram
+    power = dram_power_at_nominal(made, stacks, split.edges.dram * perimeter_of(die, split.dies)) if larger else split.powers.dram
     powers = replace(split.powers, dram=power)
     return replace(split, areas=areas, powers=powers, die_area=die, package_area=die + stacks * made.dram.stack_area)
 
@@ -143,6 +151,8 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "area of the package": (lambda built: built.package_area, _cores),
     "edge": (lambda built: built.edge, _cores),
     "power of the uncore": (lambda built: built.uncore_power, _cores),
+    "power of links between dies": (lambda built: built.die_links_power, _cores),
+    "joints that a byte passes": (lambda built: built.crossings, _cores),
 }
 """Figures that it has at their lowest, and on which chips: one without the part uses nothing for it, but cannot compute."""
 

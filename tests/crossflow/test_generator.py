@@ -18,6 +18,7 @@ from crossopt.crossflow.generator import (
     compute,
     dram_power_at_nominal,
     generate,
+    perimeter_of,
     split_for_stacks,
     split_from_fractions,
 )
@@ -193,7 +194,8 @@ def test_the_die_edge_bounds_the_wires_of_many_stacks() -> None:
     built = generate(BASE, roomy).dram
     assert built.stacks == 50
     assert built.links == 4567  # floor(0.1 * 4 * sqrt(815) mm * 400 / mm)
-    assert dram_power_at_nominal(BASE, 50, 815 * MM2, 0.1) == pytest.approx(4.2e-12 * 1.38e9 * 4567 + 8 * 6.0e-13 * 200 * GIB)
+    edge = 0.1 * perimeter_of(815 * MM2)
+    assert dram_power_at_nominal(BASE, 50, edge) == pytest.approx(4.2e-12 * 1.38e9 * 4567 + 8 * 6.0e-13 * 200 * GIB)
 
 
 # Properties -----------------------------------------------------------------------------------------------------------------------
@@ -211,15 +213,15 @@ def random_splits(count: int, seed: int) -> Split:
 
     wide = {name: figures(-9.0, -3.0) if "area" in name else figures(-5.0, 3.0) for name in FIGURES}
     wide["package_area"] = wide["die_area"] + figures(-5.0, -2.0)
-    return with_figures(V100, **wide, **{name: figures(-2.0, 0.0) for name in EDGE_FIGURES})
+    split = with_figures(V100, **wide, **{name: figures(-2.0, 0.0) for name in EDGE_FIGURES})
+    return replace(split, dies=random.integers(1, 5, count).astype(np.float64))
 
 
 def picked(record: Record, index: int) -> Record:
     """One design out of arrays, as plain floats."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return replace(
-        record, **{name: float(value[index]) if isinstance(value, np.ndarray) else picked(value, index) for name, value in values.items()}
-    )
+    one = {name: float(value[index]) if isinstance(value, np.ndarray) else picked(value, index) for name, value in values.items()}
+    return replace(record, **one)
 
 
 @pytest.mark.parametrize("technology", [BASE, HBM2E], ids=["HBM", "HBM2e"])

@@ -238,8 +238,9 @@ def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, 
     """Which devices keep the budgets of area, power and heat."""
     budget, kept = instance.budget, np.ones(count, bool)
     areas = (("die area", hardware.die_area, budget.die_area), ("package area", hardware.package_area, budget.package_area))
+    one = ("reticle", hardware.one_die, budget.one_die)
     powers = (("power", hardware.power, budget.power), ("power density", hardware.power_density, budget.power_density))
-    for name, need, available in (*areas, *powers):
+    for name, need, available in (*areas, one, *powers):
         if available == float("inf"):
             continue
         within = np.broadcast_to(np.asarray(need) <= available, (count,))

@@ -24,7 +24,7 @@ from crossopt.solvers.codesign.boxes.search import Found, search
 from crossopt.solvers.codesign.pricing import memory_of
 
 MEMORY = "memory"
-BUDGETS = ("die_area", "package_area", "power", "power_density", "step_time")
+BUDGETS = ("reticle", "die_area", "package_area", "power", "power_density", "step_time")
 _ANY = 1.0 - 1.0e-9
 """A gap at which the first design found is good enough."""
 _RAISED = 1.1
@@ -66,9 +66,9 @@ def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
 
 
 def relief(instance: Instance, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
-    """For each budget, the best design with a tenth more of it."""
+    """For each budget, the best design with a tenth more of it; a reticle cannot be raised."""
     found = []
-    for name in (*BUDGETS, *dict(instance.ceilings)):
+    for name in (*BUDGETS[1:], *dict(instance.ceilings)):
         budget = _limit(instance, name)
         if budget < float("inf"):
             found.append(Relief(name, budget, budget * _RAISED, search(_with_limit(instance, name, budget * _RAISED), watch, spend).value))
@@ -160,5 +160,5 @@ def _least_of(instance: Instance, name: str, watch: Watch) -> float | None:
 def _least_use(instance: Instance, name: str) -> float:
     """The least of an area or power that a chip can use that can be built."""
     space, free = grid(instance), lift(instance, (name,))
-    used = getattr(corners(free, space, tightened(free, space, whole(space))).hardware, name)
+    used = getattr(corners(free, space, tightened(free, space, whole(space))).hardware, "one_die" if name == "reticle" else name)
     return float(np.min(used))

@@ -134,8 +134,8 @@ def _wish(instance: Instance, name: str, stacks: float) -> float:
         return stacks
     if isinstance(free, Hardware) or _rank(name) != 1:
         return float("inf")
-    if name == "die_area":
-        return 0.0
+    if name in {"die_area", "dies"}:
+        return 0.0 if name == "die_area" else free.dies
     part, _, kind = name.rpartition("_")
     shares, total = {"area": (free.areas, free.die_area), "power": (free.powers, free.power), "edge": (free.edges, 1.0)}[kind]
     return float(getattr(shares, PART_OF[part])) * total

@@ -1,11 +1,13 @@
 """Chips and processes in files of the user's: read as the registry's own, told by all faults, and kept whole inside a saved result."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from crossopt.instances.catalogue.registry import UnknownNameError, entry_text, ladder, names
+from crossopt.instances.catalogue.registry import UnknownNameError, entry_text, ladder, names, technology
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
@@ -181,6 +183,12 @@ def test_a_path_that_is_none_is_told(folder: Path) -> None:
 
 def test_a_chip_without_the_precision_is_told_in_the_question(folder: Path) -> None:
     assert "hardware: mine does not compute in fp8" in faults_of(folder / "fixed.yaml", "workload.precision=fp8")
+
+
+def test_a_precision_that_no_core_has_is_refused_in_a_technology() -> None:
+    core = technology("accelerator-4nm").core
+    with pytest.raises(ValueError, match=re.escape("rates: 'int8' is no further precision (one of fp32, fp8, fp4)")):
+        replace(core, rates={"int8": 2.0})
 
 
 def test_the_file_behind_a_name_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, generate
+from crossopt.crossflow.generator import Architecture, die_with_links, generate, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -61,7 +61,7 @@ def test_the_registries_have_the_promised_entries() -> None:
         "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v5e", "tpu-v5p", "tpu-v6e",
         "trainium2", "v100-16g", "v100-32g",
     }  # fmt: skip
-    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-7nm", "v100-class"}
+    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-4np", "accelerator-7nm", "v100-class"}
     assert set(WEIGHTS) < set(names("workloads"))
 
 
@@ -294,6 +294,17 @@ def test_generations_of_memory_give_the_published_bandwidths(memory: str, gigaby
     assert built.bandwidth / GIB == pytest.approx(gigabytes, rel=0.02)
 
 
+@pytest.mark.parametrize("name", ["accelerator-4nm", "accelerator-4np", "accelerator-7nm"])
+def test_a_stack_of_each_generation_moves_what_its_standard_says(name: str) -> None:
+    """1,024 wires of 2.4, 3.2, 5.2 and 8 Gb/s, and 2,048 of 8 Gb/s, whose controller takes more of the die."""
+    entry = technology(name)
+    made = {memory: build_technology(entry, name, memory=memory) for memory in ("hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4")}
+    stacks = [generate(one, split_for_stacks(one, usual_split(entry), 1)).dram for one in made.values()]
+    assert [stack.bandwidth / 1e9 for stack in stacks] == pytest.approx([307.2, 409.6, 666, 1024, 2048], rel=0.03)
+    assert [stack.capacity / GIB for stack in stacks] == [8, 16, 16, 24, 36]
+    assert made["hbm4"].dram.controller_area == pytest.approx(1.6 * entry.dram.controller_area)
+
+
 def test_generations_of_the_network_give_the_published_bandwidths() -> None:
     published = [48.1, 96.1, 192.2, 384.5, 769, 1395.8, 1996, 2791, 3829, 5170, 6888, 9077, 11856, 15375, 19824, 25441, 32527, 41464, 52729]
     built = [usual_chip("v100-class", network=step).inter.bandwidth / GIB for step in technology("v100-class").network_steps]
@@ -387,7 +398,7 @@ def test_memory_of_the_modern_accelerator_stops_shrinking_where_its_logic_goes_o
     assert len({made.uncore for made in at.values()}) == len({made.core.nominal_frequency for made in at.values()}) == 1
 
 
-@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm")])
+@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm"), ("accelerator-4np", "b200")])
 def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: str) -> None:
     entry, like = technology(name), build_device(device(sold), sold, "fp16", 2)
     built = build_technology(entry, name)
@@ -404,8 +415,17 @@ def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: 
     assert chip.register_traffic * chip.throughput <= chip.registers.bandwidth
     assert chip.registers.capacity == pytest.approx(like.registers.capacity, rel=0.1)
     assert chip.power == pytest.approx(like.power, rel=0.1)
-    assert used_die(built, generate(built, usual_split(entry)).area) == pytest.approx(like.die_area, rel=0.1)
+    die = die_with_links(built.die_links, used_die(built, generate(built, usual_split(entry)).area), float(entry.split.dies))
+    assert die <= entry.split.die_area <= entry.split.dies * entry.reticle
+    assert die == pytest.approx(like.die_area, rel=0.1)
+    assert chip.package_area == pytest.approx(like.package_area, rel=0.1)
     assert chip.power <= entry.split.power
+    for precision in ("fp8", "fp4"):
+        assert (precision in entry.core.rates) == (precision in device(sold).peak)
+        if precision in entry.core.rates:
+            narrow, theirs = build_technology(entry, name, precision=precision), build_device(device(sold), sold, precision, 2)
+            assert generate(narrow, usual_split(entry)).core.peak == pytest.approx(theirs.throughput, rel=0.05)
+            assert narrow.core.wide_share == pytest.approx(theirs.wide_share, rel=0.01)
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------------------------

@@ -165,8 +165,10 @@ def test_bought_devices_are_built(capsys: pytest.CaptureFixture[str]) -> None:
     assert "banks" not in capsys.readouterr().out
 
 
-def test_engines_agree_on_chips_of_4_nm() -> None:
-    asked = question("technology=accelerator-4nm", "compute_area=[300 mm^2, 400 mm^2]", "l1_area=[20 mm^2, 40 mm^2]", "hbm_stacks=[3, 5]")
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_engines_agree_on_chips_of_4_nm(precision: str) -> None:
+    choices = ("compute_area=[300 mm^2, 400 mm^2]", "l1_area=[20 mm^2, 40 mm^2]", "hbm_stacks=[3, 5]")
+    asked = question("technology=accelerator-4nm", f"workload.precision={precision}", *choices)
     found = [answered(asked, engine, Limits()) for engine in ("exhaustive", "boxes", "milp")]
     assert found[0].status == "OPTIMAL"
     assert found[0].value == found[1].value

@@ -205,7 +205,7 @@ REFUSED = [
         FREE,
         "global_batch: 64",
         "global_batch: 64, precision: fp32",
-        "2:59: workload.precision: the cores of a technology compute in 16 bits, not fp32 (use bf16 or fp16)",
+        "4:13: technology: accelerator-7nm does not compute in fp32 (one of bf16, fp16)",
     ),
     (
         FREE,

@@ -288,7 +288,8 @@ def test_words_for_groups_of_ranks_that_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "meaning"), [("amp_bf16", "bf16"), ("bf16/fp16", "bf16"), ("FP8-CS (FP8-MX)", "fp8"), ("MXFP8", "fp8"), ("fp16", "fp16")]
+    ("word", "meaning"),
+    [("amp_bf16", "bf16"), ("bf16/fp16", "bf16"), ("FP8-CS (FP8-MX)", "fp8"), ("MXFP8", "fp8"), ("fp16", "fp16"), ("NVFP4", "fp4")],
 )
 def test_words_for_precisions(word: str, meaning: str) -> None:
     assert precision_of(word) == meaning
@@ -302,7 +303,7 @@ def test_words_for_precisions(word: str, meaning: str) -> None:
         ("recompute", "sometimes", "is not understood"),
         ("framework", "Megatorn-LM", "framework 'Megatorn-LM' is not understood (one of Megatron-LM, Megatron-DeepSpeed, "),
         ("time_kind", "estimated", "time_kind 'estimated' is not understood (measured or derived)"),
-        ("precision", "NVFP4", "has no precision like"),
+        ("precision", "NVFP4", "does not compute in fp4"),
         ("precision", "fp8", "does not compute in fp8"),
     ],
 )

@@ -57,7 +57,9 @@ def ask(text: str, *settings: str) -> Instance:
 
 _MODEL = "{layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary: 8192, sequence: 512}"
 _EXPERTS = "{layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2}"
-_PRICES = "{electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, defects_per_square_metre: 1000, stack: 120 USD, package: 900 USD}"
+FREE_PRICES = (
+    "{electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, defects_per_square_metre: 1000, stack: 120 USD, package: 900 USD}"
+)
 _PLAN_CHOICES: dict[str, tuple[str, ...]] = {
     "tensor": ("[1, 2]", "[1, 2, 4]", "divisors"),
     "context": ("1", "[1, 2]"),
@@ -100,7 +102,7 @@ def random_question(seed: int) -> Instance:
     lines = ["kind: codesign", f"workload: {{transformer: {model}, global_batch: {one_of((32, 48, 64))}}}"]
     lines.append(f"cluster: {{devices: {one_of((4, 8, 16))}, devices_per_node: {one_of((2, 4))}}}")
     lines.append(f"objective: {one_of(('step_time', 'energy_per_token', 'cost_per_token'))}")
-    lines.append(f"prices: {_PRICES}")
+    lines.append(f"prices: {FREE_PRICES}")
     lines.append("technology: accelerator-7nm" if free else f"hardware: {one_of(('a100-40g', 'v100-16g'))}")
     if free or random.integers(3) == 0:
         lines.append(

@@ -17,11 +17,13 @@ def in_place(asked: Joint, minima: Sequence[float], place: int, values: Array) -
 
 
 def chips_of(asked: Joint, space: Grid, boxes: Boxes) -> tuple[Corners, ...]:
-    """The best device of each box, as each workload finds it: a given device computes in the precision of the workload."""
-    first = corners(asked.parts[0], space, boxes)
-    if isinstance(asked.parts[0].hardware, FreeHardware):
-        return (first,) * len(asked.parts)
-    return (first, *(corners(part, space, boxes) for part in asked.parts[1:]))
+    """The best device of each box, as each workload finds it, in the precision in which it computes; equal ones are made once."""
+    found: dict[int, Corners] = {}
+    chips = [part.hardware.technology if isinstance(part.hardware, FreeHardware) else part.hardware for part in asked.parts]
+    for place, chip in enumerate(chips):
+        same = chips.index(chip)
+        found[place] = found[same] if same < place else corners(asked.parts[place], space, boxes)
+    return tuple(found.values())
 
 
 def minima_of(lists: Sequence[Rows]) -> list[float]:

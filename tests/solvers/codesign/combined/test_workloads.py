@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crossopt.instances.codesign.boxes import grid, whole
 from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.errors import ModelError
@@ -15,6 +16,7 @@ from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.codesign.answer import DesignResult, design_in
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
+from crossopt.solvers.codesign.combined.workloads.combined import chips_of
 from crossopt.solvers.codesign.combined.workloads.engines import ENGINES
 from crossopt.solvers.codesign.objective import Joint, joint
 from crossopt.solvers.codesign.pricing import values_of
@@ -58,6 +60,18 @@ def assert_agreement(portfolio: Portfolio, expected: float) -> None:
         assert (result.proved, result.status) == (True, "INFEASIBLE" if expected == inf else "OPTIMAL")
         report = checked(again(result))
         assert report.refused == ()
+
+
+def test_each_workload_computes_in_its_own_precision_on_the_chip_of_all() -> None:
+    """Cores of 4 nm do twice the FLOPs in 8 bits, so that the second workload may not be priced by the rate of the first."""
+    fewer = ("compute_area=[300 mm^2, 400 mm^2]", "compute_power=180 W", "l2_area=[40 mm^2, 90 mm^2]", "hbm_stacks=4", "tensor=1")
+    plan = "workloads.1.choices={microbatch: 8, recompute: full, zero: 3}"
+    second = ("workloads.1.precision=fp8", "workloads.1.global_batch=512", plan, "budget={power: 900 W}")
+    asked = several(TWO, "technology=accelerator-4nm", *second, *fewer)
+    assert_agreement(asked, least_by_brute_force(asked))
+    space = grid(asked.parts[0])
+    first, other = (chips.hardware for chips in chips_of(joint(asked, ()), space, whole(space)))
+    assert other.throughput == 2 * first.throughput
 
 
 @pytest.mark.slow

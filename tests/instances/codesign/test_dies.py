@@ -1,0 +1,117 @@
+"""Packages of several dies: the area, edge, power and bandwidth of their joints, the reticle, and yield die by die. Computed by hand."""
+
+from math import sqrt
+
+import pytest
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import device_at, devices
+from crossopt.instances.errors import InstanceError
+from crossopt.reports.facts.building import building_of
+from crossopt.solvers.codesign.explain.conflict import clash
+from tests.solvers.codesign.asking import answered, checked, silent
+from tests.solvers.codesign.questions import FREE_PRICES, TINY_FREE, ask
+
+MM2 = 1e-6
+BESIDE = 815.0 * (0.0485 + 0.0375 + 0.0945 + 0.03 + 0.005)
+"""Square millimetres of registers, L1, L2 and links of the usual chip."""
+
+
+def question(*settings: str) -> Instance:
+    return ask(TINY_FREE, "budget={die_area: 2500 mm^2, package_area: 6000 mm^2, power: 2000 W}", *settings)
+
+
+def one(dies: int, *settings: str) -> Instance:
+    """A single chip, with two plans."""
+    plans = ("tensor=1", "pipeline=1")
+    return question("compute_area=600 mm^2", "compute_power=300 W", "hbm_stacks=4", f"dies={dies}", *plans, *settings)
+
+
+def parts() -> float:
+    """Square millimetres of all dies but for their links."""
+    follow = 815.0 * (0.0485 + 0.0375) * (600.0 / (815.0 * 0.54) - 1.0)
+    return (600.0 + BESIDE + follow + 4 * 8.0) / (1.0 - 0.19)
+
+
+@pytest.mark.parametrize("dies", [2, 3, 4])
+def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None:
+    """A millimetre deep; 200 wires of 8 Gb/s on a millimetre of joint at 0.56 pJ a bit."""
+    alone, chip = (device_at(one(count, "budget.reticle=9999 mm^2"), 0) for count in (1, dies))
+    side = sqrt(chip.die_area / MM2 / dies)
+    assert alone.die_area == pytest.approx(parts() * MM2)
+    assert chip.die_area == pytest.approx((parts() + 2 * (dies - 1) * side) * MM2)
+    watts = (dies - 1) * side * 200 * 8e9 * 0.56e-12
+    assert chip.power == pytest.approx(alone.power + watts + 0.065 * (chip.die_area - alone.die_area) / MM2)
+    crossings = (dies - 1 / dies) / 3
+    assert chip.l2.energy == pytest.approx(alone.l2.energy + 8 * crossings * 0.56e-12)
+
+
+def test_half_of_what_l2_moves_passes_the_middle_joint() -> None:
+    wide = ("l2_area=400 mm^2", "l2_power=200 W", "budget.reticle=9999 mm^2")
+    alone, chip = (device_at(one(count, *wide), 0) for count in (1, 2))
+    most = 2 * sqrt(chip.die_area / MM2 / 2) * 200 * 1e9 * 0.7
+    assert alone.l2.bandwidth > 1.2 * most
+    assert chip.l2.bandwidth == pytest.approx(most)
+    assert (chip.l2.capacity, chip.throughput) == (alone.l2.capacity, alone.throughput)
+
+
+@pytest.mark.parametrize(("dies", "stacks"), [(1, 6), (2, 7), (4, 8)])
+def test_stacks_lie_around_the_row_of_dies(dies: int, stacks: int) -> None:
+    """0.56 x 2 (d + 1) sides / 10.5 mm."""
+    sides = ("compute_area=500 mm^2", "compute_power=200 W", f"dies={dies}", "die_area=1000 mm^2", "budget.reticle=9999 mm^2")
+    assert int(0.56 * 2 * (dies + 1) * sqrt(1000 / dies) / 10.5) == stacks
+    built = devices(question(*sides, f"hbm_stacks=[{stacks}, {stacks + 1}]"), 0, 2)
+    assert (len(built.points), built.unbuilt) == (1, 1)
+
+
+def test_a_reticle_exposes_one_die_and_not_another() -> None:
+    assert parts() > 858.0
+    found = [answered(one(dies), engine) for dies in (1, 2) for engine in ("boxes", "milp")]
+    assert [result.status for result in found] == ["INFEASIBLE", "INFEASIBLE", "OPTIMAL", "OPTIMAL"]
+    members = clash(one(1), silent)
+    assert members is not None
+    assert [(member.name, member.allowed) for member in members] == [("reticle", (pytest.approx(858e-6),))]
+    assert answered(one(1, "budget.reticle=1100 mm^2"), "boxes").status == "OPTIMAL"
+
+
+def test_two_small_dies_cost_less_than_one_large_one() -> None:
+    """A wafer of 9,000 dollars with 0.1 defects on a square centimetre."""
+    prices = (f"prices={FREE_PRICES}", "budget.reticle=9999 mm^2")
+    large, small = (device_at(one(dies, *prices), 0) for dies in (1, 2))
+
+    def good(area: float, dies: int) -> float:
+        each = area / MM2 / dies
+        gross = 3.14159265 * 300**2 / (4 * each) - 3.14159265 * 300 / sqrt(2 * each)
+        return 9000 * dies / gross * (1 + each * 1e-3 / 3) ** 3
+
+    assert large.price == pytest.approx(good(large.die_area, 1) + 4 * 120 + 900)
+    assert small.price == pytest.approx(good(small.die_area, 2) + 4 * 120 + 900)
+    assert small.price < large.price
+
+
+@pytest.mark.parametrize(
+    ("technology", "objective"),
+    [("accelerator-7nm", "step_time"), ("accelerator-4np", "energy_per_token"), ("accelerator-7nm", "cost_per_token")],
+)
+def test_engines_agree_on_the_number_of_dies(technology: str, objective: str) -> None:
+    step = objective == "step_time"
+    chosen = ("compute_area=[500 mm^2, 800 mm^2]", "hbm_stacks=[4, 8]", "dies=[4, 1, 2]", "pipeline=1")
+    asked = question(
+        f"technology={technology}", f"objective={objective}", f"prices={FREE_PRICES}", *(() if step else ("budget.step_time=1 s",)), *chosen
+    )
+    found = [answered(asked, engine) for engine in ("exhaustive", "boxes", *(("milp",) if step else ()))]
+    assert found[0].status == "OPTIMAL"
+    assert [result.value for result in found] == pytest.approx([found[0].value] * len(found), rel=2e-4 if step else 0.0)
+    assert all(checked(result).accepted for result in found)
+
+
+def test_a_technology_without_links_between_dies_has_one() -> None:
+    with pytest.raises(InstanceError, match=r"choices.dies: v100-class has no links between dies \(choose 1, or another technology\)"):
+        ask(TINY_FREE, "technology=v100-class", "workload.precision=fp16", "dies=[1, 2]")
+
+
+def test_what_dies_and_joints_allow_is_explained() -> None:
+    asked = one(2, "l2_area=400 mm^2", "l2_power=200 W")
+    chip, said = device_at(asked, 0), building_of(asked, answered(asked))
+    assert f"dies: 2 of {chip.one_die / MM2:.1f} mm^2, of 858 mm^2 that a reticle exposes" in said
+    assert [words for words in said if words.endswith("of which half may pass between dies, binds")]
