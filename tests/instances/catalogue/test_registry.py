@@ -58,10 +58,10 @@ def usual_chip(name: str, memory: str | None = None, network: str | None = None)
 
 def test_the_registries_have_the_promised_entries() -> None:
     assert set(names("hardware")) == {
-        "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v5e", "tpu-v5p", "tpu-v6e",
-        "trainium2", "v100-16g", "v100-32g",
+        "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v4", "tpu-v5e", "tpu-v5p",
+        "tpu-v6e", "trainium2", "v100-16g", "v100-32g",
     }  # fmt: skip
-    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-4np", "accelerator-7nm", "v100-class"}
+    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-4np", "accelerator-7nm", "tensor-7nm", "v100-class"}
     assert set(WEIGHTS) < set(names("workloads"))
 
 
@@ -91,7 +91,7 @@ def test_the_ladder_lists_the_instances_beside_the_package() -> None:
         (device, "H100-SXM", "'H100-SXM' is no known device (did you mean 'h100-sxm'? see `crossopt list hardware`)"),
         (device, "h100", "'h100' is no known device (did you mean 'h100-sxm'? see `crossopt list hardware`)"),
         (device, "a100", "'a100' is no known device (did you mean 'a100-40g' or 'a100-80g'? see `crossopt list hardware`)"),
-        (device, "tpu", "'tpu' is no known device (did you mean 'tpu-v5e' or 'tpu-v5p' or 'tpu-v6e'? see `crossopt list hardware`)"),
+        (device, "tpu", "'tpu' is no known device (did you mean 'tpu-v4' or 'tpu-v5e' or 'tpu-v5p'? see `crossopt list hardware`)"),
         (device, "gaudi", "'gaudi' is no known device (see `crossopt list hardware`)"),
         (device, "", "'' is no known device (see `crossopt list hardware`)"),
         (device, "../hardware/h200", "'../hardware/h200' is no known device (see `crossopt list hardware`)"),
@@ -398,9 +398,12 @@ def test_memory_of_the_modern_accelerator_stops_shrinking_where_its_logic_goes_o
     assert len({made.uncore for made in at.values()}) == len({made.core.nominal_frequency for made in at.values()}) == 1
 
 
-@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm"), ("accelerator-4np", "b200")])
+@pytest.mark.parametrize(
+    ("name", "sold"),
+    [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm"), ("accelerator-4np", "b200"), ("tensor-7nm", "tpu-v4")],
+)
 def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: str) -> None:
-    entry, like = technology(name), build_device(device(sold), sold, "fp16", 2)
+    entry, like = technology(name), build_device(device(sold), sold, "bf16", 2)
     built = build_technology(entry, name)
     chip = device_from(
         built, generate(built, usual_split(entry)), 2.0, (entry.idle_share, entry.running_share), efficiency_with(entry.efficiency)
