@@ -1,6 +1,8 @@
-"""How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels."""
+"""How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels; and its package."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
 
 from crossopt.crossflow.generator import perimeter_of
 from crossopt.crossflow.hardware import Hardware
@@ -11,6 +13,22 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of,
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _FULL = 0.995
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What lies beside the die."""
+
+    stacks: int
+    stack: tuple[float, float]
+    """Metres of a stack along the die's edge and away from it."""
+
+
+def package_of(technology: Technology, stacks: float) -> Package:
+    """So many stacks of the technology, each as long as the edge that it takes and of its area."""
+    dram = technology.dram
+    edge = dram.stack_edge or sqrt(dram.stack_area)
+    return Package(round(stacks), (edge, dram.stack_area / edge))
 
 
 def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:

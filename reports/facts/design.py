@@ -18,6 +18,7 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
+from crossopt.reports.facts.building import Package, package_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
@@ -80,6 +81,8 @@ class Facts:
     """Where the step goes, and those of rivals."""
     error: float | None = None
     """The model's mean error on runs like these."""
+    package: Package | None = None
+    """What lies beside the die, where the chip was chosen."""
 
 
 def facts_of(
@@ -91,7 +94,7 @@ def facts_of(
     """The facts of a design that was checked, of the integer model that proved its bound, and of rivals."""
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
-    areas, powers = _chip(instance, design)
+    areas, powers, package = _chip(instance, design)
     stages, capacity = _stages(instance, chosen, hardware.reserved_memory), float(hardware.dram.capacity)
     full = fullness_words(instance, max((sum(size for _, size in stage) for stage in stages), default=0.0), capacity)
     assumed = (*_assumed(instance, hardware.reserved_memory), *([f"{full[:1].upper()}{full[1:]}."] if full else []))
@@ -113,6 +116,7 @@ def facts_of(
         linear=None if relaxation is None else _linear(instance, design, relaxation),
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
         error=error_of(instance),
+        package=package,
     )
 
 
@@ -122,14 +126,15 @@ def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) 
     return linear_of(instance, design, relaxation)
 
 
-def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]:
-    """The die dealt to its parts, and the power that they draw; nothing where the device was given."""
+def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts, Package | None]:
+    """The die dealt to its parts, the power that they draw, and what lies beside it; nothing where the device was given."""
     if not isinstance(instance.hardware, FreeHardware):
-        return (), ()
+        return (), (), None
     chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
-    return _areas(split, technology.uncore.area_share), _powers(generate(technology, split))
+    built = generate(technology, split)
+    return _areas(split, technology.uncore.area_share), _powers(built), package_of(technology, float(built.dram.stacks))
 
 
 def _areas(split: Split, share: float) -> Amounts:
