@@ -176,6 +176,18 @@ class NodeEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeEntry:
+    """Between which factors of what is stated a figure may lie."""
+
+    low: Annotated[float, Bounds(0.0, 1.0), Doc("times the figure, at the least")]
+    high: Annotated[float, Bounds(1.0), Doc("times the figure, at the most")]
+    source: Annotated[str, Prose(), Doc("who says so")]
+
+    def __post_init__(self) -> None:
+        check_above_zero(("low", self.low))
+
+
+@dataclass(frozen=True, slots=True)
 class TechnologyEntry:
     """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
 
@@ -202,8 +214,15 @@ class TechnologyEntry:
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
     constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
+    ranges: Annotated[
+        dict[str, RangeEntry], Doc("of figures by section and name, such as `core.area`; a fifth either way where nothing is said")
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in self.ranges:
+            section, _, figure = name.partition(".")
+            if not isinstance(getattr(self if section == "technology" else getattr(self, section, None), figure, None), float):
+                raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in core.area)")
         check_constants("efficiency", self.efficiency)
         if self.efficiency and self.constants is not None:
             raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")

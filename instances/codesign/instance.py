@@ -12,6 +12,7 @@ from crossopt.instances.codesign.goals import Goal
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges, Parts
     from crossopt.crossflow.technology import Technology
+    from crossopt.instances.catalogue.uncertain import Range
     from crossopt.instances.codesign.stacks.table import Stack
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
@@ -75,6 +76,8 @@ class Instance:
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
     """Objectives that a design may have at most so much of, beside those of the budget."""
+    ranges: tuple["Range", ...] = ()
+    """Constants of which sources leave a range."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,6 +342,10 @@ class CodesignFile:
     objective: Annotated[Objective, Doc("what is minimised; of several batches `time_per_sample` where nothing is said")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
+    factors: Annotated[
+        dict[str, dict[str, Annotated[float, Bounds(0.0)]]],
+        Doc("by which constants of the technology or device, of the model's `efficiency` and of `prices` are multiplied"),
+    ] = field(default_factory=dict)
 
 
 KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices", "rest")
