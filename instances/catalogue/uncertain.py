@@ -1,6 +1,6 @@
 """Constants of which sources leave a range: by which factors a figure may differ, and an entry with figures so multiplied."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -10,7 +10,7 @@ from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.technology_entries import GenerationEntry, RangeEntry, TechnologyEntry
 from crossopt.instances.files.units import nearest, quoted
 
-Factors = Mapping[str, Mapping[str, float]]
+Factors = dict[str, dict[str, float]]
 """By section and figure."""
 Fault = tuple[str, str]
 """A path and what is wrong there."""
@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 MODEL, PRICES = "efficiency", "prices"
 """Sections that are no part of a device or a technology."""
+_NO_PART: Final = (MODEL, PRICES, "technology", "hardware")
+"""Sections of which no set is made: the model's constants have fitted sets, the others are limits and shares of a budget."""
 _FIFTH: Final = 0.2
 _ESTIMATE: Final = "estimate: a fifth either way, as no source gives a range"
 _FITTED: Final = "sets of constants fitted to public runs: between those of which one run in twenty was faster, and slower"
@@ -119,6 +121,18 @@ def _with(entry: Any, section: str, part: Any) -> Any:  # noqa: ANN401 - a devic
     if isinstance(entry, DeviceEntry) and section in ("node_network", "network"):
         return replace(entry, network=replace(entry.network, **{{"node_network": "node", "network": "cluster"}[section]: part}))
     return replace(entry, **{section: part})
+
+
+def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Factors) -> Iterator[tuple[str, Factors]]:
+    """The sets of constants that a question names, on top of its own factors: by name what each of them multiplies."""
+    ends = [{one.section: {one.figure: end}} for one in ranges if one.section not in _NO_PART for end in (one.low, one.high) if end != 1.0]
+    for one in ends if isinstance(given, str) else given:
+        name = ", ".join(f"{section}.{figure} x {factor:.4g}" for section, figures in one.items() for figure, factor in figures.items())
+        together = {section: dict(figures) for section, figures in factors.items()}
+        for section, figures in one.items():
+            own = together.setdefault(section, {})
+            own.update({figure: own.get(figure, 1.0) * factor for figure, factor in figures.items()})
+        yield name or "all constants as they are stated", together
 
 
 def ranges_of(entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> tuple[Range, ...]:

@@ -13,8 +13,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.chips import device_of, split_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.chips import device_of, generated, split_of
+from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, priced
 
 _OUTWARD = 1.0e-12
@@ -66,6 +66,8 @@ class Corners:
     """Arrays over the boxes; resources at their highest, area, power and price at their lowest."""
     alive: Mask
     """False where no device of the box has cores, memory and links and keeps area and power."""
+    others: tuple[tuple[Instance, "Corners"], ...] = ()
+    """The same boxes under other sets of constants, under each of which a design keeps every limit."""
 
 
 def grid(instance: Instance) -> Grid:
@@ -94,7 +96,24 @@ def places_of(space: Grid, point: int) -> Whole:
 
 
 def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
-    """The best device of each box; for a box of one point it is the device itself, to the last bit."""
+    """The best device of each box, under each set of constants; for a box of one point it is the device itself, to the last bit."""
+    chips = _corners(instance, space, boxes)
+    others = tuple((other, _corners(other, space, boxes)) for _, other in under_each(instance))
+    return replace(chips, alive=np.logical_and.reduce([chips.alive, *(other.alive for _, other in others)]), others=others)
+
+
+def chips_at(instance: Instance, points: Whole) -> Corners:
+    """The devices of some points under one set of constants."""
+    if isinstance(instance.hardware, Hardware):
+        hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(points))
+        return Corners(hardware, np.broadcast_to(within(instance, hardware), points.shape))
+    device, stacks = generated(instance.hardware, points)
+    hardware = priced(instance, as_arrays(device, len(points)), np.broadcast_to(stacks, points.shape))
+    return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), points.shape))
+
+
+def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
+    """The same under one set."""
     if isinstance(instance.hardware, Hardware):
         hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))

@@ -1,6 +1,6 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
@@ -50,6 +50,14 @@ class FreeHardware:
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """The hardware under another set of constants."""
+
+    name: str
+    hardware: Hardware | FreeHardware
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One co-design question."""
 
@@ -78,6 +86,16 @@ class Instance:
     """Objectives that a design may have at most so much of, beside those of the budget."""
     ranges: tuple["Range", ...] = ()
     """Constants of which sources leave a range."""
+    others: tuple[Other, ...] = ()
+    """Other sets of constants that may hold: a design keeps every limit under each, and its value is the greatest of all."""
+
+
+def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:
+    """The question under each of its other sets of constants, with the same choices, room and limits."""
+    own = instance.hardware
+    shared: dict[str, Any] = {"reserved_memory": own.reserved_memory, "host": own.host}
+    shared |= {"options": own.options} if isinstance(own, FreeHardware) else {}
+    return tuple((other.name, replace(instance, hardware=replace(other.hardware, **shared), others=())) for other in instance.others)
 
 
 @dataclass(frozen=True, slots=True)

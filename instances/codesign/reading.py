@@ -12,10 +12,10 @@ from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
-from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, ranges_of, varied
+from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.goals import Goal, Purchase, goal_faults, prices_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
 from crossopt.instances.codesign.section import (
@@ -82,13 +82,14 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=ranges,
+        others=_others(file, names, ranges, report),
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
     worst = [f"budget.{name}" for name, _ in instance.ceilings if name == "worst_step_time"]
     worst += ["objective"] if file.objective == "worst_step_time" else []
-    if worst and not hardware.variants:
+    if worst and not (hardware.variants or instance.others):
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
@@ -137,6 +138,21 @@ def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> _Ma
     hardware, ranges = (_fixed if file.hardware is not None else _free)(file, names, file.workload.precision, report)
     unused = {"node_network", "network"} - {"node_network" if name == "node" else "network" for name in names}
     return hardware, tuple(one for one in ranges if one.section not in unused)
+
+
+def _others(file: CodesignFile, names: tuple[str, ...], ranges: tuple[Range, ...], report: Report) -> tuple[Other, ...]:
+    """The hardware under the other sets of constants that the question names."""
+    if file.sets and file.objective != "worst_step_time":
+        report("sets", "several sets of constants are for the worst of them (write objective: worst_step_time, or remove this key)")
+    if file.sets and file.workloads is not None:
+        report("sets", "several sets of constants are asked about for one workload (remove this key, or the other workloads)")
+    found = []
+    for name, factors in sets_of(file.sets, ranges, file.factors):
+        hardware, _ = _hardware(
+            replace(file, factors=factors), names, lambda path, message: report(path.replace("factors", "sets", 1), message)
+        )
+        found += [] if hardware is None else [Other(name, hardware)]
+    return tuple(found)
 
 
 def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> bool:

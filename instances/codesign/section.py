@@ -346,6 +346,13 @@ class CodesignFile:
         dict[str, dict[str, Annotated[float, Bounds(0.0)]]],
         Doc("by which constants of the technology or device, of the model's `efficiency` and of `prices` are multiplied"),
     ] = field(default_factory=dict)
+    sets: Annotated[
+        tuple[dict[str, dict[str, Annotated[float, Bounds(0.0)]]], ...] | Literal["ranges"],
+        Doc(
+            "further sets of constants for `worst_step_time`, factors each: a design keeps every limit under all of them, and the slowest "
+            "counts; `ranges` are those with one constant of the technology or device at either end of its range"
+        ),
+    ] = ()
 
 
 KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices", "rest")

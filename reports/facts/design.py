@@ -182,6 +182,8 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         )
     if isinstance(instance.hardware, FreeHardware):
         sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")
+    if instance.others:
+        sentences.append(f"Every limit is kept under {len(instance.others)} other sets of constants, and the slowest step of all counts.")
     if instance.derived:
         sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
