@@ -189,7 +189,7 @@ def generate(technology: Technology, split: Split) -> Architecture:
 def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
     """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
     cores = _count(area, core.area)
-    bundles = np.floor(cores / core.cores_per_bundle)
+    bundles = bundles_of(core, area)
     present = np.minimum(cores, 1.0)
     point = operating_point(core, power, core.nominal_power * np.maximum(cores, 1.0))
     return Compute(
@@ -201,6 +201,11 @@ def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
         area=cores * core.area,
         power=point.power * present,
     )
+
+
+def bundles_of(core: CoreTechnology, area: Real) -> Real:
+    """Whole bundles of cores."""
+    return np.floor(_count(area, core.area) / core.cores_per_bundle)
 
 
 def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:
@@ -285,7 +290,7 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
 
 def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
     """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
-    links = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+    links = wires_of(link, area, edge)
     present = np.minimum(links, 1.0)
     point = operating_point(link, power, link.energy_per_bit * link.nominal_frequency * np.maximum(links, 1.0))
     return Network(
@@ -296,6 +301,11 @@ def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Networ
         area=links * link.area,
         power=point.power * present,
     )
+
+
+def wires_of(link: LinkTechnology, area: Real, edge: Real) -> Real:
+    """Wires by die area and die edge."""
+    return np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:

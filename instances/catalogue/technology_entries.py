@@ -14,6 +14,7 @@ from crossopt.instances.files.quantities import (
     EnergyPerBit,
     Frequency,
     Length,
+    Money,
     PerLength,
     Positive,
     Power,
@@ -113,6 +114,9 @@ class UncoreEntry:
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
     power_per_area: Annotated[PowerPerArea, Doc("of the die, at full activity")] = 0.0
+    spare_bundles: Annotated[
+        Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
+    ] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("Uncore", asdict(self))
@@ -176,6 +180,17 @@ class NodeEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PricesEntry:
+    """What chips of a technology cost where a question gives no prices: what making them takes, without anybody's margin."""
+
+    wafers: Annotated[dict[str, Money], Doc("of a processed wafer, by logic node")]
+    stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
+    defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
+    package: Annotated[Money, Doc("interposer, substrate, test and assembly, with the device's share of board and host")]
+    lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RangeEntry:
     """Between which factors of what is stated a figure may lie."""
 
@@ -214,6 +229,7 @@ class TechnologyEntry:
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
     constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
+    prices: Annotated[PricesEntry | None, Doc("of chips, where a question gives none")] = None
     ranges: Annotated[
         dict[str, RangeEntry], Doc("of figures by section and name, such as `core.area`; a fifth either way where nothing is said")
     ] = field(default_factory=dict)

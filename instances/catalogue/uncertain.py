@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from math import ceil
 from typing import Any, Final, TypeVar
 
+from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.entries import DeviceEntry
@@ -144,6 +146,12 @@ def ranges_of(entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, vari
     return (*(one for one in found if one is not None), *_of_model(efficiency, variants))
 
 
+def price_ranges(prices: Prices) -> Iterator[Range]:
+    """The prices that there are, each a fifth either way."""
+    names = ("device", "wafer", "defect_density", "stack", "package", "lane", "electricity", "lifetime")
+    return (Range(PRICES, name, 1.0 - _FIFTH, 1.0 + _FIFTH, _ESTIMATE) for name in names if getattr(prices, name))
+
+
 def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Range | None:
     """The range of a figure; none where the figure is zero or not stated."""
     section, _, figure = name.partition(".")
@@ -153,7 +161,10 @@ def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Ran
     if said is not None:
         return Range(section, figure, said.low, said.high, said.source)
     most = min(1.0 + _FIFTH, 1.0 / value) if figure in ("utilisation", "area_share") else 1.0 + _FIFTH
-    return Range(section, figure, 1.0 - _FIFTH, most, _ESTIMATE)
+    least = 1.0 - _FIFTH
+    if figure == "area_share" and (spare := parts[section].spare_bundles):  # which lie there
+        least = max(least, ceil(1e4 * spare / (1.0 + spare) / value) / 1e4)
+    return Range(section, figure, least, most, _ESTIMATE)
 
 
 def _of_model(efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> Iterator[Range]:

@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.chips import device_of, generated, split_of
+from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, priced
 
@@ -105,17 +105,17 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
 def chips_at(instance: Instance, points: Whole) -> Corners:
     """The devices of some points under one set of constants."""
     if isinstance(instance.hardware, Hardware):
-        hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(points))
+        hardware = as_arrays(priced(instance, instance.hardware), len(points))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), points.shape))
-    device, stacks = generated(instance.hardware, points)
-    hardware = priced(instance, as_arrays(device, len(points)), np.broadcast_to(stacks, points.shape))
+    device, made = generated(instance.hardware, points)
+    hardware = priced(instance, as_arrays(device, len(points)), made)
     return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), points.shape))
 
 
 def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     """The same under one set."""
     if isinstance(instance.hardware, Hardware):
-        hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(boxes))
+        hardware = as_arrays(priced(instance, instance.hardware), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
@@ -123,8 +123,8 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     fewest = _values(space, boxes.low).get("hbm_stacks", 0.0)
     device = replace(device_of(free, best.best, least.die_area, most.die_area, fewest), open_bundles=best.open_bundles)
     # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
-    hardware = priced(instance, as_arrays(device, len(boxes)), best.least_stacks)
-    differ = np.less(least.die_area, most.die_area)
+    hardware = priced(instance, as_arrays(device, len(boxes)), made_of(free, least, most, best.least_stacks))
+    differ = (boxes.low < boxes.high).any(axis=1)
     hardware = replace(hardware, price=hardware.price * np.where(differ, 1.0 - _OUTWARD, np.ones(len(boxes))))
     return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), (len(boxes),)))
 

@@ -14,10 +14,11 @@ Money is what is paid in any case and what a second costs, so that a budget is a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from crossopt.crossflow.cost import Prices
+from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import CodesignFile, PricesSection
 
 _HOUR = 3600.0
@@ -116,28 +117,42 @@ def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
     return faults
 
 
-def prices_of(file: CodesignFile, report: Callable[[str, str], None]) -> Prices | None:
-    """The prices; none where none are given."""
-    section: PricesSection | None = file.prices
-    if section is None:
-        needs = "add a section `prices` with electricity, lifetime and device or wafer"
+def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str], None]) -> Prices | None:
+    """The prices of a question, in place of the usual ones of its technology; none where no cost is asked for and none are given."""
+    usual: Prices | None = getattr(hardware, "prices", None)  # of a technology
+    asked = file.objective == "cost_per_token" or file.budget.cost_per_token is not None
+    if file.prices is None and (usual is None or not asked):
+        needs = "add a section `prices` with device, what one costs, or take a technology that has prices"
         if file.objective == "cost_per_token":
             report("objective", f"a cost needs prices ({needs})")
         if file.budget.cost_per_token is not None:
             report("budget.cost_per_token", f"a limit on the cost needs prices ({needs})")
         return None
-    if (section.device is None) == (section.wafer is None):
+    section = PricesSection() if file.prices is None else file.prices
+    own = section.wafer is not None or section.device is not None
+    if (section.device is None) == (section.wafer is None) and (own or usual is None):
         report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
-    if section.wafer is not None and (section.stack is None or section.package is None):
+    if section.wafer is not None and usual is None and (section.stack is None or section.package is None):
         report("prices", "with the price of a wafer those of a stack and a package are needed too (0 USD where they are free)")
-    return Prices(
+    base = usual or Prices(0.0, 0.0)
+    given = {
+        "device": section.device,
+        "wafer": section.wafer,
+        "defect_density": section.defects_per_square_metre,
+        "stack": section.stack,
+        "package": section.package,
+        "lane": section.lane,
+    }
+    faults: list[tuple[str, str]] = []
+    prices = replace(
+        base,
         electricity=section.electricity,
         lifetime=section.lifetime,
-        device=section.device,
-        wafer=section.wafer,
         wafer_diameter=section.wafer_diameter,
-        defect_density=section.defects_per_square_metre,
         clustering=section.clustering,
-        stack=section.stack or 0.0,
-        package=section.package or 0.0,
+        **{name: value for name, value in given.items() if value is not None},
     )
+    prices = multiplied(prices, file.factors.get(PRICES, {}), f"factors.{PRICES}", faults)
+    for path, message in faults:
+        report(path, message)
+    return prices

@@ -47,6 +47,8 @@ class FreeHardware:
     """Given links of those levels, where the question gives them."""
     options: Options
     """Choices of hardware."""
+    prices: Prices | None = None
+    """Those of the technology, for questions that give none."""
 
 
 @dataclass(frozen=True, slots=True)

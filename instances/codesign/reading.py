@@ -12,7 +12,7 @@ from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
-from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, ranges_of, sets_of, varied
+from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.goals import Goal, Purchase, goal_faults, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
@@ -57,7 +57,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     sound = _sound(file, workload, report)
     names, cluster = _levels(file, report)
     hardware, ranges = _hardware(file, names, report)
-    prices = prices_of(file, report)
+    prices = prices_of(file, hardware, report)
     options = None
     if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
         options = plan_options(file.choices, workload, cluster, report)
@@ -81,7 +81,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         ceilings=tuple((name, most) for name in CEILINGS if (most := getattr(file.budget, name)) is not None),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
         reserve_given=file.cluster.reserved_memory is not None,
-        ranges=ranges,
+        ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
         others=_others(file, names, ranges, report),
     )
     _check_size(instance, report)
@@ -148,9 +148,8 @@ def _others(file: CodesignFile, names: tuple[str, ...], ranges: tuple[Range, ...
         report("sets", "several sets of constants are asked about for one workload (remove this key, or the other workloads)")
     found = []
     for name, factors in sets_of(file.sets, ranges, file.factors):
-        hardware, _ = _hardware(
-            replace(file, factors=factors), names, lambda path, message: report(path.replace("factors", "sets", 1), message)
-        )
+        one = replace(file, factors=factors)
+        hardware, _ = _hardware(one, names, lambda path, message: report(path.replace("factors", "sets", 1), message))
         found += [] if hardware is None else [Other(name, hardware)]
     return tuple(found)
 
@@ -320,7 +319,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
 
 def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> _Made:
     """A technology with its usual split, and the choices of hardware."""
-    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas  # noqa: PLC0415 - most questions name a device
+    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas, usual_prices  # noqa: PLC0415 - most questions name a device
 
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     faults: list[Fault] = []
@@ -358,6 +357,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
+        prices=usual_prices(entry, section.logic or node, section.memory),
     )
     return free, ranges_of(entry, own, variants)
 

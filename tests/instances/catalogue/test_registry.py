@@ -127,6 +127,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         {field.name for field in fields(entry)}
         - named
         - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
+        - ({"prices"} if getattr(entry, "prices", None) is None else set())
         - ({"ranges"} if all(len(one.source) > 5 for one in getattr(entry, "ranges", {}).values()) else set())
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
         - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() or getattr(entry, "like", "") else set())
