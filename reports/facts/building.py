@@ -1,12 +1,17 @@
 """How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels; and its package."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
-from crossopt.crossflow.generator import perimeter_of
+import numpy as np
+
+from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share
+from crossopt.crossflow.generator import generate, perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
+from crossopt.instances.codesign.chips import made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
@@ -36,8 +41,23 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     design = design_in(result)
     if design is None or not isinstance(instance.hardware, FreeHardware):
         return ()
-    chip = design_of(instance, from_words(instance, design)).hardware
-    return (*_edge(instance.hardware, chip), *_ports(instance.hardware.technology, chip), *_tiles(instance.hardware.technology, chip))
+    free, chip = instance.hardware, design_of(instance, from_words(instance, design)).hardware
+    return (*_edge(free, chip), *_ports(free.technology, chip), *_tiles(free.technology, chip), *price_of(instance, design))
+
+
+def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
+    """What one chip costs, part by part, where it follows from a wafer."""
+    prices, free = instance.prices, instance.hardware
+    if prices is None or prices.wafer is None or not isinstance(free, FreeHardware):
+        return
+    split = split_of(free, {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"})
+    made = made_of(free, split, split, generate(free.technology, split).dram.stacks)
+    good, dies = float(np.max(good_share(prices, made))), float(np.max(dies_per_wafer(made.die_area, prices.wafer_diameter)))
+    stacks, wires = (float(np.max(count)) for count in (made.stacks, made.wires))
+    parts = (("die", prices.wafer / (dies * good)), ("stacks", stacks * prices.stack), ("package and host", prices.package))
+    listed = ", ".join(f"{name} {value:,.0f}" for name, value in (*parts, ("ports", wires * prices.lane)) if value)
+    total = float(np.max(device_price(prices, made)))
+    yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
 
 def _edge(free: FreeHardware, chip: Hardware) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.tornado import Swing, Tip, tornado
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
-from crossopt.reports.sheets.deciding.text import change, design_words, name_of, sources, stays, summary, tip_words
+from crossopt.reports.sheets.deciding.text import design_words, name_of, proved_change, sources, stays, summary, tip_words
 from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.texts.design import amount
 from crossopt.solvers.answer import gap_between
@@ -62,7 +62,7 @@ def deciding_picture(found: Deciding) -> str:
 
 
 def _tip(found: Deciding, end: End | None) -> Tip:
-    moved = change(found, end)
+    moved = proved_change(found, end)
     return Tip(None if moved is None else 100.0 * moved, tip_words(found, end), end is not None and not stays(end))
 
 

@@ -19,7 +19,7 @@ def deciding_text(found: Deciding) -> str:
     head += ", proved" if found.central.proved else ", not proved"
     if not found.constants:
         return f"{head}\n"
-    most = max((abs(moved) for one in found.constants for end in one.ends if (moved := change(found, end)) is not None), default=0.0)
+    most = max((abs(moved) for one in found.constants for end in one.ends if (moved := proved_change(found, end)) is not None), default=0.0)
     names = max(len(name_of(one)) for one in found.constants)
     tips = [[tip_words(found, end) for end in _by_value(one)] for one in found.constants]
     lefts, rights = (max(len(pair[side]) for pair in tips) for side in (0, 1))
@@ -46,6 +46,11 @@ def change(found: Deciding, end: End | None) -> float | None:
     return end.value / found.central.value - 1.0
 
 
+def proved_change(found: Deciding, end: End | None) -> float | None:
+    """The same where it is proved: only that is drawn."""
+    return change(found, end) if end is not None and end.proved else None
+
+
 def tip_words(found: Deciding, end: End | None) -> str:
     """By which factor an end is away, and where the optimum goes."""
     if end is None:
@@ -61,8 +66,9 @@ def design_words(found: Deciding, end: End) -> str:
     if end.value is None or stays(end):
         return ""
     if end.kept is None:
-        why = end.broken[0].partition(":")[0] if end.broken else "a limit"
-        return f"x {end.factor:.3g}: another design; the present one would break the limit on {why}"
+        limit, colon, _ = (end.broken or ("a limit:",))[0].partition(":")
+        why = f"break the limit on {limit}" if colon else f"be none ({limit})"
+        return f"x {end.factor:.3g}: another design; the present one would {why}"
     more = f"{end.kept / end.value - 1.0:.2%} above it" if end.value else amount(end.kept, found.unit)
     return f"x {end.factor:.3g}: another design; the present one would be {more}"
 
@@ -95,7 +101,7 @@ def _by_value(one: Decided) -> Sequence[End | None]:
 
 
 def _bar(found: Deciding, one: Decided, most: float) -> str:
-    moved = [change(found, end) or 0.0 for end in one.ends]
+    moved = [proved_change(found, end) or 0.0 for end in one.ends]
     left, right = (-min([0.0, *moved]), max([0.0, *moved]))
     signs = [round(side / most * _HALF) if most else 0 for side in (left, right)]
     return f"{'█' * signs[0]:>{_HALF}}│{'█' * signs[1]:<{_HALF}}"

@@ -20,6 +20,8 @@ from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.family import solve
 
+_SHARE = 1.5
+"""Times an even share of the time that is left an end may take, so that one that is hard leaves some to the others."""
 Ask = Callable[[str], Instance]
 """The question with one more setting."""
 
@@ -91,9 +93,10 @@ def deciding(asked: Instance, ask: Ask, limits: Limits, watch: Watch, told: Call
         found: list[End | None] = []
         for factor in (one.low, one.high):
             left = deadline - monotonic()
+            share = left * min(1.0, _SHARE / (ends - 2 * len(constants) - len(found)))
             words = f"{2 * len(constants) + len(found)} of {ends} ends known, {one.name} x {factor:.3g}"
             try:
-                found.append(_at(ask, one, factor, replace(limits, seconds=left), watch, words, central) if left > 0.0 else None)
+                found.append(_at(ask, one, factor, replace(limits, seconds=share), watch, words, central) if left > 0.0 else None)
             except KeyboardInterrupt:
                 stopped, deadline = "interrupted", began
                 found.append(None)
@@ -110,8 +113,8 @@ def ranked(central: End, constants: tuple[Decided, ...]) -> tuple[Decided, ...]:
 
 
 def swing(central: End, one: Decided) -> float:
-    """How far the optimum moves at the most; infinitely where there is no design at an end, not at all where none is known."""
-    moved = [float("inf") if end.value is None else abs(end.value - (central.value or 0.0)) for end in one.ends if end.value or end.proved]
+    """How far the optimum moves at the most; infinitely where there is no design at an end, not at all where none is proved."""
+    moved = [float("inf") if end.value is None else abs(end.value - (central.value or 0.0)) for end in one.ends if end.proved]
     return max(moved, default=0.0)
 
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from crossopt.crossflow.cost import good_share
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.codesign.boxes import Boxes, chips_at, corners, grid, point_number
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.chips import generated
+from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
 from tests.paths import INSTANCES
@@ -38,6 +40,19 @@ def test_every_generation_of_a_technology_with_prices_has_one() -> None:
         if entry.prices is not None:
             assert entry.prices.wafers.keys() == entry.logic_nodes.keys()
             assert entry.prices.stacks.keys() == entry.memories.keys()
+
+
+def test_the_die_of_an_h100_is_within_a_tenth_of_what_others_say_that_it_costs() -> None:
+    """300 dollars, 80 % of the dies good (estimates of its bill of 3,320 dollars, Raymond James 2023, and of its yield)."""
+    chip = ("technology=accelerator-4nm", "compute_area=440 mm^2", "compute_power=240 W", "choices.l2_area=80 mm^2", "hbm_stacks=5")
+    asked = ask(TINY_FREE, COST, *chip, "budget.power=700 W")
+    assert asked.prices is not None
+    assert isinstance(asked.hardware, FreeHardware)
+    _, made = generated(asked.hardware, np.array([0]))
+    share = float(np.max(good_share(asked.prices, made)))
+    assert share == pytest.approx(0.8, rel=0.1)
+    beside = 5 * asked.prices.stack + asked.prices.package + 4 * asked.prices.lane
+    assert float(device_at(asked, 0).price) - beside == pytest.approx(300, rel=0.1)
 
 
 def test_engines_agree_on_the_cost_by_usual_prices() -> None:
