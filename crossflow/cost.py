@@ -1,4 +1,13 @@
-"""What a device and a training step cost in money. Every price is given; none has a hidden default."""
+"""What a device and a training step cost in money. Every price is given; none has a hidden default.
+
+A die with spare bundles of cores is good if all beside the bundles is without a defect, and so many of the bundles as it needs:
+
+    yield = (1 + R D / a)^-a  sum over j = 0 .. s of  C(k + s, j) (1 - p)^j p^(k + s - j),      p = (1 + b D / a)^-a
+
+with R square metres beside the bundles, D defects a square metre that cluster by a, k bundles in use and s spare ones of b square metres
+each (bundles fail one by one; binomial). It falls when R, b or k grows and rises with s, each alone, so that the least of the former with
+the most spares bounds it from above; from chip to chip it need not: one that is large enough for one more spare may yield better.
+"""
 
 from dataclasses import dataclass
 from math import pi
@@ -6,6 +15,8 @@ from math import pi
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+
+_LEAST = 1.0e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +38,28 @@ class Prices:
     stack: float = 0.0
     package: float = 0.0
     """Dollars of package, board, host and network per device."""
+    lane: float = 0.0
+    """Dollars of ports, optics, cables and switches for each wire of the links between nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a device is made of, as far as it is paid for."""
+
+    die_area: Real
+    stacks: Real = 0.0
+    rest: Real = 0.0
+    """Square metres of the die that must be without a defect, where there are spare bundles."""
+    bundle: Real = 0.0
+    """Square metres of a bundle of cores with the memories that hold its tiles."""
+    needed: Real = 0.0
+    """Bundles in use; where none is told the whole die must be without a defect."""
+    spare: Real = 0.0
+    """Bundles beside them."""
+    wires: Real = 0.0
+    """Of the links between nodes."""
+    dies: Real = 1.0
+    """In the package, each with an equal share of all the above."""
 
 
 def dies_per_wafer(area: Real, diameter: float) -> Real:
@@ -39,15 +72,36 @@ def die_yield(area: Real, defect_density: float, clustering: float) -> Real:
     return (1.0 + area * defect_density / clustering) ** -clustering
 
 
-def device_price(prices: Prices, die_area: Real, stacks: Real, dies: Real = 1.0) -> Real:
+def enough_of(needed: Real, spare: Real, works: Real) -> Real:
+    """The chance that of needed + spare bundles, each of which works with this chance, no more than the spare ones fail."""
+    made = needed + spare
+    term = works**made
+    total = term
+    for failed in range(1, int(np.max(spare)) + 1):
+        term = term * ((made - (failed - 1)) / failed * ((1.0 - works) / works))
+        total = total + np.where(failed <= spare, term, 0.0)
+    return np.minimum(total, 1.0)
+
+
+def good_share(prices: Prices, made: Made) -> Real:
+    """Of the dies those that are good, which have equal shares of all; at least one in so many that no price is beyond numbers."""
+    density, clustering, dies = prices.defect_density, prices.clustering, made.dies
+    whole = die_yield(made.die_area / dies, density, clustering)
+    if not np.any(made.needed):
+        return whole
+    works = die_yield(made.bundle, density, clustering)
+    spared = die_yield(made.rest / dies, density, clustering) * enough_of(made.needed / dies, np.floor(made.spare / dies), works)
+    return np.maximum(np.where(np.greater(made.needed, 0.0), spared, whole), _LEAST)[()]
+
+
+def device_price(prices: Prices, made: Made) -> Real:
     """Dollars of one device, whose area is spread over so many dies, each with a yield of its own."""
     if prices.device is not None:
         return prices.device
     if prices.wafer is None:
         raise ValueError("prices need a price of the device or of the wafer")
-    each = die_area / dies
-    good = dies_per_wafer(each, prices.wafer_diameter) * die_yield(each, prices.defect_density, prices.clustering)
-    return dies * prices.wafer / good + stacks * prices.stack + prices.package
+    good = dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter) * good_share(prices, made)
+    return made.dies * prices.wafer / good + made.stacks * prices.stack + prices.package + made.wires * prices.lane
 
 
 def step_cost(prices: Prices, capital: Real, devices: int, step_time: Real, energy: Real) -> Real:

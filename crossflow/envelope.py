@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.dies import crossings_of, die_links_power, perimeter_of, through_joints
 from crossopt.crossflow.generator import (
     Architecture,
     Compute,
@@ -27,21 +28,17 @@ from crossopt.crossflow.generator import (
     Sram,
     compute,
     compute_of,
-    crossings_of,
-    die_links_power,
     dram_of,
     dram_static_power,
     edge_of,
     limited,
     network,
-    network_links,
-    perimeter_of,
     sram_banks,
     sram_of,
     sram_static_power,
     stacks_along_edge,
     stacks_in_package,
-    through_joints,
+    wires_of,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import efficient_power
@@ -147,7 +144,7 @@ def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Net
 
 def _fewest_links(technology: Technology, least: Split, level: str) -> Real:
     edge = getattr(least.edges, level) * perimeter_of(least.die_area, least.dies)
-    return network_links(getattr(technology, level), getattr(least.areas, level), edge)
+    return wires_of(getattr(technology, level), getattr(least.areas, level), edge)
 
 
 def _raised(value: Real, differ: bool | Mask) -> Real:

@@ -13,7 +13,8 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.technology import Activity, CoreTechnology, DieLinks, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.dies import crossings_of, die_links_power, perimeter_of, through_joints
+from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
@@ -232,6 +233,11 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
     )
 
 
+def bundles_of(core: CoreTechnology, area: Real) -> Real:
+    """Whole bundles of cores."""
+    return np.floor(_count(area, core.area) / core.cores_per_bundle)
+
+
 def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:
     """Banks = floor(area / (cells / (1 - overhead) + bundles * controller))."""
     return _count(area, _bank_area(sram, bundles))
@@ -314,7 +320,7 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
 
 def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
     """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
-    links = network_links(link, area, edge)
+    links = wires_of(link, area, edge)
     present = np.minimum(links, 1.0)
     point = operating_point(link, power, link.energy_per_bit * link.nominal_frequency * np.maximum(links, 1.0))
     return Network(
@@ -327,7 +333,7 @@ def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Networ
     )
 
 
-def network_links(link: LinkTechnology, area: Real, edge: Real) -> Real:
+def wires_of(link: LinkTechnology, area: Real, edge: Real) -> Real:
     """Wires = min(floor(area / area of a wire), floor(edge * wires per metre))."""
     return np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
 
@@ -352,45 +358,6 @@ def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
 
 def dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
     return 8.0 * dram.static_power_per_bit * (stacks * dram.stack_capacity)
-
-
-def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:
-    """Edge around square dies in a row, 2 (d + 1) sqrt(area / d): what is left of theirs beside the joints."""
-    return 2.0 * (np.sqrt(dies) + 1.0 / np.sqrt(dies)) * np.sqrt(die_area)
-
-
-def joints_of(dies: Real) -> Real:
-    """Length of the joints in a row of dies, (d - 1) sqrt(area / d), over the root of the area."""
-    return np.sqrt(dies) - 1.0 / np.sqrt(dies)
-
-
-def die_with_links(links: DieLinks, area: Real, dies: Real) -> Real:
-    """Square metres of all dies that hold so much beside their links, which lie on both sides of each joint.
-
-    The area A with A = area + 2 depth (d - 1) sqrt(A / d).
-    """
-    half = links.depth * joints_of(dies)
-    return area + 2.0 * half * (half + np.sqrt(half * half + area))
-
-
-def die_links_area(links: DieLinks, die_area: Real, dies: Real) -> Real:
-    """Square metres of the dies that their links take."""
-    return 2.0 * links.depth * joints_of(dies) * np.sqrt(die_area)
-
-
-def die_links_power(links: DieLinks, die_area: Real, dies: Real) -> Real:
-    """Watts of the links through all joints, at full activity."""
-    return 8.0 * links.energy_per_bit * links.bandwidth_per_metre * joints_of(dies) * np.sqrt(die_area)
-
-
-def crossings_of(dies: Real) -> Real:
-    """Joints between two dies of a row, each taken by chance, (d - 1 / d) / 3: cores take bytes from the L2 of any die."""
-    return (dies - 1.0 / dies) / 3.0
-
-
-def through_joints(links: DieLinks, die_area: Real, dies: Real) -> Real:
-    """Bytes per second of the L2 of all dies: cores take them from any, so that half pass the middle joint, twice what it lets through."""
-    return np.where(np.greater(dies, 1.0), 2.0 * links.bandwidth_per_metre * np.sqrt(die_area / dies), np.inf)[()]
 
 
 def limited(memory: Sram, bandwidth: Real) -> Sram:

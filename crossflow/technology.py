@@ -148,8 +148,14 @@ class Uncore:
     """Of the die."""
     power_per_area: float = 0.0
     """Watts per square metre of the die, at full activity."""
+    spare_bundles: float = 0.0
+    """Bundles of cores that are made beside those in use, over these; their area is part of this one."""
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.spare_bundles * (1.0 - self.area_share) <= self.area_share:
+            raise ValueError(
+                f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g} has"
+            )
         if not (0.0 <= self.area_share < 1.0 and 0.0 <= self.power_per_area < float("inf")):
             raise ValueError(f"a share of the die below 1 and a finite power per area are needed, not {self}")
 

@@ -168,11 +168,13 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     relaxation = (
         "instead: the fractions that the relaxation of the integer model takes, and the tree that closes its gap (--near: plans so near)"
     )
-    parser.add_argument("--relaxation", action="store_true", help=relaxation)
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="of --relaxation: also write it as JSON to this file; - is standard output"
-    )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="of --relaxation: also draw the tree into this file; - is standard output")
+    constants = "instead: the proven optimum with each constant at either end of its range (--time-limit: for all of them together)"
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--relaxation", action="store_true", help=relaxation)
+    instead.add_argument("--constants", action="store_true", help=constants)
+    of = "of --relaxation and --constants: also"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"{of} write it as JSON to this file; - is standard output")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help=f"{of} draw it into this file; - is standard output")
     parser.set_defaults(command="explain")
 
 

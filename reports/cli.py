@@ -272,8 +272,9 @@ def _refuse_export(options: argparse.Namespace) -> None:
             first if asked == "placement" and options.stack in PLACEMENTS else f"{take}; `crossopt solve {options.file}` answers this one"
         )
         usage(f"--as {form}: {options.file}: {what} ({remedy})")
-    if kind in ("front", "relaxation"):
-        what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
+    if kind in ("front", "relaxation", "constants"):
+        several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
+        what = several.get(kind, "a relaxation, which is no design")
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
     forms = {"placement": PLACEMENTS, "sharding": (CERTIFICATE,)}.get(str(kind), ())
     if kind in KINDS and kind != "codesign" and options.stack not in forms:

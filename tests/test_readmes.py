@@ -46,6 +46,7 @@ LEFT_OUT = {
 LONG = (
     "solve written-out.yaml",
     "explain quickstart --relaxation",
+    "explain quickstart --constants",
     "compare gpt3-175b-pathfinding-large",
     "explain quickstart --near",
     "solve quickstart --pareto",

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.dies import die_links_area
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.generator import Parts, Split, die_links_area
+from crossopt.crossflow.generator import Parts, Split
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.technology import HOLDING, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable

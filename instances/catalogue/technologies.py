@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TypeVar
 
+from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
 from crossopt.crossflow.technology import (
     HOLDING,
@@ -91,6 +92,17 @@ def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
     beside = {level: getattr(parts, level) / parts.core * factor for level, factor in each.items()}
     core = (parts.core + sum(getattr(parts, level) for level in holding)) / (1.0 + sum(beside.values()))
     return replace(parts, core=core, **{level: core * ratio for level, ratio in beside.items()})
+
+
+def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) -> Prices | None:
+    """What chips cost where a question gives no prices, of these generations or else the first; none where the entry has none of them."""
+    if (given := entry.prices) is None:
+        return None
+    wafer = given.wafers.get(logic or next(iter(entry.logic_nodes), ""))
+    stack = given.stacks.get(memory or next(iter(entry.memories), ""))
+    if wafer is None or stack is None:
+        return None
+    return Prices(0.0, 0.0, wafer=wafer, defect_density=given.defects_per_square_metre, stack=stack, package=given.package, lane=given.lane)
 
 
 def edges_of(split: ShareEntry) -> Edges:

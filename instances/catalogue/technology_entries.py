@@ -15,6 +15,7 @@ from crossopt.instances.files.quantities import (
     EnergyPerBit,
     Frequency,
     Length,
+    Money,
     PerLength,
     Positive,
     Power,
@@ -126,6 +127,9 @@ class UncoreEntry:
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
     power_per_area: Annotated[PowerPerArea, Doc("of the die, at full activity")] = 0.0
+    spare_bundles: Annotated[
+        Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
+    ] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("Uncore", asdict(self))
@@ -218,6 +222,29 @@ class NodeEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PricesEntry:
+    """What chips of a technology cost where a question gives no prices: what making them takes, without anybody's margin."""
+
+    wafers: Annotated[dict[str, Money], Doc("of a processed wafer, by logic node")]
+    stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
+    defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
+    package: Annotated[Money, Doc("interposer, substrate, test and assembly, with the device's share of board and host")]
+    lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEntry:
+    """Between which factors of what is stated a figure may lie."""
+
+    low: Annotated[float, Bounds(0.0, 1.0), Doc("times the figure, at the least")]
+    high: Annotated[float, Bounds(1.0), Doc("times the figure, at the most")]
+    source: Annotated[str, Prose(), Doc("who says so")]
+
+    def __post_init__(self) -> None:
+        check_above_zero(("low", self.low))
+
+
+@dataclass(frozen=True, slots=True)
 class TechnologyEntry:
     """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
 
@@ -250,8 +277,16 @@ class TechnologyEntry:
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
     constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
+    prices: Annotated[PricesEntry | None, Doc("of chips, where a question gives none")] = None
+    ranges: Annotated[
+        dict[str, RangeEntry], Doc("of figures by section and name, such as `core.area`; a fifth either way where nothing is said")
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in self.ranges:
+            section, _, figure = name.partition(".")
+            if not isinstance(getattr(self if section == "technology" else getattr(self, section, None), figure, None), float):
+                raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in core.area)")
         check_constants("efficiency", self.efficiency)
         if self.efficiency and self.constants is not None:
             raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")

@@ -10,11 +10,12 @@ from math import prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.chips import device_of, split_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
+from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, priced
 
 _OUTWARD = 1.0e-12
@@ -66,6 +67,8 @@ class Corners:
     """Arrays over the boxes; resources at their highest, area, power and price at their lowest."""
     alive: Mask
     """False where no device of the box has cores, memory and links and keeps area and power."""
+    others: tuple[tuple[Instance, "Corners"], ...] = ()
+    """The same boxes under other sets of constants, under each of which a design keeps every limit."""
 
 
 def grid(instance: Instance) -> Grid:
@@ -94,9 +97,26 @@ def places_of(space: Grid, point: int) -> Whole:
 
 
 def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
-    """The best device of each box; for a box of one point it is the device itself, to the last bit."""
+    """The best device of each box, under each set of constants; for a box of one point it is the device itself, to the last bit."""
+    chips = _corners(instance, space, boxes)
+    others = tuple((other, _corners(other, space, boxes)) for _, other in under_each(instance))
+    return replace(chips, alive=np.logical_and.reduce([chips.alive, *(other.alive for _, other in others)]), others=others)
+
+
+def chips_at(instance: Instance, points: Whole) -> Corners:
+    """The devices of some points under one set of constants."""
     if isinstance(instance.hardware, Hardware):
-        hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(boxes))
+        hardware = as_arrays(priced(instance, instance.hardware), len(points))
+        return Corners(hardware, np.broadcast_to(within(instance, hardware), points.shape))
+    device, made = generated(instance.hardware, points)
+    hardware = priced(instance, as_arrays(device, len(points)), made)
+    return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), points.shape))
+
+
+def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
+    """The same under one set."""
+    if isinstance(instance.hardware, Hardware):
+        hardware = as_arrays(priced(instance, instance.hardware), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
@@ -104,22 +124,23 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     fewest = _values(space, boxes.low).get("hbm_stacks", 0.0)
     device = replace(device_of(free, best.best, least, most, fewest), open_bundles=best.open_bundles)
     # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
-    hardware = _cheapest(instance, space, boxes, as_arrays(device, len(boxes)), best.least_stacks)
-    differ = np.less(least.die_area, most.die_area)
+    made = made_of(free, least, most, best.least_stacks)
+    hardware = _cheapest(instance, space, boxes, as_arrays(device, len(boxes)), made)
+    differ = (boxes.low < boxes.high).any(axis=1)
     hardware = replace(hardware, price=hardware.price * np.where(differ, 1.0 - _OUTWARD, np.ones(len(boxes))))
     return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), (len(boxes),)))
 
 
-def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, stacks: Real) -> Hardware:
+def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, made: Made) -> Hardware:
     """The devices at the least price of any number of dies in their boxes: more dies of the same area are better ones, but not all sizes
     fill a wafer alike."""
-    asked = priced(instance, device, stacks)
+    asked = priced(instance, device, made)
     if instance.prices is None or "dies" not in space.names:
         return asked
     choice, price = space.names.index("dies"), asked.price
     for place, dies in enumerate(space.options[choice].tolist()):
         inside = (boxes.low[:, choice] <= place) & (place <= boxes.high[:, choice])
-        price = np.where(inside, np.minimum(price, priced(instance, replace(device, dies=dies), stacks).price), price)
+        price = np.where(inside, np.minimum(price, priced(instance, device, replace(made, dies=dies)).price), price)
     return replace(asked, price=price)
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
+from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, Parts, Split, die_with_links, dram_power_at_nominal, generate, has_edge, perimeter_of
+from crossopt.crossflow.dies import die_with_links, perimeter_of
+from crossopt.crossflow.generator import Architecture, Parts, Split, bundles_of, dram_power_at_nominal, generate, has_edge, wires_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -16,12 +18,39 @@ PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", 
 """The generator's name for each part that a choice names."""
 
 
-def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
-    """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
+def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
+    """The devices of the points, and what they are made of. Budgets play no part here: a larger one never takes a design away."""
     chosen = _chosen(free.options, points)
     split = split_of(free, chosen)
     built = generate(free.technology, split)
-    return device_of(free, built, split, split, chosen.get("hbm_stacks", 0.0)), built.dram.stacks
+    made = made_of(free, split, split, built.dram.stacks)
+    return device_of(free, built, split, split, chosen.get("hbm_stacks", 0.0)), made
+
+
+def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made:
+    """What no chip between two splits is made of less than, but for spares, of which none has more; between equal splits the chip itself.
+
+    The die beside the bundles and their spares is at least what its parts leave beside the smallest ones, since the uncore grows with the
+    parts by more than the spares do, and at least what the smallest die leaves beside the largest ones.
+    """
+    technology = free.technology
+    share, low, high = technology.uncore.spare_bundles, _bundled(least), _bundled(most)
+    many = bundles_of(technology.core, most.areas.core)
+    rest = np.maximum(least.die_area - (1.0 + share) * high, used_die(technology, _sum(least.areas)) - (1.0 + share) * low)
+    return Made(
+        die_area=least.die_area,
+        stacks=stacks,
+        rest=np.maximum(rest, 0.0),
+        bundle=np.maximum(low / np.maximum(many, 1.0), technology.core.cores_per_bundle * technology.core.area),
+        needed=np.minimum(np.maximum(bundles_of(technology.core, least.areas.core), 1.0), many) if share else 0.0,
+        spare=np.floor(share * many),
+        wires=wires_of(technology.inter, least.areas.inter, least.edges.inter * perimeter_of(least.die_area, least.dies)),
+        dies=most.dies,
+    )
+
+
+def _bundled(split: Split) -> Real:
+    return split.areas.core + split.areas.registers + split.areas.l1
 
 
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:

@@ -1,4 +1,4 @@
-"""A whole training run as a goal: so many tokens, until when and for how much; and the step time that this leaves.
+"""A whole training run as a goal: so many tokens, until when and for how much; and the step time that this leaves. Prices, too.
 
     steps         tokens / tokens of a step, rounded up
     rent          devices x rent of an hour x hours
@@ -13,8 +13,13 @@ Money is what is paid in any case and what a second costs, so that a budget is a
     step time  <=  (budget - paid in any case) / (money of a second x steps) x share that lasts
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import ceil, inf
+
+from crossopt.crossflow.cost import Prices
+from crossopt.instances.catalogue.uncertain import PRICES, multiplied
+from crossopt.instances.codesign.section import CodesignFile, PricesSection
 
 _HOUR = 3600.0
 _AT_ONCE = 1e-30
@@ -94,3 +99,60 @@ class Goal:
         if self.budget < fixed or (of_a_second and self.budget == fixed):
             return _AT_ONCE
         return min(self.deadline, (self.budget - fixed) / of_a_second if of_a_second else inf) / self.steps
+
+
+def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
+    """What of a whole run does not go together."""
+    goal, faults = file.goal, []
+    if goal is None:
+        return []
+    if goal.budget is not None and goal.rent is None and goal.purchase is None:
+        remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
+        faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
+    if goal.rent is not None and goal.purchase is not None:
+        faults.append(("goal.purchase", "devices are rented or bought, here they are both (remove `rent` or `purchase`)"))
+    if goal.purchase is not None and file.technology is not None:
+        remedy = "give hardware, or `rent`, or objective: cost_per_token with prices"
+        faults.append(("goal.purchase", f"a chip that is yet to be chosen has no price and no rated power ({remedy})"))
+    return faults
+
+
+def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str], None]) -> Prices | None:
+    """The prices of a question, in place of the usual ones of its technology; none where no cost is asked for and none are given."""
+    usual: Prices | None = getattr(hardware, "prices", None)  # of a technology
+    asked = file.objective == "cost_per_token" or file.budget.cost_per_token is not None
+    if file.prices is None and (usual is None or not asked):
+        needs = "add a section `prices` with device, what one costs, or take a technology that has prices"
+        if file.objective == "cost_per_token":
+            report("objective", f"a cost needs prices ({needs})")
+        if file.budget.cost_per_token is not None:
+            report("budget.cost_per_token", f"a limit on the cost needs prices ({needs})")
+        return None
+    section = PricesSection() if file.prices is None else file.prices
+    own = section.wafer is not None or section.device is not None
+    if (section.device is None) == (section.wafer is None) and (own or usual is None):
+        report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
+    if section.wafer is not None and usual is None and (section.stack is None or section.package is None):
+        report("prices", "with the price of a wafer those of a stack and a package are needed too (0 USD where they are free)")
+    base = usual or Prices(0.0, 0.0)
+    given = {
+        "device": section.device,
+        "wafer": section.wafer,
+        "defect_density": section.defects_per_square_metre,
+        "stack": section.stack,
+        "package": section.package,
+        "lane": section.lane,
+    }
+    faults: list[tuple[str, str]] = []
+    prices = replace(
+        base,
+        electricity=section.electricity,
+        lifetime=section.lifetime,
+        wafer_diameter=section.wafer_diameter,
+        clustering=section.clustering,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    prices = multiplied(prices, file.factors.get(PRICES, {}), f"factors.{PRICES}", faults)
+    for path, message in faults:
+        report(path, message)
+    return prices

@@ -1,6 +1,6 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
@@ -12,6 +12,7 @@ from crossopt.instances.codesign.goals import Goal
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges, Parts
     from crossopt.crossflow.technology import Technology
+    from crossopt.instances.catalogue.uncertain import Range
     from crossopt.instances.codesign.stacks.table import Stack
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
@@ -51,6 +52,16 @@ class FreeHardware:
     """Given links of those levels, where the question gives them."""
     options: Options
     """Choices of hardware."""
+    prices: Prices | None = None
+    """Those of the technology, for questions that give none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """The hardware under another set of constants."""
+
+    name: str
+    hardware: Hardware | FreeHardware
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,18 @@ class Instance:
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
     """Objectives that a design may have at most so much of, beside those of the budget."""
+    ranges: tuple["Range", ...] = ()
+    """Constants of which sources leave a range."""
+    others: tuple[Other, ...] = ()
+    """Other sets of constants that may hold: a design keeps every limit under each, and its value is the greatest of all."""
+
+
+def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:
+    """The question under each of its other sets of constants, with the same choices, room and limits."""
+    own = instance.hardware
+    shared: dict[str, Any] = {"reserved_memory": own.reserved_memory, "host": own.host}
+    shared |= {"options": own.options} if isinstance(own, FreeHardware) else {}
+    return tuple((other.name, replace(instance, hardware=replace(other.hardware, **shared), others=())) for other in instance.others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, setups_of, technology_given
+from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.goals import Goal, Purchase
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.goals import Goal, Purchase, goal_faults, prices_of
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
 from crossopt.instances.codesign.section import (
@@ -25,7 +25,6 @@ from crossopt.instances.codesign.section import (
     CodesignFile,
     HostSection,
     LinkSection,
-    PricesSection,
     TechnologySection,
 )
 from crossopt.instances.codesign.space import combinations, hardware_points
@@ -57,8 +56,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         workload = replace(workload, once_a_node=stack.once_a_node and workload.experts > 1)
     sound = _sound(file, workload, report)
     names, cluster = _levels(file, report)
-    hardware = _hardware(file, names, report)
-    prices = _prices(file, report)
+    hardware, ranges = _hardware(file, names, report)
+    prices = prices_of(file, hardware, report)
     options = None
     if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
         options = plan_options(file.choices, workload, cluster, report)
@@ -82,13 +81,15 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         ceilings=tuple((name, most) for name in CEILINGS if (most := getattr(file.budget, name)) is not None),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
         reserve_given=file.cluster.reserved_memory is not None,
+        ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
+        others=_others(file, names, ranges, report),
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
     worst = [f"budget.{name}" for name, _ in instance.ceilings if name == "worst_step_time"]
     worst += ["objective"] if file.objective == "worst_step_time" else []
-    if worst and not hardware.variants:
+    if worst and not (hardware.variants or instance.others):
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
@@ -126,11 +127,31 @@ def _stack(file: CodesignFile) -> "Stack | None":
     return STACKS[file.stack]
 
 
-def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardware | FreeHardware | None:
+_Made = tuple[Hardware | FreeHardware | None, tuple[Range, ...]]
+"""Hardware, and which of its constants have ranges."""
+
+
+def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> _Made:
     """The device or the technology, where exactly one of them is given."""
     if file.workload is None or (file.technology is None) == (file.hardware is None):
-        return None
-    return (_fixed if file.hardware is not None else _free)(file, names, file.workload.precision, report)
+        return None, ()
+    hardware, ranges = (_fixed if file.hardware is not None else _free)(file, names, file.workload.precision, report)
+    unused = {"node_network", "network"} - {"node_network" if name == "node" else "network" for name in names}
+    return hardware, tuple(one for one in ranges if one.section not in unused)
+
+
+def _others(file: CodesignFile, names: tuple[str, ...], ranges: tuple[Range, ...], report: Report) -> tuple[Other, ...]:
+    """The hardware under the other sets of constants that the question names."""
+    if file.sets and file.objective != "worst_step_time":
+        report("sets", "several sets of constants are for the worst of them (write objective: worst_step_time, or remove this key)")
+    if file.sets and file.workloads is not None:
+        report("sets", "several sets of constants are asked about for one workload (remove this key, or the other workloads)")
+    found = []
+    for name, factors in sets_of(file.sets, ranges, file.factors):
+        one = replace(file, factors=factors)
+        hardware, _ = _hardware(one, names, lambda path, message: report(path.replace("factors", "sets", 1), message))
+        found += [] if hardware is None else [Other(name, hardware)]
+    return tuple(found)
 
 
 def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> bool:
@@ -145,7 +166,7 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
         faults.append(("choices.offload", "there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})"))
-    faults += _goal_faults(file)
+    faults += goal_faults(file)
     faults += [(f"efficiency.{name}", fault) for name, value in file.efficiency.items() if (fault := constant_fault(name, value))]
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
@@ -154,22 +175,6 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     for path, message in faults:
         report(path, message)
     return not faults
-
-
-def _goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
-    """What of a whole run does not go together."""
-    goal, faults = file.goal, []
-    if goal is None:
-        return []
-    if goal.budget is not None and goal.rent is None and goal.purchase is None:
-        remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
-        faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
-    if goal.rent is not None and goal.purchase is not None:
-        faults.append(("goal.purchase", "devices are rented or bought, here they are both (remove `rent` or `purchase`)"))
-    if goal.purchase is not None and file.technology is not None:
-        remedy = "give hardware, or `rent`, or objective: cost_per_token with prices"
-        faults.append(("goal.purchase", f"a chip that is yet to be chosen has no price and no rated power ({remedy})"))
-    return faults
 
 
 def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str, str]]:
@@ -265,8 +270,15 @@ def _link_section(cluster: ClusterSection, level: str) -> LinkSection:
 # --- hardware ------------------------------------------------------------------------------------------------------------------------
 
 
-def _efficiency(usual: Efficiency, given: dict[str, float]) -> Efficiency:
-    return replace(usual, **{name: value for name, value in given.items() if name in CONSTANTS})
+def _efficiency(usual: Efficiency, file: CodesignFile, faults: list[Fault]) -> Efficiency:
+    """The constants that a question gives, or else the usual ones, by its factors."""
+    given = {name: value for name, value in file.efficiency.items() if name in CONSTANTS}
+    return constants_with(replace(usual, **given), file.factors, faults)
+
+
+def _tell(faults: list[Fault], report: Report) -> None:
+    for path, message in faults:
+        report(path, message)
 
 
 def _launched_by(device: Hardware, constants: dict[str, float]) -> Hardware:
@@ -279,33 +291,41 @@ def _launched_by(device: Hardware, constants: dict[str, float]) -> Hardware:
     return replace(device, efficiency=replace(usual, **constants), variants=variants, error=None)  # of the fit to another stack
 
 
-def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> Hardware | None:
+def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> _Made:
     """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
     for choice in _given_hardware_choices(file.choices):
         report(f"choices.{choice}", "the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)")
+    faults: list[Fault] = []
     try:
         entry, name = device_given(file.hardware or "")
+        entry = varied(entry, file.factors, faults)
         built = build_device(entry, name, precision, 3 if "pod" in names and entry.network.pod else 2)
     except ValueError as error:
         report("hardware", str(error))
-        return None
+        return None, ()
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
     if differing := getattr(entry.stacks, file.stack or "", None):
         built = _launched_by(built, differing)
-    own = _efficiency(built.efficiency, file.efficiency)
+    own = _efficiency(built.efficiency, file, faults)
+    variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
-        built = replace(built, variants=(), error=None)
-    return replace(built, links=links, efficiency=own, host=_host(file.cluster), reserved_memory=_reserved(file, built.reserved_memory))
+        built, variants = replace(built, error=None), ()
+    _tell(faults, report)
+    reserved = _reserved(file, built.reserved_memory)
+    built = replace(built, links=links, efficiency=own, variants=variants, host=_host(file.cluster), reserved_memory=reserved)
+    return built, ranges_of(entry, own, variants)
 
 
-def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> FreeHardware | None:
+def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> _Made:
     """A technology with its usual split, and the choices of hardware."""
-    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas  # noqa: PLC0415 - most questions name a device
+    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas, usual_prices  # noqa: PLC0415 - most questions name a device
 
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
+    faults: list[Fault] = []
     try:
-        entry, name, node = technology_given(section.base)
+        stated, name, node = technology_given(section.base)
+        entry = varied(stated, file.factors, faults)
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
@@ -313,11 +333,13 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         setups = setups_of(entry, section.constants)
     except ValueError as error:
         report("technology", str(error))
-        return None
-    split = entry.split
+        return None, ()
     if entry.die_links is None and any(dies > 1 for dies in file.choices.dies or ()):
         report("choices.dies", f"{name} has no links between dies (choose 1, or another technology)")
-    return FreeHardware(
+    split, own = entry.split, _efficiency(usual, file, faults)
+    fitted = () if file.efficiency else variants  # no fit tells of other constants
+    _tell(faults, report)
+    free = FreeHardware(
         technology=technology,
         die_area=split.die_area,
         package_area=split.package_area,
@@ -325,19 +347,21 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         power_density=inf if entry.power_density is None else entry.power_density,
         reticle=inf if entry.reticle is None else entry.reticle,
         dies=float(split.dies),
-        areas=usual_areas(entry, technology),
+        areas=usual_areas(stated, technology),
         powers=parts_of(split.powers),
         edges=edges_of(split),
         idle_and_running=(entry.idle_share, entry.running_share),
         reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),
-        efficiency=_efficiency(usual, file.efficiency),
-        variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
+        efficiency=own,
+        variants=tuple(constants_with(one, file.factors, []) for one in fitted),
         setups=setups,
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
+        prices=usual_prices(entry, section.logic or node, section.memory),
     )
+    return free, ranges_of(entry, own, free.variants)
 
 
 def _given_link(cluster: ClusterSection, level: str, report: Report) -> Link | None:
@@ -374,29 +398,3 @@ def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goa
             report(f"budget.{name}", f"a device that is bought comes with its {what} (remove this key, or ask for a technology)")
     limits = {name: own if (asked := getattr(section, name)) is None else asked for name, own in usual.items()}
     return Budget(**limits, step_time=min(section.step_time or inf, goal.step_time if goal else inf))
-
-
-def _prices(file: CodesignFile, report: Report) -> Prices | None:
-    section: PricesSection | None = file.prices
-    if section is None:
-        needs = "add a section `prices` with electricity, lifetime and device or wafer"
-        if file.objective == "cost_per_token":
-            report("objective", f"a cost needs prices ({needs})")
-        if file.budget.cost_per_token is not None:
-            report("budget.cost_per_token", f"a limit on the cost needs prices ({needs})")
-        return None
-    if (section.device is None) == (section.wafer is None):
-        report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
-    if section.wafer is not None and (section.stack is None or section.package is None):
-        report("prices", "with the price of a wafer those of a stack and a package are needed too (0 USD where they are free)")
-    return Prices(
-        electricity=section.electricity,
-        lifetime=section.lifetime,
-        device=section.device,
-        wafer=section.wafer,
-        wafer_diameter=section.wafer_diameter,
-        defect_density=section.defects_per_square_metre,
-        clustering=section.clustering,
-        stack=section.stack or 0.0,
-        package=section.package or 0.0,
-    )

@@ -131,19 +131,22 @@ class BudgetSection:
 
 @dataclass(frozen=True, slots=True)
 class PricesSection:
-    """Prices; a cost objective needs them. Either the device's price or the wafer's with what follows from it."""
+    """Prices in place of those of the technology: the device's, or the wafer's with what follows; of a device that is bought its own."""
 
-    electricity: Annotated[PricePerEnergy, Doc("of all that is drawn")]
-    lifetime: Annotated[Duration, Doc("over which a device is paid for")]
+    electricity: Annotated[PricePerEnergy, Doc("of all that is drawn; US industry paid 0.0806 USD/kWh in 2023 (EIA)")] = 0.0806 / 3.6e6
+    lifetime: Annotated[Duration, Doc("over which a device is paid for; an estimate of 4 years where nothing is said")] = (
+        4.0 * 365.25 * 86400.0
+    )
     device: Annotated[Money | None, Doc("of one device with its share of the system; or give wafer, stack and package")] = None
     wafer: Annotated[Money | None, Doc("of a processed wafer; dies follow from the chip's area and the yield")] = None
     wafer_diameter: Annotated[Length, Doc("of the wafer")] = 0.3
-    defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer; more of them, fewer good dies")] = 0.0
+    defects_per_square_metre: Annotated[float | None, Bounds(0.0), Doc("of the wafer; more of them, fewer good dies")] = None
     clustering: Annotated[
         float, Bounds(0.1), Doc("of defects, in the negative binomial yield (1 + area x defects / clustering)^-clustering")
     ] = 3.0
     stack: Annotated[Money | None, Doc("of one memory stack; needed with wafer")] = None
     package: Annotated[Money | None, Doc("of package, board, host and network for one device; needed with wafer")] = None
+    lane: Annotated[Money | None, Doc("of port, optics and switches for one wire between nodes")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +349,17 @@ class CodesignFile:
     objective: Annotated[Objective, Doc("what is minimised; of several batches `time_per_sample` where nothing is said")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
+    factors: Annotated[
+        dict[str, dict[str, Annotated[float, Bounds(0.0)]]],
+        Doc("by which constants of the technology or device, of the model's `efficiency` and of `prices` are multiplied"),
+    ] = field(default_factory=dict)
+    sets: Annotated[
+        tuple[dict[str, dict[str, Annotated[float, Bounds(0.0)]]], ...] | Literal["ranges"],
+        Doc(
+            "further sets of constants for `worst_step_time`, factors each: a design keeps every limit under all of them, and the slowest "
+            "counts; `ranges` are those with one constant of the technology or device at either end of its range"
+        ),
+    ] = ()
 
 
 KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices", "rest")

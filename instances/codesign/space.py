@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real, Whole
-from crossopt.crossflow.cost import device_price
+from crossopt.crossflow.cost import Made, device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
@@ -91,13 +91,13 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
     """The hardware points from `start` up to `stop`, those that can be built."""
     points = np.arange(start, stop)
     if isinstance(instance.hardware, Hardware):
-        return Devices(priced(instance, instance.hardware, 0.0), points, 0)
+        return Devices(priced(instance, instance.hardware), points, 0)
     from crossopt.instances.codesign.chips import generated  # noqa: PLC0415 - most questions name a device
 
-    hardware, stacks = generated(instance.hardware, points)
+    hardware, made = generated(instance.hardware, points)
     built = np.broadcast_to(buildable(hardware), points.shape)
-    kept = take(as_arrays(hardware, len(points)), np.flatnonzero(built))
-    return Devices(priced(instance, kept, np.broadcast_to(stacks, points.shape)[built]), points[built], int(len(points) - built.sum()))
+    kept = take(priced(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
+    return Devices(kept, points[built], int(len(points) - built.sum()))
 
 
 def device_at(instance: Instance, point: int) -> Hardware:
@@ -388,7 +388,12 @@ def as_arrays(hardware: Hardware, count: int) -> Hardware:
     return replace(part(hardware), **inner, links=tuple(part(link) for link in hardware.links))
 
 
-def priced(instance: Instance, hardware: Hardware, stacks: Real) -> Hardware:
+def priced(instance: Instance, hardware: Hardware, made: Made | None = None) -> Hardware:
+    """The devices with their prices, by what they are made of; of one that is bought its die alone is known."""
     if instance.prices is None:
         return hardware
-    return replace(hardware, price=device_price(instance.prices, hardware.die_area, stacks, hardware.dies))
+    if made is None:
+        return replace(hardware, price=device_price(instance.prices, Made(hardware.die_area)))
+    figures = np.broadcast_arrays(hardware.die_area, *(getattr(made, field.name) for field in fields(Made)))[1:]
+    full = Made(*(np.array(figure, np.float64) for figure in figures))  # a power of one number and of many may differ in the last place
+    return replace(hardware, price=device_price(instance.prices, full))

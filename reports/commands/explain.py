@@ -41,8 +41,12 @@ def explain(options: Namespace) -> Status:
     """Explain a question, and print."""
     if options.relaxation:
         return _explain_relaxation(options)
+    if options.constants:
+        from crossopt.reports.sheets.deciding.command import explain_constants  # noqa: PLC0415 - others need none of its pictures
+
+        return explain_constants(options)
     if options.svg or options.out:
-        usage(f"{'--svg' if options.svg else '--out'}: this writes the tree of --relaxation (add that, or leave it out)")
+        usage(f"{'--svg' if options.svg else '--out'}: this writes what --relaxation or --constants finds (add one, or leave it out)")
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
     instance = read_instance(question_path(options.file), settings, options.workload)
     other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None

@@ -110,7 +110,7 @@ def _drawn(path: Path) -> Drawn:
 
 
 def _stranger(kind: str) -> Drawn:
-    known = ", ".join([*(row.about for row in KINDS.values()), "fronts and relaxations"])
+    known = ", ".join([*(row.about for row in KINDS.values()), "fronts, relaxations and deciding constants"])
     raise ValueError(f"a result of the kind {kind!r} has no page (those about {known} have one)")
 
 
@@ -178,9 +178,20 @@ def _relaxation(path: Path) -> Drawn:
     return Drawn(relaxation_page(found, data), of_relaxation(found))
 
 
+def _constants(path: Path) -> Drawn:
+    from crossopt.reports.sheets.deciding.page import deciding_page, of_deciding  # noqa: PLC0415 - few results are such
+    from crossopt.reports.sheets.deciding.saved import deciding_faults  # noqa: PLC0415
+    from crossopt.reports.sheets.deciding.saved import from_json as deciding_from_json  # noqa: PLC0415
+
+    (document, found), data = read_as(path, deciding_from_json), read_as(path, _plain)
+    hold(path, deciding_faults(document, found))
+    return Drawn(deciding_page(found, data), of_deciding(found))
+
+
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "front": _front,
     "study": _study,
     "relaxation": _relaxation,
+    "constants": _constants,
 }
 """Results that are no answers of a family, by the kind that they say they are."""

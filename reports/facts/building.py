@@ -1,14 +1,18 @@
-"""How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels."""
+"""How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels; and its package."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.generator import generate, perimeter_of, through_joints
+from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share
+from crossopt.crossflow.dies import perimeter_of, through_joints
+from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
-from crossopt.instances.codesign.chips import split_of
+from crossopt.instances.codesign.chips import made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
@@ -17,19 +21,55 @@ _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _FULL = 0.995
 
 
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What lies beside the die."""
+
+    stacks: int
+    stack: tuple[float, float]
+    """Metres of a stack along the die's edge and away from it."""
+
+
+def package_of(technology: Technology, stacks: float) -> Package:
+    """So many stacks of the technology, each as long as the edge that it takes and of its area."""
+    dram = technology.dram
+    edge = dram.stack_edge or sqrt(dram.stack_area)
+    return Package(round(stacks), (edge, dram.stack_area / edge))
+
+
 def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     """A sentence for each limit that the technology of a free chip states; nothing of a device that is given."""
     design = design_in(result)
     if design is None or not isinstance(instance.hardware, FreeHardware):
         return ()
-    chip = design_of(instance, from_words(instance, design)).hardware
-    technology = instance.hardware.technology
+    free, chip = instance.hardware, design_of(instance, from_words(instance, design)).hardware
+    technology = free.technology
     return (
-        *_edge(instance.hardware, chip, design["hardware"]),
+        *_edge(free, chip, design["hardware"]),
         *_dies(instance, technology, chip),
         *_ports(technology, chip),
         *_tiles(technology, chip),
+        *price_of(instance, design),
     )
+
+
+def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
+    """What one chip costs, part by part, where it follows from a wafer."""
+    prices, free = instance.prices, instance.hardware
+    if prices is None or prices.wafer is None or not isinstance(free, FreeHardware):
+        return
+    split = split_of(free, {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"})
+    made = made_of(free, split, split, generate(free.technology, split).dram.stacks)
+    good, dies = float(np.max(good_share(prices, made))), float(np.max(dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter)))
+    stacks, wires, several = (float(np.max(count)) for count in (made.stacks, made.wires, made.dies))
+    parts = (
+        ("dies" if several > 1 else "die", several * prices.wafer / (dies * good)),
+        ("stacks", stacks * prices.stack),
+        ("package and host", prices.package),
+    )
+    listed = ", ".join(f"{name} {value:,.0f}" for name, value in (*parts, ("ports", wires * prices.lane)) if value)
+    total = float(np.max(device_price(prices, made)))
+    yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
 
 def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[str]:

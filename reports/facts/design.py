@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.generator import Architecture, Parts, Split, die_links_area, generate
+from crossopt.crossflow.dies import die_links_area
+from crossopt.crossflow.generator import Architecture, Parts, Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
@@ -19,6 +20,7 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
+from crossopt.reports.facts.building import Package, package_of, price_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
@@ -81,6 +83,8 @@ class Facts:
     """Where the step goes, and those of rivals."""
     error: float | None = None
     """The model's mean error on runs like these."""
+    package: Package | None = None
+    """What lies beside the die, where the chip was chosen."""
 
 
 def facts_of(
@@ -92,7 +96,7 @@ def facts_of(
     """The facts of a design that was checked, of the integer model that proved its bound, and of rivals."""
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
-    areas, powers = _chip(instance, design)
+    areas, powers, package = _chip(instance, design)
     stages, capacity = _stages(instance, chosen, hardware.reserved_memory), float(hardware.dram.capacity)
     full = fullness_words(instance, max((sum(size for _, size in stage) for stage in stages), default=0.0), capacity)
     assumed = (*_assumed(instance, hardware.reserved_memory), *([f"{full[:1].upper()}{full[1:]}."] if full else []))
@@ -105,6 +109,7 @@ def facts_of(
         assumed=(
             *assumed,
             origin_of(hardware),
+            *(f"{words[0].upper()}{words[1:]}." for words in price_of(instance, design)),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             f"Measured runs: {measured_words(instance, design['plan'])}.",
         ),
@@ -114,6 +119,7 @@ def facts_of(
         linear=None if relaxation is None else _linear(instance, design, relaxation),
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
         error=error_of(instance),
+        package=package,
     )
 
 
@@ -123,14 +129,16 @@ def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) 
     return linear_of(instance, design, relaxation)
 
 
-def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]:
-    """The die dealt to its parts, and the power that they draw in the busiest kernels; nothing where the device was given."""
+def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts, Package | None]:
+    """The die dealt to its parts, the power that they draw in the busiest kernels, and what lies beside it; nothing where the device was
+    given."""
     if not isinstance(instance.hardware, FreeHardware):
-        return (), ()
+        return (), (), None
     chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
-    return _areas(split, technology), _powers(technology, generate(technology, split))
+    built = generate(technology, split)
+    return _areas(split, technology), _powers(technology, built), package_of(technology, float(built.dram.stacks))
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:
@@ -183,6 +191,8 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         )
     if isinstance(instance.hardware, FreeHardware):
         sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")
+    if instance.others:
+        sentences.append(f"Every limit is kept under {len(instance.others)} other sets of constants, and the slowest step of all counts.")
     if instance.derived:
         sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")

@@ -111,6 +111,11 @@ def _expert_words(device: str, stack: str) -> str:
     return said + none + ("" if dense is None else f"; the {dense.runs} of {stack} on {device}, {dense.error:.1%} off, are dense networks")
 
 
+def sets_words(asked: Instance | None) -> str:
+    """How many other sets of constants a design was held to, where there are some."""
+    return f" and under {len(asked.others)} other sets of them" if asked is not None and asked.others else ""
+
+
 def likely_of(instance: Instance | None, evaluation: Mapping[str, Any]) -> tuple[float, float]:
     """The step times by the sets of constants, and no narrower than the mean error on measured runs of the stack, or of experts. Networks
     with sinks were all slower than predicted, so that the slowest of them counts."""

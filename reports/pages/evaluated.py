@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
+from crossopt.reports.drawing.floorplan import Floor, floorplan
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Amounts, Facts
 from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
@@ -69,7 +70,24 @@ def _listed(parts: Sequence[Part]) -> str:
 def chip_section(facts: Facts) -> str:
     if not facts.areas:
         return ""
-    return section("The chip", *_split("Die area", "area", "area", facts.areas), *_split("Power", "power", "power", facts.powers))
+    return section(
+        "The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *_split("Power", "power", "power", facts.powers)
+    )
+
+
+def _floor(facts: Facts) -> tuple[str, ...]:
+    """The chip from above, where it is known what lies on its package."""
+    if facts.package is None:
+        return ()
+    parts, package = _parts(facts.areas, "area"), facts.package
+    floor = Floor(tuple(parts), "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack)
+    around = f", {package.stacks} stacks of memory along its longer sides"
+    titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(parts)}{around}.")
+    caption = (
+        "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
+        "places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33."
+    )
+    return "<h3>From above</h3>", figure(floorplan(titles, floor), caption)
 
 
 def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:

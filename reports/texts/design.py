@@ -11,7 +11,7 @@ from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words
+from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly
 from crossopt.reports.texts.goals import lasting_words, run_words
@@ -228,7 +228,7 @@ def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str
     """The step times by the optimistic and the pessimistic constants, where there are some."""
     low, high = likely_of(asked, evaluation)
     more = "" if [low, high] == list(evaluation["likely"]) else ", and the mean error on measured runs"
-    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants{more}"
+    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants{sets_words(asked)}{more}"
     return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
 
 

@@ -1,13 +1,13 @@
 """The judge: prices a design again by the full model, one design on its own, whoever found it and however."""
 
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio, under_each
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.space import unlaunched
 from crossopt.instances.errors import ModelError
@@ -82,4 +82,17 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:
         raise ModelError(NO_FINITE_VALUE)
     evaluation = replace(evaluation, limits=(*evaluation.limits, *ceilings(instance, evaluation)))
     violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
+    for name, other in under_each(instance):
+        least, most, broken = _under(other, chosen)
+        violations = (*violations, *(f"{rule}, with {name}" for rule in broken))
+        evaluation = replace(evaluation, likely=(min(evaluation.likely[0], least), max(evaluation.likely[1], most)))
     return Verdict(value(instance, evaluation), violations, evaluation)
+
+
+def _under(other: Instance, chosen: Candidate) -> tuple[float, float, tuple[str, ...]]:
+    """The least and the greatest step time of a design under another set of constants, and what it breaks there."""
+    try:
+        verdict = verify(other, chosen)
+    except ValueError as error:  # that the plan is one was seen before
+        return inf, 0.0, (str(error),)
+    return *verdict.details.likely, verdict.violations

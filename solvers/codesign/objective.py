@@ -114,7 +114,8 @@ OBJECTIVES: dict[str, Objective] = {
     "die_area": Objective("m^2", lambda _, __, hardware: hardware.die_area, lambda _, evaluation: evaluation.die_area),
     "power": Objective("W", lambda _, __, hardware: hardware.power, lambda _, evaluation: evaluation.power),
 }
-"""By name. `worst_step_time` is that of the slowest of the device's sets of constants; prices are of one set at a time."""
+"""By name. `worst_step_time` is that of the slowest of all sets of constants, the model's and the technology's: `pricing` and the judge
+take the greatest, as prices are of one set. A maximum of what never grows with a resource never grows with it, so that bounds hold."""
 
 DIMENSIONS = {
     "step_time": "time",

@@ -95,7 +95,10 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
     for _, figures, most in limited:
         kept = kept & (figures <= most)
     found[np.ix_(rows, columns)] = np.where(kept, priced, np.inf)
-    return np.where(fits, found, np.inf)
+    found = np.where(fits, found, np.inf)
+    for other, same in chips.others:  # the greatest of bounds bounds the greatest of values
+        found = np.maximum(found, _values_where_they_fit(other, same, plans, memory))
+    return found
 
 
 def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[Array, Array]:

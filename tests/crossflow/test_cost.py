@@ -1,5 +1,6 @@
 """Money: dies, yield, devices and steps by hand."""
 
+from dataclasses import replace
 from math import pi, sqrt
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.cost import Prices, device_price, die_yield, dies_per_wafer, step_cost
+from crossopt.crossflow.cost import Made, Prices, device_price, die_yield, dies_per_wafer, enough_of, good_share, step_cost
 
 MM2 = 1e-6
 WAFER = Prices(electricity=0.0, lifetime=1.0, wafer=10_000.0, defect_density=1e3, stack=100.0, package=500.0)
@@ -33,21 +34,21 @@ def test_yield_falls_with_area_and_is_whole_without_defects() -> None:
 
 def test_a_device_costs_its_good_die_its_stacks_and_its_package() -> None:
     good = 64.80 * 0.49205
-    assert device_price(WAFER, 800 * MM2, 6.0) == pytest.approx(10_000 / good + 6 * 100 + 500, rel=1e-3)
+    assert device_price(WAFER, Made(800 * MM2, 6.0)) == pytest.approx(10_000 / good + 6 * 100 + 500, rel=1e-3)
 
 
 def test_a_price_of_the_whole_device_needs_no_wafer() -> None:
-    assert device_price(Prices(electricity=0.0, lifetime=1.0, device=30_000.0), 800 * MM2, 6.0) == 30_000.0
+    assert device_price(Prices(electricity=0.0, lifetime=1.0, device=30_000.0), Made(800 * MM2, 6.0)) == 30_000.0
 
 
 def test_without_any_price_there_is_no_cost() -> None:
     with pytest.raises(ValueError, match="price of the device or of the wafer"):
-        device_price(Prices(electricity=0.0, lifetime=1.0), 800 * MM2, 6.0)
+        device_price(Prices(electricity=0.0, lifetime=1.0), Made(800 * MM2, 6.0))
 
 
 @given(st.floats(1.0, 70_000.0), st.floats(1.0, 2.0))
 def test_a_larger_die_is_never_cheaper(area: float, factor: float) -> None:
-    small, large = (device_price(WAFER, side * MM2, 6.0) for side in (area, area * factor))
+    small, large = (device_price(WAFER, Made(side * MM2, 6.0)) for side in (area, area * factor))
     assert large >= small * (1.0 - 1e-12)
 
 
@@ -61,3 +62,56 @@ def test_many_devices_at_once_give_the_digits_of_each_alone() -> None:
     areas = np.array([100.0, 450.0, 815.0]) * MM2
     together = np.asarray(dies_per_wafer(areas, 0.3))
     assert together.tolist() == [dies_per_wafer(float(area), 0.3) for area in areas]
+
+
+# --- spare bundles -------------------------------------------------------------------------------------------------------------------
+
+SPARED = Made(die_area=800 * MM2, stacks=5.0, rest=250 * MM2, bundle=1000 * MM2 / 9, needed=2.0, spare=1.0, wires=4.0)
+"""With a thousand defects a square metre that do not cluster at all but by one: 1 / (1 + 0.25) beside the bundles, 0.9 of each of three."""
+DEARER = ("die_area", "stacks", "rest", "bundle", "needed", "wires")
+
+
+def test_a_die_is_good_if_the_rest_is_and_enough_of_its_bundles_are() -> None:
+    """Two of three: 0.9^3 + 3 x 0.9^2 x 0.1 = 0.972, of the 0.8 whose rest is good."""
+    prices = replace(WAFER, clustering=1.0, lane=25.0)
+    assert enough_of(2.0, 1.0, 0.9) == pytest.approx(0.972)
+    assert good_share(prices, SPARED) == pytest.approx(0.8 * 0.972)
+    assert device_price(prices, SPARED) == pytest.approx(10_000 / (64.80 * 0.7776) + 5 * 100 + 500 + 4 * 25, rel=1e-4)
+
+
+def test_bundles_that_are_told_without_spares_must_all_work_and_untold_ones_are_part_of_the_die() -> None:
+    prices = replace(WAFER, clustering=1.0)
+    assert good_share(prices, replace(SPARED, spare=0.0)) == pytest.approx(0.8 * 0.81)
+    assert good_share(prices, Made(800 * MM2)) == die_yield(800 * MM2, 1e3, 1.0)
+
+
+@given(
+    st.sampled_from(DEARER),
+    st.floats(1.0, 2.0),
+    st.integers(1, 150),
+    st.integers(0, 30),
+    st.sampled_from([0.0, 900.0, 20_000.0]),
+    st.sampled_from([0.5, 3.0]),
+)
+def test_more_of_anything_but_spares_is_never_cheaper(
+    name: str, factor: float, needed: int, spare: int, density: float, clustering: float
+) -> None:
+    """Nor are fewer spares."""
+    prices = replace(WAFER, defect_density=density, clustering=clustering, lane=10.0)
+    made = Made(800 * MM2, 5.0, 150 * MM2, 5 * MM2, float(needed), float(spare), 4.0)
+    value = getattr(made, name) + 1.0 if name == "needed" else getattr(made, name) * factor
+    usual, more = (device_price(prices, one) for one in (made, replace(made, **{name: value})))
+    assert more >= usual * (1.0 - 1e-12)
+    assert device_price(prices, replace(made, spare=spare + 1.0)) <= usual * (1.0 + 1e-12)
+
+
+def test_one_number_of_bundles_among_many_has_the_digits_that_it_has_alone() -> None:
+    """Where others of the block have more spares, which are counted up to the most of all."""
+    many = Made(
+        *(np.array([value, value]) for value in (800 * MM2, 5.0, 150 * MM2, 5 * MM2)), np.array([60.0, 108.0]), np.array([11.0, 20.0])
+    )
+    alone = [
+        Made(*(np.array([getattr(many, name)[place]]) for name in ("die_area", "stacks", "rest", "bundle", "needed", "spare")))
+        for place in (0, 1)
+    ]
+    assert device_price(WAFER, many).tolist() == [device_price(WAFER, one)[0] for one in alone]  # type: ignore[union-attr,index]

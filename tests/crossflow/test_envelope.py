@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Mask
+from crossopt.crossflow.dies import die_with_links, perimeter_of
 from crossopt.crossflow.envelope import Envelope, envelope
-from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, die_with_links, dram_power_at_nominal, generate, perimeter_of
+from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
 from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split

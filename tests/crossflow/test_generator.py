@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Real
+from crossopt.crossflow.dies import perimeter_of
 from crossopt.crossflow.generator import (
     Architecture,
     Edges,
@@ -18,7 +19,6 @@ from crossopt.crossflow.generator import (
     compute,
     dram_power_at_nominal,
     generate,
-    perimeter_of,
     split_for_stacks,
     split_from_fractions,
 )

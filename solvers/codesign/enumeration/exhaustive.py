@@ -14,7 +14,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.boxes import chips_at
+from crossopt.instances.codesign.instance import Instance, under_each
 from crossopt.instances.codesign.left_out import broken_everywhere, why_no_chip
 from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_shares, devices, hardware_points
 from crossopt.instances.errors import ModelError
@@ -22,7 +23,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
 from crossopt.solvers.codesign.enumeration.best_per_option import Leasts, leasts_of, occurring, see
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
-from crossopt.solvers.codesign.pricing import ceiling_figures, host_memory_of, hosted, memory_of, rows_of, times_and_values
+from crossopt.solvers.codesign.pricing import ceiling_figures, host_memory_of, hosted, memory_of, rows_of, times_and_values, values_of
 from crossopt.solvers.proofs import Conflict, Space
 
 PRICES = 1 << 22
@@ -162,7 +163,7 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
         within_error=None if error is None else tally.within(1.0 + error),
         near=occurring(tally.leasts, tally.value * _NEAR) if tally.best else (),
     )
-    conflicts = tuple(Conflict(name, kept, share) for name, (kept, share) in tally.limits.items())
+    conflicts = tuple(Conflict(name, kept, share if isfinite(share) else None) for name, (kept, share) in tally.limits.items())
     return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)
 
 
@@ -204,6 +205,10 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
         under = kept & (figures <= most)
         tally.see_limit(name.replace("_", " "), int(under.sum()), float(figures[kept].min(initial=np.inf)) / most)
         kept = under
+    for name, other in under_each(instance) if kept.any() else ():
+        values = values_of(other, chips_at(other, block.points[columns]), rows_of(plans, rows))
+        kept, found = kept & np.isfinite(values), np.maximum(found, values)
+        tally.see_limit(f"all of them with {name}", int(kept.sum()), float("inf"))
     if not kept.any():
         return False
     tally.feasible += int(kept.sum())

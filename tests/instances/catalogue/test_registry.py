@@ -10,7 +10,8 @@ import pytest
 
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, die_with_links, generate, split_for_stacks
+from crossopt.crossflow.dies import die_with_links
+from crossopt.crossflow.generator import Architecture, generate, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -127,6 +128,8 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         {field.name for field in fields(entry)}
         - named
         - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
+        - ({"prices"} if getattr(entry, "prices", None) is None else set())
+        - ({"ranges"} if all(len(one.source) > 5 for one in getattr(entry, "ranges", {}).values()) else set())
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
         - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() or getattr(entry, "like", "") else set())
     )

@@ -1,6 +1,6 @@
 """Packages of several dies: the area, edge, power and bandwidth of their joints, the reticle, and yield die by die. Computed by hand."""
 
-from math import sqrt
+from math import comb, sqrt
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None
     assert alone.die_area == pytest.approx(parts() * MM2)
     assert chip.die_area == pytest.approx((parts() + 2 * (dies - 1) * side) * MM2)
     watts = (dies - 1) * side * 200 * 8e9 * 0.56e-12
-    assert chip.power == pytest.approx(alone.power + watts + 0.065 * (chip.die_area - alone.die_area) / MM2)
+    assert chip.power == pytest.approx(alone.power + watts + 0.106 * (chip.die_area - alone.die_area) / MM2)
     crossings = (dies - 1 / dies) / 3
     assert chip.l2.energy == pytest.approx(alone.l2.energy + 8 * crossings * 0.56e-12)
 
@@ -75,17 +75,21 @@ def test_a_reticle_exposes_one_die_and_not_another() -> None:
 
 
 def test_two_small_dies_cost_less_than_one_large_one() -> None:
-    """A wafer of 9,000 dollars with 0.1 defects on a square centimetre."""
+    """A wafer of 9,000 dollars with 0.1 defects on a square centimetre; 150 bundles are in use, and 27 spare, 13 on each of two dies."""
     prices = (f"prices={FREE_PRICES}", "budget.reticle=9999 mm^2")
     large, small = (device_at(one(dies, *prices), 0) for dies in (1, 2))
+    bundled = 600 + 815 * (0.0485 + 0.0375) * 600 / (815 * 0.54)
 
-    def good(area: float, dies: int) -> float:
-        each = area / MM2 / dies
+    def silicon(area: float, dies: int, spare: int) -> float:
+        each, works = area / dies, (1 + bundled / 150 * 1e-3 / 3) ** -3
         gross = 3.14159265 * 300**2 / (4 * each) - 3.14159265 * 300 / sqrt(2 * each)
-        return 9000 * dies / gross * (1 + each * 1e-3 / 3) ** 3
+        made = 150 // dies + spare
+        enough = sum(comb(made, failed) * (1 - works) ** failed * works ** (made - failed) for failed in range(spare + 1))
+        return 9000 * dies / gross / enough * (1 + (area - 1.185 * bundled) / dies * 1e-3 / 3) ** 3
 
-    assert large.price == pytest.approx(good(large.die_area, 1) + 4 * 120 + 900)
-    assert small.price == pytest.approx(good(small.die_area, 2) + 4 * 120 + 900)
+    beside = 4 * 120 + 900 + 4 * 700  # lanes at the usual price of the technology
+    assert large.price == pytest.approx(silicon(large.die_area / MM2, 1, 27) + beside)
+    assert small.price == pytest.approx(silicon(small.die_area / MM2, 2, 13) + beside)
     assert small.price < large.price
 
 

@@ -132,7 +132,7 @@ REFUSED = [
         FIXED,
         "choices:",
         "objective: cost_per_token\nchoices:",
-        "5:12: objective: a cost needs prices (add a section `prices` with electricity, lifetime and device or wafer)",
+        "5:12: objective: a cost needs prices (add a section `prices` with device, what one costs, or take a technology that has prices)",
     ),
     (
         FIXED,

@@ -56,7 +56,7 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
         *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
         *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known"),
     ]
-    assert len(seen.pictures) == 10
+    assert len(seen.pictures) == 11
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page

@@ -1,0 +1,45 @@
+"""Several dies in a package: square, alike, in a row, with links along the whole sides that face each other."""
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.technology import DieLinks
+
+
+def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:
+    """Edge around square dies in a row, 2 (d + 1) sqrt(area / d): what is left of theirs beside the joints."""
+    return 2.0 * (np.sqrt(dies) + 1.0 / np.sqrt(dies)) * np.sqrt(die_area)
+
+
+def joints_of(dies: Real) -> Real:
+    """Length of the joints in a row of dies, (d - 1) sqrt(area / d), over the root of the area."""
+    return np.sqrt(dies) - 1.0 / np.sqrt(dies)
+
+
+def die_with_links(links: DieLinks, area: Real, dies: Real) -> Real:
+    """Square metres of all dies that hold so much beside their links, which lie on both sides of each joint.
+
+    The area A with A = area + 2 depth (d - 1) sqrt(A / d).
+    """
+    half = links.depth * joints_of(dies)
+    return area + 2.0 * half * (half + np.sqrt(half * half + area))
+
+
+def die_links_area(links: DieLinks, die_area: Real, dies: Real) -> Real:
+    """Square metres of the dies that their links take."""
+    return 2.0 * links.depth * joints_of(dies) * np.sqrt(die_area)
+
+
+def die_links_power(links: DieLinks, die_area: Real, dies: Real) -> Real:
+    """Watts of the links through all joints, at full activity."""
+    return 8.0 * links.energy_per_bit * links.bandwidth_per_metre * joints_of(dies) * np.sqrt(die_area)
+
+
+def crossings_of(dies: Real) -> Real:
+    """Joints between two dies of a row, each taken by chance, (d - 1 / d) / 3: cores take bytes from the L2 of any die."""
+    return (dies - 1.0 / dies) / 3.0
+
+
+def through_joints(links: DieLinks, die_area: Real, dies: Real) -> Real:
+    """Bytes per second of the L2 of all dies: cores take them from any, so that half pass the middle joint, twice what it lets through."""
+    return np.where(np.greater(dies, 1.0), 2.0 * links.bandwidth_per_metre * np.sqrt(die_area / dies), np.inf)[()]

@@ -1,0 +1,179 @@
+"""Constants of which sources leave a range: by which factors a figure may differ, and an entry with figures so multiplied."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from math import ceil
+from typing import Any, Final, TypeVar
+
+from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.hardware import Efficiency
+from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
+from crossopt.instances.catalogue.entries import DeviceEntry
+from crossopt.instances.catalogue.technology_entries import GenerationEntry, RangeEntry, TechnologyEntry
+from crossopt.instances.files.units import nearest, quoted
+
+Factors = dict[str, dict[str, float]]
+"""By section and figure."""
+Fault = tuple[str, str]
+"""A path and what is wrong there."""
+T = TypeVar("T")
+
+MODEL, PRICES = "efficiency", "prices"
+"""Sections that are no part of a device or a technology."""
+_NO_PART: Final = (MODEL, PRICES, "technology", "hardware")
+"""Sections of which no set is made: the model's constants have fitted sets, the others are limits and shares of a budget."""
+_FIFTH: Final = 0.2
+_ESTIMATE: Final = "estimate: a fifth either way, as no source gives a range"
+_FITTED: Final = "sets of constants fitted to public runs: between those of which one run in twenty was faster, and slower"
+_OF_TECHNOLOGY: Final = (
+    "core.area",
+    "core.nominal_power",
+    "l2.area_per_bit",
+    "l2.bank_bandwidth",
+    "dram.nominal_frequency",
+    "dram.energy_per_bit",
+    "node_network.utilisation",
+    "network.utilisation",
+    "uncore.area_share",
+    "uncore.power_per_area",
+)
+_OF_DEVICE: Final = ("dram.bandwidth", "node_network.bandwidth", "node_network.latency", "network.bandwidth", "network.latency")
+_OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
+"""Those that are looked at where nothing is said, some fifteen together: what a step, an area and a power mostly follow from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Between which factors a figure may lie, by whom."""
+
+    section: str
+    figure: str
+    low: float
+    high: float
+    source: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.figure}"
+
+
+def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
+    """The device or technology with figures multiplied; what cannot be multiplied is told. Prices and the model's constants are others'."""
+    for section, figures in factors.items():
+        if section in (MODEL, PRICES):
+            continue
+        parts = _parts(entry)
+        if section not in parts:
+            known = (*parts, MODEL, PRICES)
+            guess = nearest(section, known)
+            remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(known)}"
+            faults.append((f"factors.{section}", f"no constants are called so ({remedy})"))
+            continue
+        entry = _with(entry, section, multiplied(parts[section], figures, f"factors.{section}", faults))
+        if section == "dram" and isinstance(entry, TechnologyEntry):  # other generations state some of the same figures anew
+            entry = replace(entry, memories={name: _shared(one, figures) for name, one in entry.memories.items()})
+    return entry
+
+
+def _shared(generation: GenerationEntry, figures: Mapping[str, float]) -> GenerationEntry:
+    known = dict(figures_of(generation))
+    return multiplied(generation, {name: factor for name, factor in figures.items() if name in known}, "", [])
+
+
+def multiplied(record: T, figures: Mapping[str, float], path: str, faults: list[Fault]) -> T:
+    """A record with figures multiplied."""
+    known = dict(figures_of(record))
+    for name in figures.keys() - known.keys():
+        guess = nearest(name, known)
+        remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(known) or 'none'}"
+        faults.append((f"{path}.{name}", f"this is no figure that can be multiplied ({remedy})"))
+    try:
+        return replace(record, **{name: known[name] * factor for name, factor in figures.items() if name in known})  # type: ignore[type-var]
+    except ValueError as error:
+        faults.append((path, str(error)))
+        return record
+
+
+def constants_with(efficiency: Efficiency, factors: Factors, faults: list[Fault]) -> Efficiency:
+    """The model's constants multiplied, each within what makes sense."""
+    found = multiplied(efficiency, factors.get(MODEL, {}), f"factors.{MODEL}", faults)
+    values = ((name, getattr(found, name)) for name in factors.get(MODEL, {}) if name in CONSTANTS)
+    faults += [(f"factors.{MODEL}.{name}", fault) for name, value in values if (fault := constant_fault(name, value))]
+    return found
+
+
+def figures_of(record: Any) -> Iterator[tuple[str, float]]:  # noqa: ANN401 - any record of figures
+    """The figures of a record by name: what is measured, and not counted."""
+    values = ((field.name, getattr(record, field.name)) for field in fields(record))
+    return ((name, value) for name, value in values if isinstance(value, float))
+
+
+def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a technology
+    """The records of an entry by section; its own figures stand under `technology` or `hardware`."""
+    if isinstance(entry, DeviceEntry):
+        parts = {name: getattr(entry, name) for name in ("dram", "l2", "l1", "registers")}
+        return {**parts, "node_network": entry.network.node, "network": entry.network.cluster, "hardware": entry}
+    inner = {field.name: getattr(entry, field.name) for field in fields(entry) if field.name != "split"}
+    return {**{name: part for name, part in inner.items() if is_dataclass(part)}, "technology": entry}
+
+
+def _with(entry: Any, section: str, part: Any) -> Any:  # noqa: ANN401 - a device or a technology
+    if section in ("technology", "hardware"):
+        return part
+    if isinstance(entry, DeviceEntry) and section in ("node_network", "network"):
+        return replace(entry, network=replace(entry.network, **{{"node_network": "node", "network": "cluster"}[section]: part}))
+    return replace(entry, **{section: part})
+
+
+def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Factors) -> Iterator[tuple[str, Factors]]:
+    """The sets of constants that a question names, on top of its own factors: by name what each of them multiplies."""
+    ends = [{one.section: {one.figure: end}} for one in ranges if one.section not in _NO_PART for end in (one.low, one.high) if end != 1.0]
+    for one in ends if isinstance(given, str) else given:
+        name = ", ".join(f"{section}.{figure} x {factor:.4g}" for section, figures in one.items() for figure, factor in figures.items())
+        together = {section: dict(figures) for section, figures in factors.items()}
+        for section, figures in one.items():
+            own = together.setdefault(section, {})
+            own.update({figure: own.get(figure, 1.0) * factor for figure, factor in figures.items()})
+        yield name or "all constants as they are stated", together
+
+
+def ranges_of(entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> tuple[Range, ...]:
+    """The constants of a device or a technology that are looked at, and those of the model, each with its range."""
+    said = entry.ranges if isinstance(entry, TechnologyEntry) else {}
+    usual = _OF_TECHNOLOGY if isinstance(entry, TechnologyEntry) else _OF_DEVICE
+    parts = _parts(entry)
+    found = [_of_figure(name, parts, said.get(name)) for name in dict.fromkeys((*usual, *said))]
+    return (*(one for one in found if one is not None), *_of_model(efficiency, variants))
+
+
+def price_ranges(prices: Prices) -> Iterator[Range]:
+    """The prices that there are, each a fifth either way."""
+    names = ("device", "wafer", "defect_density", "stack", "package", "lane", "electricity", "lifetime")
+    return (Range(PRICES, name, 1.0 - _FIFTH, 1.0 + _FIFTH, _ESTIMATE) for name in names if getattr(prices, name))
+
+
+def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Range | None:
+    """The range of a figure; none where the figure is zero or not stated."""
+    section, _, figure = name.partition(".")
+    value = getattr(parts[section], figure, None)
+    if not value:
+        return None
+    if said is not None:
+        return Range(section, figure, said.low, said.high, said.source)
+    most = min(1.0 + _FIFTH, 1.0 / value) if figure in ("utilisation", "area_share") else 1.0 + _FIFTH
+    least = 1.0 - _FIFTH
+    if figure == "area_share" and (spare := parts[section].spare_bundles):  # which lie there
+        least = max(least, ceil(1e4 * spare / (1.0 + spare) / value) / 1e4)
+    return Range(section, figure, least, most, _ESTIMATE)
+
+
+def _of_model(efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> Iterator[Range]:
+    """Between the fitted sets where they differ; a fifth either way, as far as it makes sense, elsewhere."""
+    for name in _OF_MODEL:
+        value = getattr(efficiency, name)
+        sets = [getattr(one, name) / value for one in (efficiency, *variants)] if value else [1.0]
+        if max(sets) > min(sets):
+            yield Range(MODEL, name, min(sets), max(sets), _FITTED)
+        elif value:
+            most = 1.0 + _FIFTH if constant_fault(name, value * (1.0 + _FIFTH)) is None else 1.0 / value
+            yield Range(MODEL, name, 1.0 - _FIFTH, most, _ESTIMATE)

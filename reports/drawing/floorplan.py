@@ -1,0 +1,156 @@
+"""A chip seen from above, to scale: dies with their parts, stacks of memory along their longer sides, and the package around them.
+
+What is drawn has the areas that the model gives it; where a part lies is the usual order on accelerators that are sold (controllers beside
+their stacks, links at the ends, a shared cache between two blocks of cores), since the model says nothing of places. Dies have the sides of
+a reticle field, the largest that one exposure makes, 26 mm by 33 mm.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final
+
+from crossopt.reports.drawing.bars import Part
+from crossopt.reports.drawing.svg import WIDTH, Titles, box, hue, letter, line, picture, width_of, words
+
+_RETICLE: Final = 26.0 / 33.0
+"""Of a die's sides, the shorter over the longer one."""
+_MARGIN: Final = 0.001
+"""Metres between what lies on the package and its outline, where nothing larger is given."""
+_BETWEEN: Final = 0.0005
+"""Metres that are left free around a stack, half of them on each side."""
+_DRAWN, _HIGH, _LEGEND = 430.0, 400.0, 470.0
+"""Pixels that the package takes across and down at the most, and where the legend begins."""
+_RULER: Final = 0.01
+_SIZES: Final = (12.0, 9.0)
+"""Of labels, as there is room."""
+
+Block = tuple[float, float, float, float]
+"""Left, top, width and height in metres."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What lies on a package. Parts are those of all dies together, in square metres."""
+
+    parts: tuple[Part, ...]
+    sides: str
+    """The part that lies along both longer sides, halved; the others by name, too."""
+    ends: tuple[str, str]
+    band: str
+    empty: str
+    stacks: int
+    stack: tuple[float, float]
+    """Metres of a stack along the die's edge and away from it, with the room around it."""
+    dies: int = 1
+
+
+def floorplan(titles: Titles, floor: Floor) -> str:
+    """The chip with its legend, and a ruler."""
+    area = sum(part.value for part in floor.parts) / floor.dies
+    across, along = sqrt(area * _RETICLE), sqrt(area / _RETICLE)
+    dies = [(0.0, along * number, across, along) for number in range(floor.dies)]
+    stacks = list(_stacks(floor, across, along * floor.dies))
+    left, top, right, bottom = _around([*dies, *stacks])
+    wide, high = right - left + 2.0 * _MARGIN, bottom - top + 2.0 * _MARGIN
+    scale = min(_DRAWN / wide, _HIGH / high)
+
+    def placed(block: Block) -> Block:
+        x, y, width, height = block
+        return (x - left + _MARGIN) * scale, (y - top + _MARGIN) * scale + 1.0, width * scale, height * scale
+
+    body = [box(*placed((left - _MARGIN, top - _MARGIN, wide, high)), "track", 4.0)]
+    for block in stacks:
+        body += _labelled(placed(_within(block)), "hollow", "HBM")
+    for die in dies:
+        for part, block in _blocks(floor, die):
+            kind = "ground" if part.label == floor.empty else f"{hue(part.place)} cut"
+            body += _labelled(placed(block), kind, letter(part.place), "t" if part.label == floor.empty else "on")
+    body += _ruler(high * scale + 16.0, scale)
+    body += _legend(floor, area, (across, along), (wide, high))
+    return picture(titles, max(high * scale + 30.0, 24.0 + 19.0 * (len(floor.parts) + 4)), body)
+
+
+def _stacks(floor: Floor, across: float, along: float) -> Iterator[Block]:
+    """Half of them on each of the longer sides, the left one first, each row in the middle of its side."""
+    edge, depth = floor.stack
+    for side, count in enumerate(((floor.stacks + 1) // 2, floor.stacks // 2)):
+        for number in range(count):
+            yield (-depth, across)[side], along / 2.0 + (number - count / 2.0) * edge, depth, edge
+
+
+def _within(block: Block) -> Block:
+    x, y, width, height = block
+    return x + _BETWEEN / 2.0, y + _BETWEEN / 2.0, width - _BETWEEN, height - _BETWEEN
+
+
+def _around(blocks: Sequence[Block]) -> Block:
+    """Left, top, right and bottom of all."""
+    rows = [(x, y, x + width, y + height) for x, y, width, height in blocks]
+    lefts, tops, rights, bottoms = zip(*rows, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
+
+
+def _blocks(floor: Floor, die: Block) -> Iterator[tuple[Part, Block]]:
+    """Where each part lies on one die: columns along both sides, rows at both ends, a band in the middle, the rest above and below it."""
+    x, y, width, height = die
+    named = {part.label: part for part in floor.parts}
+    share = {part.label: part.value / floor.dies for part in floor.parts}
+    column = share.get(floor.sides, 0.0) / 2.0 / height
+    if column:
+        yield named[floor.sides], (x, y, column, height)
+        yield named[floor.sides], (x + width - column, y, column, height)
+    x, width = x + column, width - 2.0 * column
+    rows = [share.get(name, 0.0) / width for name in floor.ends]
+    for name, row, at in zip(floor.ends, rows, (y, y + height - rows[1]), strict=True):
+        if row:
+            yield named[name], (x, at, width, row)
+    y, height = y + rows[0], height - rows[0] - rows[1]
+    band = share.get(floor.band, 0.0) / width
+    half = (height - band) / 2.0
+    if band:
+        yield named[floor.band], (x, y + half, width, band)
+    rest = [part for part in floor.parts if part.label not in (floor.sides, *floor.ends, floor.band)]
+    for at in (y, y + half + band):
+        begun = x
+        for part in rest:
+            room = share[part.label] / 2.0 / half
+            yield part, (begun, at, room, half)
+            begun += room
+
+
+def _labelled(block: Block, kind: str, label: str, ink: str = "t") -> list[str]:
+    """A block with its label where there is room for it, a small one where there is less."""
+    x, y, width, height = block
+    drawn = [box(x, y, width, height, kind)]
+    size = next((size for size in _SIZES if width_of(label, size) + 3.0 <= width and height >= size), None)
+    if size is None:
+        return drawn
+    return [*drawn, words(x + width / 2.0, y + height / 2.0 + 0.35 * size, label, ink, "middle", size)]
+
+
+def _ruler(y: float, scale: float) -> list[str]:
+    end = _RULER * scale
+    ends = [line([(x, y - 4.0), (x, y + 4.0)], "roof") for x in (0.8, end)]
+    return [line([(0.8, y), (end, y)], "roof"), *ends, words(end + 8.0, y + 4.0, "10 mm")]
+
+
+def _legend(floor: Floor, area: float, die: tuple[float, float], package: tuple[float, float]) -> Iterator[str]:
+    """Every part with its letter and area, and the sizes of die, stacks and package."""
+    for number, part in enumerate(floor.parts):
+        y = 4.0 + 19.0 * number
+        empty = part.label == floor.empty
+        yield box(_LEGEND, y, 22.0, 15.0, "hollow" if empty else hue(part.place), 3.0)
+        yield words(_LEGEND + 11.0, y + 11.5, letter(part.place), "t" if empty else "on", "middle")
+        yield words(_LEGEND + 30.0, y + 12.0, part.label)
+        yield words(WIDTH, y + 12.0, part.shown, "t n", "end")
+    y = 16.0 + 19.0 * len(floor.parts)
+    sizes = [(f"{floor.dies} dies" if floor.dies > 1 else "die", f"{_sides(*die)}, {area * 1e6:.0f} mm^2")]
+    sizes += [(f"{floor.stacks} HBM stacks", _sides(*floor.stack))] if floor.stacks else []
+    for number, (name, size) in enumerate([*sizes, ("all of it lies in", _sides(*package))]):
+        yield words(_LEGEND, y + 12.0 + 19.0 * number, name)
+        yield words(WIDTH, y + 12.0 + 19.0 * number, size, "t n", "end")
+
+
+def _sides(*sides: float) -> str:
+    return " x ".join(f"{side * 1e3:.1f}" for side in sides) + " mm"

@@ -1,0 +1,1 @@
+"""Which constants decide an answer: the command, its text, its page, and its file read back."""

@@ -1,0 +1,101 @@
+"""What decides an answer, saved and read back, and what of it is not so: every design is priced again at its end of the range."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import read_question
+from crossopt.instances.files.saved import read_as
+from crossopt.reports.commands.progress import progress_on
+from crossopt.solvers.answer import Limits, Watch, record
+from crossopt.solvers.checking import Report
+from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, kept_there, ranked
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.codesign.objective import unit_of
+from crossopt.solvers.family import solve
+
+KIND = "constants"
+
+
+def to_text(document: Mapping[str, Any], found: Deciding) -> str:
+    """The file."""
+    return json.dumps({"kind": KIND, "question": dict(document), **asdict(found)}, indent=2, allow_nan=False) + "\n"
+
+
+def from_json(data: Any) -> tuple[dict[str, Any], Deciding]:  # noqa: ANN401 - whatever a file may hold
+    """The question and what was found; a ValueError in words if they are none."""
+    if not isinstance(data, dict) or not isinstance(data.get("question"), dict) or "constants" not in data:
+        names = ", ".join(field.name for field in fields(Deciding))
+        raise ValueError(f"this does not say which constants decide an answer: it lacks question, {names}")
+    found: Deciding = record(Deciding, {key: value for key, value in data.items() if key not in {"kind", "question"}}, "")
+    return data["question"], found
+
+
+def deciding_faults(document: dict[str, Any], found: Deciding) -> list[str]:
+    """What is other than the question says."""
+    asked = read_question(document)
+    said = (found.name, found.unit, found.objective)
+    faults = [] if said == (asked.name, unit_of(asked), asked.objective) else ["name, unit or objective: they are not the question's"]
+    faults += _end_faults("central", asked, 1.0, found.central, found.central.design)
+    known = {one.name: one for one in asked.ranges}
+    if ranked(found.central, found.constants) != found.constants:
+        faults.append("constants: they are not in their order")
+    for place, one in enumerate(found.constants):
+        path = f"constants[{place}]"
+        if one.name not in known or one.source != known[one.name].source:
+            faults.append(f"{path}: the question has no such range")
+            continue
+        for side, factor in (("low", known[one.name].low), ("high", known[one.name].high)):
+            end = getattr(one, side)
+            if end is not None:
+                faults += _end_faults(f"{path}.{side}", _at(document, one, factor), factor, end, found.central.design)
+    return faults
+
+
+def check(path: Path) -> Report:
+    """The designs priced anew, and every end that is told as proved asked again of its question, with a proof that is carried out anew."""
+    document, found = read_as(path, from_json)
+    faults = deciding_faults(document, found)
+    if faults:
+        return Report((), tuple(faults))
+    ends = [("central", read_question(document), found.central)]
+    for place, one in enumerate(found.constants):
+        sides = ((side, getattr(one, side)) for side in ("low", "high"))
+        ends += [(f"constants[{place}].{side}", _at(document, one, end.factor), end) for side, end in sides if end is not None]
+    sure = [end for end in ends if end[2].proved]
+    with progress_on(sys.stderr, found.unit) as watch:
+        refused = [fault for path, asked, end in sure for fault in _unproved(path, asked, end, watch)]
+    checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs carried out anew"
+    return Report((checked,), tuple(refused), told=len(sure) < len(ends))
+
+
+def _unproved(path: str, asked: Instance, end: End, watch: Watch) -> Iterator[str]:
+    anew = solve(FAMILY, asked, "auto", Limits(), watch)
+    proved = FAMILY.prove(asked, anew, watch)
+    if anew.value != end.value or not anew.proved or proved.refused or proved.told:
+        why = "".join(f" ({fault})" for fault in proved.refused)
+        yield f"{path}: {end.value!r} is told as proved, and asked again it is {anew.value!r}{why}"
+
+
+def _at(document: dict[str, Any], one: Decided, factor: float) -> Instance:
+    return read_question({**document, "settings": [*document["settings"], f"factors.{one.name}={factor!r}"]})
+
+
+def _end_faults(path: str, asked: Instance, factor: float, end: End, before: dict[str, Any] | None) -> Iterator[str]:
+    value, broken = kept_there(asked, end.design)
+    kept, why = kept_there(asked, before)
+    same = end.design is not None and before is not None and all(end.design.get(part) == before.get(part) for part in ("hardware", "plan"))
+    if end.factor != factor:
+        yield f"{path}.factor: {end.factor!r} is not the end of the range, {factor!r}"
+    if end.value != value or broken:
+        yield f"{path}.value: {end.value!r} is not what the design comes to, {value!r}{''.join(f' ({words})' for words in broken[:1])}"
+    if (end.kept, end.broken, end.same) != (kept, why, same):
+        yield f"{path}.kept: {end.kept!r} is not what the design with all constants as they are comes to, {kept!r}"
+    if end.bound is not None and end.value is not None and not end.bound <= end.value:
+        yield f"{path}.bound: {end.bound!r} is above the value {end.value!r}"
+    if end.proved and end.value is not None and end.bound != end.value:
+        yield f"{path}.proved: the bound {end.bound!r} is not the value {end.value!r}"

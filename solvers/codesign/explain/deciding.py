@@ -1,0 +1,155 @@
+"""Which constants decide an answer: the proven optimum with each of them at either end of its range, one at a time.
+
+Every end is a question of its own, that of the user with one factor more, answered and proved by the same engine; `crossopt solve QUESTION
+--set factors.core.area=1.2` is one of them. Beside its optimum stands what the design that is best with all constants as they are stated
+would do there: a constant may move the figure without moving the choice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from crossopt.instances.catalogue.uncertain import Range
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.errors import ModelError
+from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.objective import unit_of
+from crossopt.solvers.family import solve
+
+_SHARE = 1.5
+"""Times an even share of the time that is left an end may take, so that one that is hard leaves some to the others."""
+Ask = Callable[[str], Instance]
+"""The question with one more setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The optimum with a constant at one end of its range."""
+
+    factor: float
+    value: float | None
+    """None where there is no design, or none was found in time."""
+    bound: float | None
+    proved: bool
+    """That this is the optimum, or that there is no design."""
+    design: dict[str, Any] | None
+    same: bool
+    """Whether this is the design that is best with all constants as they are."""
+    kept: float | None
+    """What that design has here; None where it breaks a limit, or cannot be built."""
+    broken: tuple[str, ...]
+    """Why it has nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A constant, and what its ends come to; None where there was no time."""
+
+    section: str
+    figure: str
+    source: str
+    low: End | None
+    high: End | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.figure}"
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        return tuple(end for end in (self.low, self.high) if end is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """The optimum with all constants as they are, and what each of them makes of it, those that move it most first."""
+
+    name: str
+    unit: str
+    objective: str
+    central: End
+    constants: tuple[Decided, ...]
+    stopped: str
+    seconds: float
+
+
+def deciding(asked: Instance, ask: Ask, limits: Limits, watch: Watch, told: Callable[[Deciding], None]) -> Deciding:
+    """All ends of all constants, as far as the time limit, which is for all of them together, allows; `told` hears what is known so far."""
+    began, constants = monotonic(), list[Decided]()
+    deadline, ends = began + limits.seconds, 2 * len(asked.ranges)
+    result = _solved(asked, limits, watch, "all constants as they are")
+    central, stopped = _end(asked, 1.0, result, design_in(result)), result.stopped
+
+    def known() -> Deciding:
+        ordered = ranked(central, tuple(constants))
+        return Deciding(asked.name, unit_of(asked), asked.objective, central, ordered, stopped, monotonic() - began)
+
+    told(known())
+    for one in asked.ranges if central.value is not None and stopped == "complete" else ():
+        found: list[End | None] = []
+        for factor in (one.low, one.high):
+            left = deadline - monotonic()
+            share = left * min(1.0, _SHARE / (ends - 2 * len(constants) - len(found)))
+            words = f"{2 * len(constants) + len(found)} of {ends} ends known, {one.name} x {factor:.3g}"
+            try:
+                found.append(_at(ask, one, factor, replace(limits, seconds=share), watch, words, central) if left > 0.0 else None)
+            except KeyboardInterrupt:
+                stopped, deadline = "interrupted", began
+                found.append(None)
+        constants.append(Decided(one.section, one.figure, one.source, found[0], found[1]))
+        told(known())
+    if stopped == "complete" and any(end is None or not end.proved for one in constants for end in (one.low, one.high)):
+        stopped = "time limit"
+    return known()
+
+
+def ranked(central: End, constants: tuple[Decided, ...]) -> tuple[Decided, ...]:
+    """Those first that move the optimum most; of equal ones in the order in which they come."""
+    return tuple(sorted(constants, key=lambda one: -swing(central, one)))
+
+
+def swing(central: End, one: Decided) -> float:
+    """How far the optimum moves at the most; infinitely where there is no design at an end, not at all where none is proved."""
+    moved = [float("inf") if end.value is None else abs(end.value - (central.value or 0.0)) for end in one.ends if end.proved]
+    return max(moved, default=0.0)
+
+
+def _at(ask: Ask, one: Range, factor: float, limits: Limits, watch: Watch, words: str, central: End) -> End | None:
+    """The optimum with a constant at one end; the one that is known where that is no change."""
+    if factor == 1.0:
+        return central
+    asked = ask(f"factors.{one.name}={factor!r}")
+    result = _solved(asked, limits, watch, words)
+    if result.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return _end(asked, factor, result, central.design)
+
+
+def _solved(asked: Instance, limits: Limits, watch: Watch, words: str) -> DesignResult:
+    def told(progress: Progress) -> None:
+        watch(replace(progress, words=f"{words}; {progress.words}"))
+
+    return solve(FAMILY, asked, "auto", limits, told)
+
+
+def _end(asked: Instance, factor: float, result: DesignResult, before: dict[str, Any] | None) -> End:
+    design = design_in(result)
+    kept, broken = kept_there(asked, before)
+    same = design is not None and before is not None and all(design[part] == before[part] for part in ("hardware", "plan"))
+    proved = result.settled and result.proved
+    return End(factor, result.value, result.bound, proved, design, same, kept, broken)
+
+
+def kept_there(asked: Instance, before: dict[str, Any] | None) -> tuple[float | None, tuple[str, ...]]:
+    """What a design has in this question, or why it has nothing."""
+    if before is None:
+        return None, ()
+    try:
+        verdict = verify(asked, from_words(asked, before))
+    except (ValueError, ModelError) as error:
+        return None, (str(error),)
+    return (verdict.value if verdict.accepted else None), verdict.violations

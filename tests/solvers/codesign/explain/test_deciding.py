@@ -1,0 +1,58 @@
+"""Which constants decide: every end is the optimum of its own question, and what is kept there is the design of before."""
+
+from dataclasses import replace
+
+import pytest
+
+from crossopt.instances.catalogue.uncertain import Range
+from crossopt.instances.codesign.instance import Instance
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.codesign.explain.deciding import Deciding, deciding
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.family import solve
+from tests.solvers.codesign.questions import TINY_FREE, ask
+
+RANGES = (
+    Range("network", "latency", 0.5, 2.0, "nobody"),
+    Range("core", "area", 0.5, 1.5, "nobody"),
+    Range("dram", "energy_per_bit", 1.0, 3.0, "nobody"),
+)
+"""Eight devices in nodes of four; at three times the energy four stacks take some 200 W more."""
+
+
+def asked(*settings: str) -> Instance:
+    return replace(ask(TINY_FREE, *settings), ranges=RANGES)
+
+
+def found(seconds: float = 60.0) -> Deciding:
+    return deciding(asked(), lambda setting: ask(TINY_FREE, setting), Limits(seconds), unwatched, lambda known: None)
+
+
+def test_every_end_is_the_optimum_that_enumeration_finds_and_the_largest_swing_comes_first() -> None:
+    told = found()
+    assert told.stopped == "complete"
+    swings = []
+    for one in told.constants:
+        for end in one.ends:
+            other = solve(FAMILY, ask(TINY_FREE, f"factors.{one.name}={end.factor!r}"), "exhaustive", Limits(), unwatched)
+            assert (end.value, end.proved) == (other.value, True)
+        swings.append(max(abs((end.value or 0.0) - (told.central.value or 0.0)) for end in one.ends))
+    assert swings == sorted(swings, reverse=True)
+    assert {one.name for one in told.constants} == {one.name for one in RANGES}
+
+
+def test_an_end_says_what_becomes_of_the_design_of_before() -> None:
+    """Energy of the stacks moves a limit and no second: where the design keeps it, it has the time that it had."""
+    told = found()
+    central, ends = told.central, next(one.ends for one in told.constants if one.section == "dram")
+    assert central.same
+    assert (central.kept, ends[0].kept) == (central.value, central.value)
+    dear = ends[1]
+    assert dear.kept == central.value if dear.same else (dear.kept is None and dear.broken[0].startswith("power: "))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-9])
+def test_what_there_was_no_time_for_is_not_told(seconds: float) -> None:
+    told = found(seconds)
+    assert told.stopped == "time limit"
+    assert all(end is None for one in told.constants for end in (one.low, one.high))
