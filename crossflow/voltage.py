@@ -8,7 +8,7 @@ as long as there is a supply, in proportion to it (AccelWattch, Kandiah et al. 2
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,14 +52,16 @@ def operating_point(circuit: Clocked, power: Real, nominal_power: Real, leakage:
     Non-decreasing in `power` as computed, not only in theory, and the same bits for floats and arrays.
     """
     threshold, nominal_drive = circuit.threshold_voltage, circuit.nominal_voltage - circuit.threshold_voltage
-    nominal, leak = _drawn(nominal_drive, threshold), leakage / nominal_power * (nominal_drive * nominal_drive)
-    lowest = _drawn(circuit.margin_voltage, threshold)
+    nominal, leak = (
+        _drawn(nominal_drive, threshold),
+        Leak(leakage / nominal_power * (nominal_drive * nominal_drive), circuit.margin_voltage),
+    )
+    lowest, always = _drawn(circuit.margin_voltage, threshold), _always(circuit, leakage)
     highest = _drawn(circuit.maximum_voltage - threshold, threshold, leak)
-    used = np.minimum(power, nominal_power * (highest / nominal))
-    drawn = used / nominal_power * nominal
-    drive = _drive(np.minimum(np.maximum(drawn, _drawn(circuit.margin_voltage, threshold, leak)), highest), threshold, leak)
-    left = np.maximum(used - leakage * ((threshold + circuit.margin_voltage) / circuit.nominal_voltage), 0.0)
-    throttle = np.minimum(left / nominal_power * nominal / lowest, 1.0)
+    used = np.minimum(power, always + nominal_power * (highest / nominal))
+    drawn = np.maximum(used - always, 0.0) / nominal_power * nominal
+    drive = _drive(np.minimum(np.maximum(drawn, lowest), highest), threshold, leak)
+    throttle = np.minimum(drawn / lowest, 1.0)
     frequency = circuit.nominal_frequency * (_speed(drive, threshold) / _speed(nominal_drive, threshold)) * throttle
     return OperatingPoint(drive + threshold, frequency, used)
 
@@ -74,7 +76,8 @@ def efficient_power(circuit: Clocked, nominal_power: float, leakage: float) -> f
     leak = leakage / nominal_power * (nominal_drive * nominal_drive)
     drive = max(circuit.margin_voltage, (leak * circuit.threshold_voltage) ** (1.0 / 3.0))
     drive = min(drive, circuit.maximum_voltage - circuit.threshold_voltage)
-    return nominal_power * float(_drawn(drive, circuit.threshold_voltage, leak) / _drawn(nominal_drive, circuit.threshold_voltage))
+    drawn = _drawn(drive, circuit.threshold_voltage, Leak(leak, circuit.margin_voltage))
+    return float(_always(circuit, leakage) + nominal_power * (drawn / _drawn(nominal_drive, circuit.threshold_voltage)))
 
 
 def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
@@ -83,9 +86,26 @@ def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
     return nominal_power * (raised * raised)
 
 
-def _drawn(drive: Real, threshold: float, leak: Real = 0.0) -> Real:
-    """V (V - Vt)^2 + k V of the overdrive V - Vt; sums and products of what does not decrease stay so when rounded."""
-    return (drive + threshold) * drive * drive + (drive + threshold) * leak
+class Leak(NamedTuple):
+    """The constant k of `operating_point`, and the margin: what leaks at the lowest voltage is drawn always, and told apart."""
+
+    factor: Real
+    margin: float
+
+
+_NONE = Leak(0.0, 0.0)
+
+
+def _always(circuit: Clocked, leakage: Real) -> Real:
+    """Watts that leak at the lowest voltage."""
+    return leakage * ((circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)
+
+
+def _drawn(drive: Real, threshold: float, leak: Leak = _NONE) -> Real:
+    """V (V - Vt)^2 + k (V - lowest V) of the overdrive V - Vt; sums and products of what does not decrease stay so when rounded.
+
+    With k V in place of the difference, close overdrives would hardly differ where the margin is small, and many share one figure."""
+    return (drive + threshold) * drive * drive + (drive - leak.margin) * leak.factor
 
 
 def _speed(drive: Real, threshold: float) -> Real:
@@ -93,7 +113,7 @@ def _speed(drive: Real, threshold: float) -> Real:
     return drive / (1.0 + threshold / drive)
 
 
-def _drive(drawn: Real, threshold: float, leak: Real) -> Array:
+def _drive(drawn: Real, threshold: float, leak: Leak) -> Array:
     """The largest floating-point overdrive with `_drawn(overdrive) <= drawn`, for `drawn` > 0.
 
     A root that Newton merely approaches may land a bit high for one budget and a bit low for a larger one. The largest float that the
@@ -107,11 +127,12 @@ def _drive(drawn: Real, threshold: float, leak: Real) -> Array:
     return drive[()]
 
 
-def _newton(drawn: Real, threshold: float, leak: Real) -> Array:
+def _newton(drawn: Real, threshold: float, leak: Leak) -> Array:
     """The overdrive within a few units in the last place; from sqrt(drawn / Vt), above the root of a convex function, steps only fall."""
     drive = np.sqrt(drawn / threshold)
     while True:
-        step = (drive * drive * (2.0 * drive + threshold) + (drawn - threshold * leak)) / (drive * (3.0 * drive + 2.0 * threshold) + leak)
+        slope = drive * (3.0 * drive + 2.0 * threshold) + leak.factor
+        step = (drive * drive * (2.0 * drive + threshold) + (drawn + leak.margin * leak.factor)) / slope
         if not np.any(step < drive):
             return np.asarray(drive)
         drive = np.minimum(step, drive)

@@ -28,6 +28,7 @@ _LOOKED_AT = 1 << 20
 """Combinations that are counted one by one; of more so many are drawn."""
 _AT_ONCE = 1 << 16
 _MEMORIES = {"l2": "L2", "l1": "L1 memories", "registers": "registers"}
+_STACKS = "stacks of memory"
 _TOLD = 2
 """Rules that are told where no plan keeps them all."""
 
@@ -74,7 +75,7 @@ def why_no_chip(instance: Instance) -> str | None:
     from crossopt.instances.codesign.boxes import corners, grid, whole  # noqa: PLC0415 - few questions are without a chip
 
     root = take(corners(instance, grid(instance), whole(grid(instance))).hardware, 0)
-    figures = {"cores": root.throughput * root.bundles, "stacks of memory": root.dram.capacity * root.dram.bandwidth}
+    figures = {"cores": root.throughput * root.bundles, _STACKS: root.dram.capacity * root.dram.bandwidth}
     figures |= {words: getattr(root, level).capacity * getattr(root, level).bandwidth for level, words in _MEMORIES.items()}
     figures |= {"links": min(link.bandwidth for link in root.links)}
     missing = [f"no {words}{_needed(instance, words)}" for words, figure in figures.items() if not figure > 0.0]
@@ -82,9 +83,11 @@ def why_no_chip(instance: Instance) -> str | None:
 
 
 def _needed(instance: Instance, words: str) -> str:
-    """How much of a memory the cores need, where that is asked."""
+    """How much of a memory the cores need, where that is asked, and what stacks do."""
     [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
+    if words == _STACKS and technology and technology.dram.stack_edge:
+        return " that lie along its edge beside its links with power to run (fewer stacks or wires, a larger die_area, or more hbm_power)"
     least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
     return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
 

@@ -150,6 +150,11 @@ def test_what_every_chip_lacks_is_said(capsys: pytest.CaptureFixture[str], tmp_p
     assert f"few: no chip of the question can be built: {needs}" in capsys.readouterr().out
 
 
+def test_that_no_stacks_find_a_place_is_said() -> None:
+    asked = question("compute_area=300 mm^2", "hbm_edge=0.9", "hbm_stacks=20")
+    assert "no stacks of memory that lie along its edge beside its links" in (why_no_chip(asked) or "")
+
+
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """By hand: 0.56 x 4 x sqrt(753.8) / 10.5 mm is 5.86, 41 banks x 90 GB/s x 0.7 are 2.583 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
