@@ -1,5 +1,7 @@
 """Prices that a question need not give: a technology's own, what a question puts in their place, and bounds of them on boxes of chips."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from crossopt.instances.codesign.chips import generated
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
+from crossopt.reports.facts.building import price_of as price_words
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -87,3 +90,12 @@ def cheap(density: float) -> Instance:
 def test_a_device_that_is_bought_needs_its_price() -> None:
     with pytest.raises(InstanceError, match="a cost needs prices"):
         ask((INSTANCES / "tiny.yaml").read_text(encoding="utf-8"), COST)
+
+
+def test_the_parts_of_a_price_in_words_add_up_to_it() -> None:
+    asked = ask(TINY_FREE, COST, *ONE)
+    [words] = price_words(asked, {"hardware": {"name": "", "compute_area": 400e-6, "compute_power": 100.0, "hbm_stacks": 4}})
+    total, die, stacks, package, ports = (float(part.replace(",", "")) for part in re.findall(r"\d[\d,]*", words.partition(";")[0]))
+    assert (stacks, package, ports) == (4 * 260, 4300, 4 * 700)
+    assert total == pytest.approx(die + stacks + package + ports, abs=1.0)
+    assert total == pytest.approx(price_of(), abs=0.5)

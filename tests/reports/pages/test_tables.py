@@ -78,7 +78,7 @@ def test_figures_are_those_of_the_results(results: list[Path], drawn: list[Drawn
             assert repr(data["bound"]) in values
         for seconds in breakdown(data).values():
             assert not seconds or repr(seconds) in values
-    assert {"front", "study", "relaxation"} == set(PAGES)
+    assert {"front", "study", "relaxation", "constants"} == set(PAGES)
 
 
 def test_tables_are_written_beside_and_said(

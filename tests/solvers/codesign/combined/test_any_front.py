@@ -108,7 +108,7 @@ def test_a_limit_on_an_objective_leaves_the_best_of_the_designs_that_keep_it(nam
 
 def test_a_limit_that_needs_prices_or_other_constants_says_so() -> None:
     with pytest.raises(InstanceError, match="a limit on the cost needs prices"):
-        ask(TINY_FREE, "budget.cost_per_token=1 USD")
+        ask(TINY_FREE, "technology=v100-class", "budget.cost_per_token=1 USD")
     with pytest.raises(InstanceError, match="the worst of several sets of constants"):
         ask(TINY_FREE, "technology={base: accelerator-7nm, constants: ideal}", "budget.worst_step_time=1 s")
 

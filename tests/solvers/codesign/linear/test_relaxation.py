@@ -176,8 +176,8 @@ def test_the_gap_of_the_quickstart_is_closed_by_branching(tmp_path: Path, capsys
 @every(
     ("arguments", "code", "word"),
     [
-        (["tiny", "--svg", "tree.svg"], 2, "--svg: this writes the tree of --relaxation"),
-        (["tiny", "--out", "tree.json"], 2, "--out: this writes the tree of --relaxation"),
+        (["tiny", "--svg", "tree.svg"], 2, "--svg: this writes what --relaxation or --constants finds"),
+        (["tiny", "--out", "tree.json"], 2, "--out: this writes what --relaxation or --constants finds"),
         (["tiny", "--relaxation", "--force", "tensor=2"], 2, "--force: this says nothing of a relaxation"),
         (["deepflow-lstm-64", "--relaxation"], 2, "use boxes"),
         (["tiny", "--relaxation", "--svg", "none/tree.svg"], 2, "make it first"),
