@@ -310,7 +310,6 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
         usual, variants = constants_of(entry, name, section.constants)
-        setups = setups_of(entry, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None
@@ -331,7 +330,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         host=_host(file.cluster),
         efficiency=_efficiency(usual, file.efficiency),
         variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
-        setups=setups,
+        setups=setups_of(entry, section.constants),
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
@@ -365,15 +364,14 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
 
 def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goal | None, report: Report) -> Budget:
     """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise. A goal shortens the step."""
-    infinite = float("inf")
-    usual = (infinite, infinite, infinite, infinite)
+    usual = (inf, inf, inf, inf)
     if isinstance(hardware, FreeHardware):
         usual = (hardware.die_area, hardware.package_area, hardware.power, hardware.power_density)
     elif section.power_density is not None:
         report("budget.power_density", "a device that is bought comes with its cooling (remove this key, or ask for a technology)")
     given = (section.die_area, section.package_area, section.power, section.power_density)
     die, package, power, density = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
-    return Budget(die, package, power, density, min(section.step_time or infinite, goal.step_time if goal else infinite))
+    return Budget(die, package, power, density, min(section.step_time or inf, goal.step_time if goal else inf))
 
 
 def _prices(file: CodesignFile, report: Report) -> Prices | None:
