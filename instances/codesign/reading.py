@@ -330,7 +330,6 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
         usual, variants = constants_of(entry, name, section.constants)
-        setups = setups_of(entry, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None, ()
@@ -355,7 +354,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         host=_host(file.cluster),
         efficiency=own,
         variants=tuple(constants_with(one, file.factors, []) for one in fitted),
-        setups=setups,
+        setups=setups_of(entry, section.constants),
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),

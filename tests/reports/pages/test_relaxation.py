@@ -120,7 +120,7 @@ def test_worse_designs_are_not_called_no_solution(explained: tuple[Path, str], p
     down = floor(data["start"] * 1e5) / 1e5
     for text in (told, page):
         assert "no solution" not in text.replace("where it has no solution no design is below that one", "")
-        assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below {down:.5f} s" in text
+        assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below {down:.6g} s" in text
     assert f"best design known        {data['start']:.6g} s" in told
     assert f"the best design known is {data['start']:.5g} s from the start" in told
     assert "best design known before the tree" in page
@@ -134,6 +134,10 @@ def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(explained: tuple
     picture = relaxation_tree(from_json(data))
     labels = {node.text for node in ElementTree.fromstring(picture).iter("text") if node.text and " · " in node.text}
     assert not any("recompute" in label or "ZeRO" in label for label in labels)
-    assert len(labels) == len(plans)
+    words = [plan.removeprefix("not ").split(" · ") for plan in plans]
+    common = {word for word in words[0] if all(word in other for other in words)}
+    short = {" · ".join(word for word in plan.split(" · ") if word not in common) for plan in plans}
+    assert labels <= short, "deep in a large tree some nodes are not drawn"
+    assert len(short) == len(plans)
     assert "mm^2" not in picture
-    assert "every plan that is branched on has no recompute · ZeRO-1" in told
+    assert "every plan that is branched on has data 32 · no recompute · ZeRO-1" in told

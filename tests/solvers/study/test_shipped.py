@@ -106,16 +106,16 @@ def test_the_joint_optimum_is_proved_and_never_worse() -> None:
 def test_the_chip_alone_is_the_better_half_and_a_search_of_plans_adds_little_to_the_recipes() -> None:
     study = stored(JOINT)
     halves = {study.questions[at].name: (gap_of(study, at, "plan-only"), gap_of(study, at, "hardware-only")) for at in range(11)}
+    assert halves.pop("GPT-3 13B at 300 W") == (0.0, 0.0)
     assert all(chip < plan for plan, chip in halves.values())
     assert halves.pop("LSTM, 64 chips")[1] > 0.7
     plans, chips = zip(*halves.values(), strict=True)
-    assert 0.06 < min(plans) < max(plans) < 0.325
-    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.06, 0.09, 0.12]
-    assert sum(chip < 0.001 for chip in chips) == 2
+    assert 0.04 < min(plans) < max(plans) < 0.385
+    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.03, 0.04, 0.14]
+    assert sum(chip < 0.001 for chip in chips) == 1
     recipes = {study.questions[at].name: gap_of(study, at, "recipes") for at in range(11)}
     gains = [(1.0 + recipes[name]) / (1.0 + plan) - 1.0 for name, (plan, _) in halves.items()]
-    assert max(gains) < 0.02
-    assert sum(gain < 0.001 for gain in gains) == 9
+    assert max(gains) < 0.001
 
 
 def test_a_gain_is_worth_what_it_is_compared_with() -> None:
@@ -124,11 +124,9 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
     gains = {
         engine: [1.0 - 1.0 / (1.0 + gap_of(study, at, engine)) for at in transformers] for engine in ("expert", "recipes", "hardware-only")
     }
-    assert gains["expert"].count(1.0) == 1, "no design"
-    gains["expert"].remove(1.0)
-    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.08, 0.26)
-    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.06, 0.24)
-    assert round(max(gains["hardware-only"]), 2) == 0.11
+    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.01, 0.37)
+    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.0, 0.28)
+    assert round(max(gains["hardware-only"]), 2) == 0.12
 
 
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:
