@@ -75,6 +75,8 @@ class Instance:
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
     """Objectives that a design may have at most so much of, beside those of the budget."""
+    unnamed: tuple[str, ...] = ()
+    """Settings of a transformer's plan that the question does not speak of."""
 
 
 @dataclass(frozen=True, slots=True)
