@@ -50,6 +50,8 @@ _SETS: Final[dict[str, int]] = {
 """By name, a set before those that it holds."""
 MODULES: Final = tuple(name for name in _SETS if name not in ("none", "full"))
 """Names that `+` may join."""
+MEGATRON: Final = {"core_attn": "selective", "layernorm": "norms", "moe_act": "expert-activation", "mla_up_proj": "up-projections"}
+"""Our words for those of Megatron-Core."""
 RECOMPUTE: Final = ("none", "elements", "selective", "selective-elements", "full")
 """The modes that are about any network."""
 OF_EXPERTS: Final = ("expert-activation", "feed-forward-norm+expert-activation")
@@ -70,6 +72,9 @@ def number_of(word: str) -> int:
         return PARTLY * layers + _FULL
     parts = word.split("+")
     if not set(parts) <= {*(_SETS if len(parts) == 1 else MODULES)}:
+        if set(parts) <= {*MODULES, *MEGATRON}:
+            ours = "+".join(MEGATRON.get(part, part) for part in parts)
+            raise ValueError(f"recompute is {word!r}, which is called {ours!r} here (join modules that go together with +)")
         raise ValueError(f"recompute is {word!r}, one of none, full, full-2 (of two layers), or of {', '.join(MODULES)} with + is needed")
     return reduce(or_, (_SETS[part] for part in parts))
 

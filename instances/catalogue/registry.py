@@ -289,9 +289,9 @@ def _unknown(kind: Kind | Literal["instances"], name: str, known: Iterable[str])
 
 def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
     """Asks for up to three names that begin like this one, else for the one most like it."""
-    known = tuple(known)
+    known, name = tuple(known), name.partition("/")[2] if name.count("/") == 1 else name  # Hugging Face has the owner before a name
     longer = [other for other in known if name and other.casefold().startswith(name.casefold())]
-    guesses = longer[:3] or nearest(name, known)
+    guesses = longer[:3] or nearest(name.casefold(), known)
     return f"did you mean {' or '.join(quoted(guess) for guess in guesses)}?" if guesses else otherwise
 
 

@@ -109,8 +109,13 @@ def _network(shape: TransformerShape | None) -> TransformerShape | None:
 
 def _has_sequence(section: WorkloadSection, shape: Shape, report: Report) -> bool:
     """A configuration says how long a sample may be, which is not how long it is in training."""
-    if section.config is None or section.sequence is not None or isinstance(shape, GemmShape):
+    if section.config is None or isinstance(shape, GemmShape):
         return True
+    if section.sequence is not None:
+        if section.sequence > shape.sequence:
+            remedy = "write fewer, or raise that figure in the file where positions are scaled for more"
+            report("sequence", f"{section.sequence:,} tokens are more than the {shape.sequence:,} that the model allows ({remedy})")
+        return section.sequence <= shape.sequence
     most = f"write sequence: {min(shape.sequence, _USUAL_SEQUENCE)}; the model allows up to {shape.sequence:,}"
     report("sequence", f"this key is missing, the tokens of one sample are needed ({most})")
     return False

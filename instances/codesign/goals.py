@@ -21,6 +21,8 @@ from crossopt.crossflow.cost import Prices
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import CodesignFile, PricesSection
 
+CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
+"""Limits of the budget on what is an objective, which follow from the prices of a design."""
 _HOUR = 3600.0
 _AT_ONCE = 1e-30
 """Seconds that no step is as short as: the limit where the budget is spent before the first step."""
@@ -156,3 +158,12 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
     for path, message in faults:
         report(path, message)
     return prices
+
+
+def ceilings_of(file: CodesignFile, goal: Goal | None) -> tuple[tuple[str, float], ...]:
+    """Objectives that a design may have at most so much of: those of the budget, and the step by the slowest constants where the whole run
+    is to keep its limits by these."""
+    given = {name: most for name in CEILINGS if (most := getattr(file.budget, name)) is not None}
+    if goal is not None and file.goal is not None and file.goal.by == "slowest" and goal.step_time < inf:
+        given["worst_step_time"] = min(given.get("worst_step_time", inf), goal.step_time)
+    return tuple((name, given[name]) for name in CEILINGS if name in given)

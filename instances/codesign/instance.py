@@ -95,6 +95,8 @@ class Instance:
     """Constants of which sources leave a range."""
     others: tuple[Other, ...] = ()
     """Other sets of constants that may hold: a design keeps every limit under each, and its value is the greatest of all."""
+    unnamed: tuple[str, ...] = ()
+    """Settings of a transformer's plan that the question does not speak of."""
 
 
 def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:

@@ -55,9 +55,26 @@ def left_out(instance: Instance) -> LeftOut | None:
     if not isinstance(instance.workload, Transformer):
         return None
     if not instance.only:
-        return _counted(instance)
+        return _with_fixed(instance, _counted(instance))
     strictly, every = _counted(instance), _counted(replace(instance, only=()))
-    return replace(every, plans=strictly.plans, unlike=every.plans - strictly.plans)
+    return _with_fixed(instance, replace(every, plans=strictly.plans, unlike=every.plans - strictly.plans))
+
+
+def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
+    """The counts, where a rule of the stack that all break is about settings with one option with these options."""
+    if instance.stack is None:
+        return out
+    about = {f"{instance.stack.name}: {row.sentence}": row.settings for row in instance.stack.rows}
+    options = dict(instance.plan_options)
+
+    def said(sentence: str, count: int) -> str:
+        names = sorted(about.get(sentence, ()))
+        given = [options.get(name, ()) for name in names]
+        if count < out.combinations or not names or any(len(one) != 1 for one in given):
+            return sentence
+        return f"{sentence} ({', '.join(f'{name}: {str(one[0]).lower()}' for name, one in zip(names, given, strict=True))})"
+
+    return replace(out, broken=tuple((said(sentence, count), count) for sentence, count in out.broken))
 
 
 def why_no_plan(instance: Instance) -> str | None:

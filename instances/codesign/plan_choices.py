@@ -53,16 +53,30 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
     if not transformer and choices.recompute_layers != _usual("recompute_layers"):
         report("choices.recompute_layers", "this is no choice for a workload other than a transformer")
     listed = {name: getattr(choices, name) for name in names}
-    if isinstance(workload, Transformer):
+    if isinstance(workload, Transformer) and not (faults := _unknown_modes(choices.recompute)):
         try:
             modes = with_layers(choices.recompute, choices.recompute_layers)
             listed["recompute"] = _modes(modes, workload, strictly="recompute" in choices.only)
         except ValueError as error:
             report("choices.recompute", str(error))
+    elif isinstance(workload, Transformer):
+        for place, fault in faults:
+            report(f"choices.recompute[{place}]" if len(choices.recompute) > 1 else "choices.recompute", fault)
     options = {name: _possible(name, listed[name], workload, cluster, choices.only, report) for name in names}
     if all(options.values()):
         _check_product({name: options[name] for name in names if name in _DEGREES}, cluster, report)
     return tuple(options.items())
+
+
+def _unknown_modes(words: tuple[str, ...]) -> list[tuple[int, str]]:
+    """What is wrong with words that are no modes of recomputation, each by its place."""
+    found = list[tuple[int, str]]()
+    for place, word in enumerate(words):
+        try:
+            number_of(word)
+        except ValueError as error:
+            found.append((place, str(error)))
+    return found
 
 
 def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, ...]:

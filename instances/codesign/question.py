@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
+from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.left_out import last_with_plan
@@ -24,12 +25,12 @@ from crossopt.instances.codesign.open_questions import (
     per_sample,
     questions_of,
 )
-from crossopt.instances.codesign.plan_choices import Report
+from crossopt.instances.codesign.plan_choices import TRANSFORMER_CHOICES, Report
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, CodesignFile
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import fault_at, node_of, read_text
+from crossopt.instances.files.document import Node, Scalar, fault_at, node_of, read_text
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.settings import graft, with_setting
 from crossopt.instances.files.units import nearest, quoted
@@ -81,7 +82,9 @@ def read(written: Written) -> Instance | Portfolio | Counted:
     if file is not None:
         asked = _asked(file, written, lambda path, message: faults.append(written.fault(path, message)))
     else:
-        faults += _beside(written, faults)
+        beside = _beside(written, faults)
+        told = {fault.path for fault in (*faults, *beside)}
+        faults += [*beside, *(fault for fault in _unknown_names(written) if fault.path not in told)]
     if faults or asked is None:
         raise written.refused(faults)
     return asked
@@ -108,6 +111,27 @@ def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
         with suppress(InstanceError):
             _asked(file, written.at(root), report)
     return found
+
+
+def _unknown_names(written: Written) -> list[Fault]:
+    """Names of networks, devices and technologies that are none, whatever else is wrong with their sections."""
+    found, looked_up = list[Fault](), (("workload.model", model), ("hardware", device), ("technology", technology_named))
+    for path, named in looked_up:
+        text = _text_at(written.root, path.split("."))
+        try:
+            _ = text and named(text)
+        except UnknownNameError as error:
+            found.append(written.fault(path, str(error)))
+    return found
+
+
+def _text_at(node: Node, path: list[str]) -> str:
+    """The text at this path, where there is a single value."""
+    for key in path:
+        if not isinstance(node.value, dict) or key not in node.value:
+            return ""
+        node = node.value[key].node
+    return node.value.text if isinstance(node.value, Scalar) else ""
 
 
 def _section(path: str) -> str:
@@ -174,7 +198,10 @@ def _keep_configs(file: CodesignFile, written: Written) -> None:
 def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | Portfolio | None:
     """The question of one workload, or of several; of these that of the one named, where one is."""
     if file.workloads is None:
-        asked: Instance | Portfolio | None = resolve(opened(file, choices_named(written.root)), written, document, report)
+        named = choices_named(written.root)
+        one = resolve(opened(file, named), written, document, report)
+        left = () if file.choices.rest == "all" else tuple(name for name in TRANSFORMER_CHOICES if name not in named)
+        asked: Instance | Portfolio | None = one and replace(one, unnamed=left)
     else:
         asked = _portfolio(file, written, document, report)
     if asked is None or written.workload is None:

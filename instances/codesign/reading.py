@@ -14,7 +14,7 @@ from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, setups_of, technology_given
 from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.goals import Goal, Purchase, goal_faults, prices_of
+from crossopt.instances.codesign.goals import Goal, Purchase, ceilings_of, goal_faults, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 _HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
-CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
-"""Limits of the budget on what is an objective, which follow from the prices of a design."""
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
 _MOST_POINTS, _MOST_PLANS = 10**18, 10**12
@@ -78,7 +76,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         failures=_failures(file.cluster),
         stack=stack,
         goal=goal,
-        ceilings=tuple((name, most) for name in CEILINGS if (most := getattr(file.budget, name)) is not None),
+        ceilings=ceilings_of(file, goal),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
@@ -87,7 +85,9 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     _check_size(instance, report)
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
-    worst = [f"budget.{name}" for name, _ in instance.ceilings if name == "worst_step_time"]
+    worst = [
+        "goal.by" if file.budget.worst_step_time is None else f"budget.{name}" for name, _ in instance.ceilings if name == "worst_step_time"
+    ]
     worst += ["objective"] if file.objective == "worst_step_time" else []
     if worst and not (hardware.variants or instance.others):
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"

@@ -171,6 +171,10 @@ class GoalSection:
     budget: Annotated[Money | None, Doc("what the run may cost; needs `rent` or `purchase`")] = None
     rent: Annotated[Money | None, Doc("of one device for an hour")] = None
     purchase: Annotated[PurchaseSection | None, Doc("in place of `rent`: devices that are bought, and electricity")] = None
+    by: Annotated[
+        Literal["central", "slowest"],
+        Doc("whether deadline and budget are held by the central constants of the device, or by the slowest of its sets as well"),
+    ] = "central"
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,9 @@ def _name(text: str) -> str:
 
 def _word(words: Mapping[str, object], text: str) -> object:
     if text not in words:
-        guess = nearest(text, words)
+        guess = [
+            word for word in nearest(text, words) if "_" not in word or text not in word.split("_")
+        ]  # of `expert_tensor` none means `tensor`
         raise ValueError(f"{quoted(text)} is unknown " + (f"(did you mean '{guess[0]}'?)" if guess else f"(one of {', '.join(words)})"))
     return words[text]
 

@@ -17,7 +17,11 @@ LONGEST: Final = 100  # characters of a number with its unit; also keeps the exa
 
 _NUMBER: Final = re.compile(NUMBER)
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
-_POWERS: Final = {"k": 1, "ki": 1, "thousand": 1, "m": 2, "mi": 2, "mio": 2, "million": 2, "b": 3, "g": 3, "bn": 3, "billion": 3}
+_POWERS: Final = {
+    "k": 1, "ki": 1, "thousand": 1, "m": 2, "mi": 2, "mio": 2, "million": 2,
+    "b": 3, "g": 3, "bn": 3, "billion": 3,
+    "t": 4, "ti": 4, "tn": 4, "trillion": 4,
+}  # fmt: skip
 """What a letter behind a count stands for, as a power of 1,000 or 1,024."""
 _LARGEST_COUNT: Final = 10**18
 _PREFIX: Final = {
@@ -173,7 +177,7 @@ def _number_meant(text: str) -> str:
     if binary.denominator != 1 or decimal.denominator != 1 or not 0 < binary < _LARGEST_COUNT:
         return " (write the number out)"
     ways = f"{binary} for {start.group()} x {' x '.join(['1024'] * power)}", f"{decimal} for {start.group()} x {1000**power}"
-    return f" (write {' or '.join(ways if power == 1 else ways[::-1])})"
+    return f" (write {' or '.join(ways if power == 1 else ways[::-1][: 4 - power + 1])})"
 
 
 def as_float(value: Fraction, text: str) -> float:

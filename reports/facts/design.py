@@ -60,6 +60,8 @@ class Asked:
     """A whole run, where one is asked about."""
     left_out: LeftOut | None = None
     """What became of the combinations of settings, where that is known."""
+    instance: Instance | None = None
+    """The question itself, of one workload on one number of devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def asked_of(instance: Instance) -> Asked:
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
     opened = tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1)
-    return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance))
+    return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
 
 
 def asked_of_counts(counted: Counted) -> Asked:

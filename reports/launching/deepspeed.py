@@ -5,9 +5,10 @@ from typing import Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, options_of, peft, unknown_shapes, whole, windowed
+from crossopt.reports.launching.options import Export, Setting, Settings, frozen, options_of, peft, unknown_shapes, whole, windowed
 
 OPTIONS = options_of(
+    "DeepSpeed 0.18",
     "deepspeedai/DeepSpeed docs/_pages/config-json.md, deepspeed/runtime/pipe/module.py",
     "0.18.2",
     """train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps bf16.enabled fp16.enabled data_types.grad_accum_dtype
@@ -130,11 +131,12 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     more = f"feed-forward {model.ffn}, vocabulary {model.vocabulary}, sequence {model.sequence}"
     named = ("`Layer` stands for the class of the model's layers",) if plan.pipeline > 1 else ()
     shared = (_SHARED,) if plan.zero == 3 else ()
+    before = "before deepspeed.initialize say"
     return (
         f"the network is the model's own code: {shapes}, {more}",
         *named,
         *shared,
-        *unknown_shapes(model, "", peft(model, "before deepspeed.initialize say") | windowed(model, "the model's own code")),
+        *unknown_shapes(model, "", peft(model, before) | frozen(model, before) | windowed(model, "the model's own code")),
     )
 
 

@@ -2,16 +2,19 @@
 
 import ast
 
+from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import Export, Setting, Settings, options_of, peft, unknown_shapes, whole, windowed
 
 OPTIONS = options_of(
-    "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fully_shard.py, _fsdp_api.py",
+    "PyTorch 2.8",
+    "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fully_shard.py, _fsdp_api.py, torch/nn/modules/module.py",
     "2.8",
     """init_device_mesh.mesh_shape MixedPrecisionPolicy.param_dtype MixedPrecisionPolicy.reduce_dtype fully_shard.reshard_after_forward
     DistributedDataParallel.device_mesh apply_activation_checkpointing.check_fn set_requires_gradient_sync.requires_gradient_sync
-    set_reshard_after_backward.reshard_after_backward split.split_size create_selective_checkpoint_contexts.policy_fn_or_list""",
+    set_reshard_after_backward.reshard_after_backward split.split_size create_selective_checkpoint_contexts.policy_fn_or_list
+    requires_grad_.requires_grad""",
 )
 _IMPORTS = (
     "import torch",
@@ -37,7 +40,8 @@ def keeps_products(context, operation, *arguments, **named):
 
 """
 _YOURS = """\
-# ---- yours: a stand-in of the same size, so that the script runs as it is ----
+# ---- yours: a stand-in with which the script runs as it is; NOT YOUR NETWORK'S TIME OR MEMORY ----
+# {stand_in} weights where yours has {weights}: as many dense layers as wide, of plain heads and GELU
 
 
 class Network(nn.Module):
@@ -87,7 +91,7 @@ _STEPS = """\
 def main(steps=10):
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     model = planned()
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer = torch.optim.AdamW({trained})
     for step in range(steps):
         microbatches = samples_of(step).split(split_size={split})
         for number, microbatch in enumerate(microbatches):
@@ -101,6 +105,7 @@ _END = """\
 
 if __name__ == "__main__":
     main()"""
+_FROZEN = "requires_grad_.requires_grad"
 _POLICY = "create_selective_checkpoint_contexts.policy_fn_or_list"
 _DTYPES = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp32": "torch.float32"}
 
@@ -109,6 +114,7 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     """Arguments of calls, by their names."""
     make = OPTIONS.setting
     found = [
+        *([make(_FROZEN, False, "of the embedding and the first layers")] if model.frozen_layers is not None else []),
         make("init_device_mesh.mesh_shape", *_mesh(plan)),
         make("split.split_size", plan.microbatch, "samples a replica takes at a time"),
     ]
@@ -146,14 +152,35 @@ def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
     chosen = (*(_SELECTIVE if _POLICY in values else ()), *(_AGAIN if again else ()), *(_SHARDED if sharded else _COPIED))
     launched = f"# torchrun --nnodes NODES --nproc-per-node DEVICES train.py, on {plan.devices} devices in all"
     shapes = {name: getattr(model, name) for name in ("vocabulary", "hidden", "heads", "ffn", "layers", "sequence")}
-    yours = _YOURS.format(share=model.global_batch // plan.data, **shapes)
+    sizes = {"stand_in": _billions(_stand_in(model)), "weights": _billions(parameters(model))}
+    yours = _YOURS.format(share=model.global_batch // plan.data, **shapes, **sizes)
     first = ("import os", *(("from functools import partial",) if _POLICY in values else ()), "")
     head = "\n".join([launched, "", *first, *_IMPORTS, *chosen, "", ""])
     kept = _KEPT if _POLICY in values else ""
-    lines = [f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_placed(sharded)]
+    lines = [f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_placed(sharded), *_frozen(model)]
     lines += [*_recomputed(values), *(_sharing(values) if sharded else _copying()), "return model"]
     plan_lines = "".join(f"    {line}\n" for line in lines)
-    return f"{head}\n{kept}{yours}{plan_lines}\n\n{_STEPS.format(split=values['split.split_size'])}{_work(model, plan, values)}{_END}"
+    trained = "model.parameters()" if model.frozen_layers is None else "[one for one in model.parameters() if one.requires_grad]"
+    steps = _STEPS.format(split=values["split.split_size"], trained=trained)
+    return f"{head}\n{kept}{yours}{plan_lines}\n\n{steps}{_work(model, plan, values)}{_END}"
+
+
+def _stand_in(model: Transformer) -> int:
+    """Weights of the script's own network: attention with as many key-value heads as heads, two matrices of a feed-forward part, biases."""
+    width = model.hidden
+    layer = 4 * width * width + 2 * width * model.ffn + 9 * width + model.ffn
+    return model.layers * layer + 2 * model.vocabulary * width + model.vocabulary
+
+
+def _billions(number: float) -> str:
+    return f"{number / 1e9:.3g}B"
+
+
+def _frozen(model: Transformer) -> tuple[str, ...]:
+    """Parts that are not trained, before anything is shared."""
+    if model.frozen_layers is None:
+        return ()
+    return (f"for part in (model.embedding, *model.layers[:{model.frozen_layers}]):", "    part.requires_grad_(requires_grad=False)")
 
 
 def _placed(sharded: bool) -> tuple[str, ...]:
@@ -241,7 +268,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     shapes = f"{model.layers} layers, hidden {model.hidden}, {model.heads} heads, {model.attention_groups} key-value heads"
     more = f"feed-forward {model.ffn}, vocabulary {model.vocabulary}, sequence {model.sequence}"
     beside = peft(model, "before fully_shard say") | windowed(model, "the model's own code")
-    return (f"the network is the model's own code: {shapes}, {more}", *unknown_shapes(model, "", beside))
+    return (f"the network is the model's own code: {shapes}, {more}", *unknown_shapes(model, "frozen_layers", beside))
 
 
 EXPORT = Export("fsdp", OPTIONS, settings, written, parsed, read, remarks)

@@ -52,13 +52,12 @@ def export_named(stack: Stack | None) -> str:
 
 
 def unsaid_words(stack: Stack, model: object, plan: object) -> str:
-    """What of a network no setting of the stack says, so that another one is launched; nothing where settings say all of it."""
+    """What no setting of the stack says, so that something else is launched; nothing where settings say all of it."""
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         return ""
-    shapes = [words.removesuffix(UNSAID) for words in EXPORTS[export_named(stack)].remarks(model, plan) if words.endswith(UNSAID)]
-    return (
-        f"no setting of {stack.name} says that {', '.join(shapes)}: its network is priced here, and another is launched" if shapes else ""
-    )
+    told = EXPORTS[export_named(stack)].remarks(model, plan)
+    parts = [words.partition(UNSAID)[0] for words in told if UNSAID in words]
+    return f"no setting of {stack.name} says that {', '.join(parts)}: that is priced here, and something else is launched" if parts else ""
 
 
 def launch(name: str, model: Transformer, plan: Plan) -> Launch:
@@ -113,8 +112,8 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     found = launch(name, model, plan)
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     priced = _priced(instance, chosen, plan)
-    heads = [f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
-    heads += [f"NOT THIS NETWORK: {words}" for words in found.remarks if words.endswith(UNSAID)]
+    heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
+    heads += [f"NOT AS PRICED: {words}" for words in found.remarks if UNSAID in words]
     if found.instead:
         launched = _priced(instance, chosen, found.plan)
         heads += [*found.instead, f"launched: {_figures(launched)}", f"as planned: {_figures(priced)}"]
@@ -122,7 +121,7 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     lines = [line for words in heads for line in _commented(words)]
     width = max((len(setting) for setting, _ in found.words if len(setting) <= _WIDE), default=0)
     lines += ["", found.text, "", *(line for setting, words in found.words for line in _beside(f"# {setting:<{width}}", words))]
-    notes = (f"note: {words}" for words in found.remarks if not words.endswith(UNSAID))
+    notes = (f"note: {words}" for words in found.remarks if UNSAID not in words)
     return "\n".join([*lines, *(line for note in notes for line in _commented(note))]) + "\n"
 
 

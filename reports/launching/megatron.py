@@ -1,4 +1,4 @@
-"""Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
+"""Arguments of Megatron-LM's pretrain scripts for a plan, and the plan of arguments, as Megatron-Core 0.14 and 0.15 have them."""
 
 from functools import reduce
 from operator import or_
@@ -18,39 +18,19 @@ from crossopt.crossflow.recomputation import (
 )
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
-from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
+from crossopt.crossflow.workload import Transformer
+from crossopt.reports.launching.megatron_network import PAIRED, experts, precision, shapes
+from crossopt.reports.launching.megatron_options import OPTIONS
 from crossopt.reports.launching.megatron_remarks import remarks
 from crossopt.reports.launching.options import (
     Export,
     Setting,
     Settings,
     flags,
-    options_of,
     parsed_flags,
     whole,
 )
 
-OPTIONS = options_of(
-    "NVIDIA/Megatron-LM megatron/training/arguments.py",
-    "000c4ac24f61, core 0.15",
-    """--num-layers --hidden-size --ffn-hidden-size --num-attention-heads --num-query-groups --kv-channels --seq-length
-    --max-position-embeddings --vocab-size --position-embedding-type --normalization --attention-backend --attention-dropout
-    --hidden-dropout --num-experts --moe-router-topk --moe-router-num-groups --moe-router-group-topk --moe-router-dtype
-    --moe-token-dispatcher-type --moe-flex-dispatcher-backend --moe-ffn-hidden-size --moe-shared-expert-intermediate-size
-    --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size --global-batch-size --tensor-model-parallel-size
-    --pipeline-model-parallel-size --pipeline-model-parallel-layout --decoder-first-pipeline-num-layers
-    --decoder-last-pipeline-num-layers --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity
-    --recompute-modules --recompute-method --recompute-num-layers --data-parallel-sharding-strategy --ckpt-format
-    --cpu-offloading-num-layers --fp8-format --fp4-format --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
-    --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
-    --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
-    """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
-    --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
-    --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
-    --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
-    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
-    --cross-entropy-loss-fusion""",
-)
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
     "none": (),
@@ -61,7 +41,6 @@ _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
         ("--recompute-num-layers", 1, "one layer at a time"),
     ),
 }
-_PAIRED: Final = "--overlap-moe-expert-parallel-comm"
 _RECOMPUTE_SOME: Final = ("--recompute-granularity", "selective", "modules of a layer are computed again in the backward pass")
 _MODULES: Final = {
     "core_attn": ATTENTION,
@@ -85,12 +64,12 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     ]
     found += [make("--sequence-parallel", None, "norms and dropouts over the tensor ranks too")] if plan.sequence_parallel else []
     found += [make("--tp-comm-overlap", None, "exchanges of tensor ranks behind products")] if plan.tensor_exchange == "hidden" else []
-    found += [*_split(model, plan), *_experts(model, plan)]
+    found += [*_split(model, plan), *experts(model, plan)]
     found += [make(*argument) for argument in _recompute(plan.recompute)]
     found += [*_sharing(plan), *_hidden(plan), *_offloaded(model, plan)]
     if plan.placement == "tensor-context-pipeline-data":
         found.append(make("--use-tp-pp-dp-mapping", None, "stages on nearer devices than replicas"))
-    return (*found, *_precision(model), *_shapes(model))
+    return (*found, *precision(model, plan), *shapes(model))
 
 
 def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
@@ -152,61 +131,6 @@ def layout(model: Transformer, plan: Plan) -> str:
     return "E" + "|".join("".join(next(letters) for _ in range(count)) for count in held) + "L"
 
 
-def _experts(model: Transformer, plan: Plan) -> list[Setting]:
-    if model.experts == 1:
-        return []
-    make = OPTIONS.setting
-    return [
-        make("--num-experts", model.experts, "experts of a layer"),
-        make("--moe-router-topk", model.experts_per_token, "experts that a token takes"),
-        *_groups(model),
-        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas, or of all ranks of a stage"),
-        make("--expert-tensor-parallel-size", plan.expert_tensor or plan.tensor, "and each of them over so many"),
-        *_dispatched(model, plan),
-        *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
-        *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
-        *(
-            [make(_PAIRED, None, "tokens go to their experts behind the work on another microbatch")]
-            if plan.expert_exchange == "hidden"
-            else []
-        ),
-        *_beside_routed(model),
-    ]
-
-
-def _groups(model: Transformer) -> list[Setting]:
-    """Where the experts of a token may be."""
-    if model.expert_groups == 1:
-        return []
-    return [
-        OPTIONS.setting("--moe-router-num-groups", model.expert_groups, "groups of experts"),
-        OPTIONS.setting("--moe-router-group-topk", model.groups_per_token, "groups from which a token takes its experts"),
-    ]
-
-
-def _dispatched(model: Transformer, plan: Plan) -> list[Setting]:
-    """How tokens go to their experts and back; the dispatcher that sends them once a node wants several ranks."""
-    make = OPTIONS.setting
-    if not model.once_a_node or plan.expert * (plan.expert_tensor or plan.tensor) == 1:
-        return [make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back")]
-    return [
-        make("--moe-token-dispatcher-type", "flex", "tokens go to their experts and back, to those of a node once"),
-        make("--moe-flex-dispatcher-backend", "deepep", "by DeepEP, which hands them on in the node"),
-        make("--moe-router-dtype", "fp32", "which DeepEP needs"),
-    ]
-
-
-def _beside_routed(model: Transformer) -> list[Setting]:
-    """Experts of every token, and layers without any."""
-    make, found, dense = OPTIONS.setting, list[Setting](), model.dense_layers
-    if model.shared_experts:
-        width = model.shared_experts * model.expert_width
-        found.append(make("--moe-shared-expert-intermediate-size", width, "width of the experts that every token takes"))
-    if dense:
-        found.append(make("--moe-layer-freq", f"[0]*{dense}+[1]*{model.layers - dense}", "which layers have experts"))
-    return found
-
-
 def _sharing(plan: Plan) -> list[Setting]:
     """What replicas share."""
     make = OPTIONS.setting
@@ -248,82 +172,6 @@ def _offloaded(model: Transformer, plan: Plan) -> list[Setting]:
     return [OPTIONS.setting("--cpu-offloading-num-layers", layers, "layers of which activations are kept in the host's memory")]
 
 
-def _precision(model: Transformer) -> list[Setting]:
-    make, found = OPTIONS.setting, list[Setting]()
-    if model.precision in {"bf16", *NARROW}:
-        found.append(make("--bf16", None, "weights and activations"))
-    if model.precision == "fp16":
-        found.append(make("--fp16", None, "weights and activations"))
-    if model.precision == "fp8":
-        found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
-    if model.precision == "fp4":
-        found.append(make("--fp4-format", "e2m1", "operands of matrix products"))
-    if model.gradient_bytes < 4.0 and model.precision in {"bf16", *NARROW}:
-        found.append(make("--grad-reduce-in-bf16", None, "gradients are summed in two bytes"))
-    if model.logit_bytes < 4.0:
-        found.append(make("--cross-entropy-loss-fusion", None, "softmax and loss in one kernel"))
-        found.append(make("--cross-entropy-fusion-impl", "te", "the one that puts gradients in the place of the logits"))
-    return found
-
-
-def _shapes(model: Transformer) -> list[Setting]:
-    make = OPTIONS.setting
-    found = [
-        make("--num-layers", model.layers, "of the network"),
-        make("--hidden-size", model.hidden, "width of a token"),
-        make("--ffn-hidden-size", model.ffn, "width of the feed-forward part"),
-        make("--num-attention-heads", model.heads, "of a layer"),
-        make("--seq-length", model.sequence, "tokens of a sample"),
-        make("--max-position-embeddings", model.sequence, "tokens that positions tell apart"),
-        make("--vocab-size", model.vocabulary, "tokens that there are"),
-        make("--attention-backend", "auto" if model.sinks or model.latent else model.attention, "scores are kept, or not"),
-    ]
-    if model.attention_groups != model.heads:
-        found.append(make("--group-query-attention", None, "heads share keys and values"))
-        found.append(make("--num-query-groups", model.attention_groups, "key-value heads"))
-    found += [make("--kv-channels", model.head_size, "width of a head")] if model.head_size else []
-    found += [make("--swiglu", None, "two input projections and their product")] if model.gated else []
-    found += [] if model.learned_positions else [make("--position-embedding-type", "rope", "positions turn queries and keys")]
-    found += [*_biases(model), *_attention(model)]
-    found += [] if model.tied else [make("--untie-embeddings-and-output-weights", None, "the head has weights of its own")]
-    if not model.dropout:
-        found.append(make("--attention-dropout", 0, "none"))
-        found.append(make("--hidden-dropout", 0, "none"))
-    return found
-
-
-def _biases(model: Transformer) -> list[Setting]:
-    make, found = OPTIONS.setting, list[Setting]()
-    if not model.biased("projection"):
-        found.append(make("--disable-bias-linear", None, "products have no biases"))
-        found += [make("--add-qkv-bias", None, "but those of queries, keys and values")] if model.biased("queries-keys-values") else []
-    found += [] if model.biased("norms") else [make("--normalization", "RMSNorm", "norms have no shift")]
-    return found
-
-
-def _attention(model: Transformer) -> list[Setting]:
-    """Latents, norms, windows and sinks of attention, and layers that predict further tokens."""
-    make, found = OPTIONS.setting, list[Setting]()
-    if model.latent:
-        found.append(make("--multi-latent-attention", None, "keys and values come from a latent"))
-        found += [make("--q-lora-rank", model.query_rank, "width of the latent of queries")] if model.query_rank else []
-        found.append(make("--kv-lora-rank", model.kv_rank, "width of the latent of keys and values"))
-        found.append(make("--qk-head-dim", model.head_width, "width of a head without positions"))
-        found.append(make("--qk-pos-emb-head-dim", model.rope_size, "width of a head with positions"))
-        found.append(make("--v-head-dim", model.value_width, "width of a value"))
-    normed = "norms on what comes from latents" if model.latent else "queries and keys are normed"
-    found += [make("--qk-layernorm", None, normed)] if model.qk_norm or model.latent else []
-    if model.window:
-        found.append(make("--window-size", f"{model.window - 1},0", "tokens before its own to which a query attends"))
-    if model.window and model.global_layers:
-        local = [int(kind_of_layer(model, number).global_layers == 0) for number in range(1, model.layers + 1)]
-        found.append(make("--window-attn-skip-freq", f"[{','.join(map(str, local))}]", "layers (1) that have the window"))
-    found += [make("--softmax-type", "learnable", "a learned score beside those of the tokens")] if model.sinks else []
-    if model.prediction_layers:
-        found.append(make("--mtp-num-layers", model.prediction_layers, "layers that predict further tokens"))
-    return found
-
-
 def read(given: Settings, model: Transformer, devices: int) -> Plan:
     """The plan that these arguments launch."""
     tensor, context, pipeline = (whole(given, f"--{name}-parallel-size") for name in ("tensor-model", "context", "pipeline-model"))
@@ -344,7 +192,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         data=devices // (tensor * context * pipeline),
         expert=expert,
         tensor_exchange="hidden" if "--tp-comm-overlap" in given else "exposed",
-        expert_exchange="hidden" if _PAIRED in given else "exposed",
+        expert_exchange="hidden" if PAIRED in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,

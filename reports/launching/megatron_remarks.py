@@ -4,11 +4,12 @@ from typing import Final
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import adapted, unknown_shapes
+from crossopt.reports.launching.megatron_network import moments_said
+from crossopt.reports.launching.options import UNSAID, adapted, unknown_shapes
 
 _SAID = (
     "expert_ffn shared_experts expert_groups groups_per_token dense_layers window global_layers query_rank kv_rank rope_size value_size "
-    "qk_norm sinks prediction_layers"
+    "qk_norm sinks prediction_layers logit_bytes"
 )
 """Shapes that only some networks have, and that there are arguments for."""
 _UNKNOWN: Final = (
@@ -20,9 +21,12 @@ _ROUTES: Final = "; so are scores and biases of its router (--moe-router-score-f
 _CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
 """Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
 _HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than with 32, which is priced so: measure it"
+_SHARED: Final = "the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"
+_OPPOSITE: Final = ", which tensor and context ranks beside it want before Blackwell: Megatron warns of both together, so measure it"
 _DEEPEP: Final = (
-    "DeepEP is a library of its own, over InfiniBand or RoCE; on Blackwell its branch is --moe-flex-dispatcher-backend hybridep. "
-    "Without it write --moe-token-dispatcher-type alltoall, and ask with workload.expert_dispatch: copies what that costs"
+    "DeepEP is a library of its own, over InfiniBand or RoCE; on Blackwell its branch is HybridEP (of later versions, which have "
+    "--moe-flex-dispatcher-backend hybridep). Without it write --moe-token-dispatcher-type alltoall, and ask with "
+    "workload.expert_dispatch: copies what that costs"
 )
 
 
@@ -30,7 +34,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     """The environment, what no shape tells, and shapes that no argument says."""
     wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
     found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
-    found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
+    found += [_SHARED + (_OPPOSITE if plan.tensor * plan.context > 1 else "")] if plan.zero > 1 else []
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
     found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
@@ -38,5 +42,16 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
     found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
     modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
-    bridge = f"no argument says so, and without them all weights are trained; Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
-    return (*found, *unknown_shapes(model, _SAID, adapted(model, bridge)))
+    bridge = f"Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
+    said = f"{_SAID} optimizer_bytes" if moments_said(model, plan) else _SAID
+    return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model)))
+
+
+def _capped(model: Transformer) -> dict[str, str]:
+    """What is to be done about Gemma 2 (NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/models/gemma/gemma2_provider.py, 2394d359da5e)."""
+    if not model.attention_cap:
+        return {}
+    bent = f"scores{' and logits' if model.logit_cap else ''} are bent by tanh{', and results are normed' if model.norms > 2 else ''}"
+    dear = "" if model.attention == "unfused" else "; the price is of a fused kernel: ask with workload.attention: unfused"
+    words = f"{bent}{UNSAID}: Megatron-Bridge has Gemma2ModelProvider for it, whose attention keeps all scores{dear}"
+    return {"attention_cap": words, "logit_cap": "", "norms": ""}

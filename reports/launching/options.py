@@ -20,9 +20,14 @@ class Option:
 class Options:
     """The options of a stack that exports use, and where they were read."""
 
+    release: str
+    """Of the stack, as its users name it."""
     source: str
     version: str
     names: Mapping[str, Option]
+
+    def __str__(self) -> str:
+        return f"{self.release} ({self.source}, {self.version})"
 
     def setting(self, name: str, value: object = None, words: str = "") -> "Setting":
         """A setting of this name; a ValueError where the stack has no such option, or one of another kind."""
@@ -69,10 +74,10 @@ NOTHING: dict[str, str] = {}
 """No shape of which anything is to be done."""
 
 
-def options_of(source: str, version: str, with_value: str, without: str = "") -> Options:
+def options_of(release: str, source: str, version: str, with_value: str, without: str = "") -> Options:
     """A table from two lists of names."""
     names = {name: Option(name, takes=True) for name in with_value.split()} | {name: Option(name, takes=False) for name in without.split()}
-    return Options(source, version, names)
+    return Options(release, source, version, names)
 
 
 def flags(settings: tuple[Setting, ...]) -> str:
@@ -107,7 +112,7 @@ def whole(settings: Settings, name: str, usual: int = 1) -> int:
 
 
 UNSAID = ", which no setting here says"
-"""How a remark ends on what makes another network of what is printed."""
+"""How a remark says what makes another training of what is printed; what is to be done may follow it."""
 
 
 def unknown_shapes(model: Transformer, known: str, beside: dict[str, str] = NOTHING) -> tuple[str, ...]:
@@ -120,15 +125,22 @@ def unknown_shapes(model: Transformer, known: str, beside: dict[str, str] = NOTH
 
 def adapted(model: Transformer, how: str) -> dict[str, str]:
     """What is to be done about adapters (LoRA)."""
-    where = f"adapters of rank {model.lora_rank} beside every matrix of the layers{' but the router' if model.experts > 1 else ''}"
-    return {"lora_rank": f"{where}: {how}" if model.lora_rank else ""}
+    where = f"adapters of rank {model.lora_rank} stand beside every matrix of the layers{' but the router' if model.experts > 1 else ''}"
+    return {"lora_rank": f"{where}{UNSAID}: without them all weights are trained; {how}" if model.lora_rank else ""}
 
 
 def peft(model: Transformer, before: str) -> dict[str, str]:
     """The same by Hugging Face's library, for a network that is the model's own code."""
     without = ", exclude_modules=ROUTER" if model.experts > 1 else ""
     call = f'peft.get_peft_model(model, peft.LoraConfig(r={model.lora_rank}, target_modules="all-linear"{without}))'
-    return adapted(model, f"no setting says so, and without them all weights are trained; {before} `{call}`")
+    return adapted(model, f"{before} `{call}`")
+
+
+def frozen(model: Transformer, before: str) -> dict[str, str]:
+    """What is to be done about layers that are not trained."""
+    parts = f"the embedding and the first {model.frozen_layers} layers are not trained"
+    how = f"{before} `part.requires_grad_(False)` for each of them"
+    return {"frozen_layers": f"{parts}{UNSAID}: {how}" if model.frozen_layers is not None else ""}
 
 
 def windowed(model: Transformer, where: str) -> dict[str, str]:
@@ -140,7 +152,6 @@ def windowed(model: Transformer, where: str) -> dict[str, str]:
 
 PLAIN_SHAPES = (
     "name layers hidden heads ffn vocabulary sequence global_batch kv_heads head_size gated tied learned_positions biases experts "
-    "experts_per_token capacity_factor once_a_node attention dropout precision gradient_bytes scattered_gradients optimizer_bytes "
-    "logit_bytes"
+    "experts_per_token capacity_factor once_a_node attention dropout precision gradient_bytes scattered_gradients"
 )
 """Shapes that settings say, or that are about prices."""

@@ -1,4 +1,4 @@
-"""Settings of torchtitan's job configuration, as of August 2025."""
+"""Settings of torchtitan's job configuration, as of its releases 0.2.0 to 0.2.2."""
 
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
@@ -17,8 +17,9 @@ from crossopt.reports.launching.options import (
 )
 
 OPTIONS = options_of(
+    "torchtitan 0.2, up to 0.2.2; later ones name networks by --module and --config",
     "pytorch/torchtitan torchtitan/config/job_config.py",
-    "6404b932421f, August 2025",
+    "pull request 2386 ended it",
     """--model.name --model.flavor --model.converters --training.local_batch_size --training.global_batch_size --training.seq_len
     --training.mixed_precision_param --training.mixed_precision_reduce --parallelism.data_parallel_replicate_degree
     --parallelism.data_parallel_shard_degree --parallelism.fsdp_reshard_after_forward --parallelism.tensor_parallel_degree
@@ -26,11 +27,30 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_first_stage_less_layers --parallelism.pipeline_parallel_last_stage_less_layers
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
     --parallelism.expert_tensor_parallel_degree
-    --activation_checkpoint.mode --float8.recipe_name""",
+    --activation_checkpoint.mode --quantize.linear.float8.recipe_name""",
     "--compile.enable --parallelism.enable_async_tensor_parallel",
 )
-_FLAVORS = {(32, 4096, 14336): "8B", (80, 8192, 28672): "70B", (126, 16384, 53248): "405B"}
-"""Its Llama 3 models by layers, width and feed-forward width."""
+_FLAVORS = {
+    (32, 4096, 14336, 32, 8, 128256): ("llama3", "8B"),
+    (80, 8192, 28672, 64, 8, 128256): ("llama3", "70B"),
+    (126, 16384, 53248, 128, 8, 128256): ("llama3", "405B"),
+    (28, 1024, 3072, 16, 8, 151936): ("qwen3", "0.6B"),
+    (28, 2048, 6144, 16, 8, 151936): ("qwen3", "1.7B"),
+    (36, 2560, 9728, 32, 8, 151936): ("qwen3", "4B"),
+    (36, 4096, 12288, 32, 8, 151936): ("qwen3", "8B"),
+    (40, 5120, 17408, 40, 8, 151936): ("qwen3", "14B"),
+    (64, 5120, 25600, 64, 8, 151936): ("qwen3", "32B"),
+    (48, 2048, 6144, 32, 4, 151936): ("qwen3", "30B-A3B"),
+    (94, 4096, 12288, 64, 4, 151936): ("qwen3", "235B-A22B"),
+    (61, 7168, 18432, 128, 128, 129280): ("deepseek_v3", "671B"),
+}
+"""Its networks by layers, widths, heads, key-value heads and vocabulary (torchtitan/models/NAME/__init__.py)."""
+_OF_FLAVORS = {
+    "llama3": "",
+    "qwen3": "qk_norm expert_ffn",
+    "deepseek_v3": "expert_ffn shared_experts dense_layers expert_groups groups_per_token query_rank kv_rank rope_size value_size",
+}
+"""Shapes that a flavor has."""
 _SCHEDULES: dict[tuple[Schedule, bool], str] = {
     ("1f1b", False): "1F1B",
     ("1f1b", True): "Interleaved1F1B",
@@ -38,6 +58,7 @@ _SCHEDULES: dict[tuple[Schedule, bool], str] = {
     ("zero-bubble-v", True): "ZBVZeroBubble",
 }
 """By whether a stage has several chunks."""
+_STAGED = "its Qwen3 names no pipeline among its features (models/qwen3/README.md): look for a pipelining_fn in its train spec"
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -88,16 +109,21 @@ def _stages(model: Transformer, plan: Plan) -> list[Setting]:
     ]
 
 
+def _flavor(model: Transformer) -> tuple[str, str] | None:
+    """The name of the network and of its size, where it has these shapes."""
+    return _FLAVORS.get((model.layers, model.hidden, model.ffn, model.heads, model.attention_groups, model.vocabulary))
+
+
 def _network(model: Transformer) -> list[Setting]:
-    make, flavor = OPTIONS.setting, _FLAVORS.get((model.layers, model.hidden, model.ffn))
+    make, flavor = OPTIONS.setting, _flavor(model)
     found = [make("--training.seq_len", model.sequence, "tokens of a sample")]
     if flavor:
-        found += [make("--model.name", "llama3", "the network"), make("--model.flavor", flavor, "its size")]
+        found += [make("--model.name", flavor[0], "the network"), make("--model.flavor", flavor[1], "its size")]
     found.append(make("--training.mixed_precision_param", _DTYPES.get(model.precision, model.precision), "of weights in work"))
     found.append(make("--training.mixed_precision_reduce", "float32", "of gradients that are summed"))
     if model.precision == "fp8":
-        found.append(make("--model.converters", "float8", "operands of matrix products in 8 bits"))
-        found.append(make("--float8.recipe_name", "rowwise", "with a scale for each row"))
+        found.append(make("--model.converters", "quantize.linear.float8", "operands of matrix products in 8 bits"))
+        found.append(make("--quantize.linear.float8.recipe_name", "rowwise", "with a scale for each row"))
     return found
 
 
@@ -144,14 +170,15 @@ def _kind_of(schedule: str) -> Schedule:
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     """What its schedule goes without, and what its configuration does not say of the network."""
     split = ("stages whose backward passes are split are not compiled (--compile.enable stays off)",) if plan.schedule != "1f1b" else ()
-    return (*split, *_unsaid(model))
+    return (*split, *_unsaid(model, plan))
 
 
-def _unsaid(model: Transformer) -> tuple[str, ...]:
-    none = "torchtitan of this version has none, and trains all weights (fully_shard with Hugging Face's PEFT has them: --as fsdp)"
+def _unsaid(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    none = "torchtitan of this version has none (fully_shard with Hugging Face's PEFT has them: --as fsdp)"
     beside = adapted(model, none) | windowed(model, "the attention of the flavor")
-    if (model.layers, model.hidden, model.ffn) in _FLAVORS and model.experts == 1:
-        return unknown_shapes(model, "", beside)
+    if flavor := _flavor(model):
+        staged = (_STAGED,) if flavor[0] == "qwen3" and plan.pipeline > 1 else ()
+        return (*staged, *unknown_shapes(model, _OF_FLAVORS[flavor[0]], beside))
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"
     more = f"vocab_size={model.vocabulary}, feed-forward width {model.ffn}"
     routed = f", {model.experts} experts, {model.experts_per_token} a token" if model.experts > 1 else ""

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
-from crossopt.reports.facts.measured_runs import doubt_words
+from crossopt.reports.facts.measured_runs import doubt_words, likely_of
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section, uses_table
 from crossopt.reports.pages.linear import linear_section
@@ -44,7 +43,7 @@ def design_page(result: DesignResult, asked: Asked, facts: Facts | None, data: o
     if evaluation is None or facts is None:
         return Page(result.question["name"], (*head, _conflicts(result), question_section(result.question, asked)), data)
     question = question_section(result.question, asked)
-    return Page(result.question["name"], (*head, _tiles(result, evaluation, asked.goal), question, *answer_sections(result, facts)), data)
+    return Page(result.question["name"], (*head, _tiles(result, evaluation, asked), question, *answer_sections(result, facts)), data)
 
 
 def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
@@ -115,7 +114,7 @@ def _sentence(result: DesignResult) -> str:
     return words[0].upper() + words[1:]
 
 
-def _tiles(result: DesignResult, evaluation: dict[str, Any], goal: Goal | None) -> str:
+def _tiles(result: DesignResult, evaluation: dict[str, Any], asked: Asked) -> str:
     unit, objective = result.question["unit"], result.question["objective"]
     bound = "none" if result.bound is None else amount(result.bound, unit)
     facts = [(objective.replace("_", " "), amount(result.value, unit)), ("lower bound", bound)]
@@ -125,7 +124,9 @@ def _tiles(result: DesignResult, evaluation: dict[str, Any], goal: Goal | None) 
     if evaluation["energy"] > 0.0:
         facts += [("a device, on average", f"{evaluation['average_power']:.0f} W"), ("a step", shown(evaluation["energy"], "energy"))]
     facts += [("a step", f"{evaluation['cost']:.4g} USD")] if evaluation["cost"] is not None else []
-    facts += [] if goal is None else [("the whole run", words) for words in run_figures(goal, evaluation["step_time"])]
+    if asked.goal is not None:
+        words = run_figures(asked.goal, evaluation["step_time"], likely_of(asked.instance, evaluation))
+        facts += [("the whole run", one) for one in words]
     return tiles(facts)
 
 

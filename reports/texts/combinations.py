@@ -1,10 +1,16 @@
-"""How many combinations of settings are no plans of a question, in words: the rules that most break, and on a page all of them."""
+"""How many combinations of settings are no plans of a question, in words: the rules that most break, and on a page all of them; and what
+a question leaves as it is that runs elsewhere do not."""
 
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.texts.width import count_of
 
 _TOLD = 5
 """Reasons that a terminal shows."""
+_OF_TENSOR_RANKS, _OF_REPLICAS = ("sequence_parallel", "tensor_exchange"), ("zero", "overlap")
+"""Settings that recipes of every stack have on, and that are off where a question does not name them."""
 _SAME, _UNLIKE = "do what another one does", "are not as `only` asks"
 
 
@@ -28,3 +34,13 @@ def shortly(out: LeftOut) -> tuple[str, ...]:
 
 def _about(out: LeftOut) -> str:
     return "" if out.exact else "about "
+
+
+def unnamed_words(asked: Instance) -> str:
+    """What is off only because the question does not name it, on devices that are bought; nothing where it names all, or opens the rest."""
+    if not isinstance(asked.workload, Transformer) or not isinstance(asked.hardware, Hardware) or asked.cluster.devices == 1:
+        return ""
+    options = dict(asked.plan_options)
+    meant = (*(_OF_TENSOR_RANKS if max(options["tensor"]) > 1 else ()), *_OF_REPLICAS)
+    left = [f"{name}: {str(options[name][0]).lower()}" for name in meant if name in asked.unnamed and len(options[name]) == 1]
+    return f"{', '.join(left)}; recipes have these on (name them, or write rest: all)" if left else ""

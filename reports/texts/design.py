@@ -13,7 +13,7 @@ from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
 from crossopt.reports.facts.uses import saved_words, uses_of
-from crossopt.reports.texts.combinations import head_of, shortly
+from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import lasting_words, run_words
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import count_of, listed, page_width, wrapped
@@ -38,7 +38,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     design, evaluation = design_in(result), evaluation_in(result)
     out = None if asked is None else left_out(asked)
     if design is None or evaluation is None:
-        return _no_design(result, out)
+        return _no_design(result, out, asked)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
@@ -65,6 +65,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
         ("hidden exchange", hidden_words(asked, design)),
         ("measured runs", measured_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
+        ("not named", unnamed_words(asked)),
     )
     return [line for label, words in pairs if words for line in wrapped(f"  {label:<{_LABEL}}", words)]
 
@@ -342,7 +343,7 @@ def lowered(bound: float, digits: int = 6) -> str:
     return f"{float(exact.quantize(place, ROUND_FLOOR)):.{digits}g}"
 
 
-def _no_design(result: DesignResult, out: LeftOut | None) -> str:
+def _no_design(result: DesignResult, out: LeftOut | None, asked: Instance | None) -> str:
     name = result.question["name"]
     if not result.settled:
         why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
@@ -352,7 +353,7 @@ def _no_design(result: DesignResult, out: LeftOut | None) -> str:
     lines = [*wrapped(f"{name}: ", proof), ""]
     lines += [f"  {reason}" for reason in result.reasons] or ["  `crossopt explain` names the limits and choices that clash"]
     lines += [line for note in result.notes for line in wrapped("  ", f"{note}.")]
-    lines += _left_out_lines(out)
+    lines += [*_left_out_lines(out), *(wrapped(f"  {'not named':<{_LABEL}}", left) if asked and (left := unnamed_words(asked)) else [])]
     return "\n".join(lines) + "\n"
 
 

@@ -6,30 +6,53 @@ from typing import Any
 from crossopt.crossflow.goodput import goodput
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Instance
+from crossopt.reports.facts.measured_runs import likely_of
 from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 
 _DAY = 86400.0
 
 
-def goal_words(goal: Goal, step_time: float) -> str:
+Range = tuple[float, float]
+"""The step times between which a design is likely."""
+
+
+def goal_words(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
     """What the run comes to with this step time."""
-    return " · ".join([f"{goal.tokens:.4g} tokens in {goal.steps:,} steps", *run_figures(goal, step_time)])
+    return " · ".join([f"{goal.tokens:.4g} tokens in {goal.steps:,} steps", *run_figures(goal, step_time, likely)])
 
 
-def run_figures(goal: Goal, step_time: float) -> list[str]:
-    """Days, and money where a rent or a purchase is given, each of its limit; of a purchase with its items."""
+def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> list[str]:
+    """Days, and money where a rent or a purchase is given, each of its limit, and by the likely range; of a purchase with its items."""
     money, items = goal.money(step_time), goal.items(step_time)
     days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.deadline)}' if isfinite(goal.deadline) else ''}"
     paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
     several = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
     counted = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
-    return [days, *([paid] if paid else []), *(several if len(several) > 1 else []), *counted]
+    return [days, *([paid] if paid else []), *(several if len(several) > 1 else []), *_likely(goal, likely), *counted]
+
+
+def _likely(goal: Goal, likely: Range) -> list[str]:
+    """The same by the likely range of the step, and that a limit which the central constants keep may yet be missed."""
+    low, high = likely
+    if low >= high:
+        return []
+    least, most = goal.money(low) or 0.0, goal.money(high) or 0.0
+    paid = f" and {least:,.0f} to {most:,.0f} USD" if least < most else ""
+    missed = [
+        name for name, worst, limit in (("deadline", goal.seconds(high), goal.deadline), ("budget", most, goal.budget)) if worst > limit
+    ]
+    words = f", at worst past the {' and the '.join(missed)} (goal.by: slowest holds the slowest constants to it)" if missed else ""
+    return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{words}"]
 
 
 def run_words(instance: Instance, result: DesignResult) -> str:
     """The same of an answer; nothing where no run is asked about, or where there is no answer."""
     evaluation = evaluation_in(result)
-    return "" if instance.goal is None or evaluation is None else goal_words(instance.goal, evaluation["step_time"])
+    return (
+        ""
+        if instance.goal is None or evaluation is None
+        else goal_words(instance.goal, evaluation["step_time"], likely_of(instance, evaluation))
+    )
 
 
 def days_of(seconds: float) -> str:

@@ -178,13 +178,13 @@ def test_tokens_go_once_a_node_by_the_flex_dispatcher() -> None:
     found = launch("megatron", asked, Plan(data=32, expert=32, zero=1))
     given = settings("megatron", Plan(data=32, expert=32, zero=1), asked)
     assert given["--moe-token-dispatcher-type"] == "flex"
-    assert given["--moe-flex-dispatcher-backend"] == "deepep"
+    assert "--moe-enable-deepep" in given
     assert given["--moe-router-dtype"] == "fp32"
     assert (given["--moe-router-num-groups"], given["--moe-router-group-topk"]) == ("8", "4")
     assert any("DeepEP is a library of its own" in words for words in found.remarks)
     alone = settings("megatron", Plan(data=32), asked)
     assert alone["--moe-token-dispatcher-type"] == "alltoall"
-    assert "--moe-flex-dispatcher-backend" not in alone
+    assert "--moe-enable-deepep" not in alone
 
 
 def test_no_device_holds_a_whole_network_that_is_shared_out() -> None:
@@ -299,14 +299,18 @@ def test_shapes_that_no_setting_says_are_told() -> None:
     ("name", "words"),
     [
         ("megatron", 'Megatron-Bridge has peft=LoRA(dim=16, target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"])'),
-        ("torchtitan", "torchtitan of this version has none, and trains all weights"),
+        ("torchtitan", "torchtitan of this version has none"),
         ("deepspeed", 'peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))`'),
         ("fsdp", 'before fully_shard say `peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))`'),
     ],
 )
 def test_adapters_and_windows_are_said_with_what_is_to_be_done_about_them(name: str, words: str) -> None:
     remarks = launch(name, replace(MODEL, lora_rank=16), Plan(data=8, zero=3, overlap="data")).remarks
-    [told] = [line for line in remarks if line.startswith("adapters of rank 16 beside every matrix of the layers: ")]
+    [told] = [
+        line
+        for line in remarks
+        if line.startswith("adapters of rank 16 stand beside every matrix of the layers, which no setting here says: ")
+    ]
     assert words in told
     local = replace(MODEL, window=16, global_layers=1)
     remarks = launch(name, local, Plan(data=8, zero=3, overlap="data")).remarks

@@ -101,7 +101,7 @@ def test_experts_and_precision_are_said() -> None:
     assert found["--expert-model-parallel-size"] == "4"
     assert found["--fp8-format"] == "hybrid"
     assert "--bf16" in found
-    assert "--cross-entropy-loss-fusion" not in found
+    assert "--cross-entropy-fusion-impl" not in found
     assert settings("megatron", Plan(data=8), replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
 
 

@@ -345,3 +345,18 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
     )
     assert measured_words(deep, {}).startswith("none of deepspeed on h100-sxm was compared with the model")
     assert measured_words(ask(TINY_FREE), {}).startswith("none of accelerator-7nm was compared")
+
+
+def test_settings_that_are_off_only_because_nobody_named_them_are_told() -> None:
+    """Eight tensor ranks without a word on sequence parallelism; one word less where it is named, and none where the rest is open."""
+    alone, named, every, one = (
+        "\n".join(answer(answered(asked), asked).splitlines())
+        for asked in (
+            ask(LLAMA_ON_H100, "choices.tensor=8", "recompute=full", *more) for more in ((), ("zero=0",), ("rest=all",), ("tensor=1",))
+        )
+    )
+    off = "sequence_parallel: false, tensor_exchange: exposed, zero: 0, overlap: none; recipes"
+    assert [" ".join(text.split()).count(off) for text in (alone, named)] == [1, 0]
+    assert "exposed, overlap: none; recipes" in " ".join(named.split())
+    assert "not named" not in every
+    assert "not named           zero: 0, overlap: none; recipes" in one

@@ -14,6 +14,7 @@ _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-d
 
 _ALL_TO_ALL: Final = Source("NVIDIA/TransformerEngine", "issue 2541, pull request 1160", "2026-09")
 """Which ways over context ranks have learnable sinks, and windows; all-to-all gives each rank whole heads, as DeepSpeed Ulysses does."""
+_GEMMA: Final = Source("NVIDIA-NeMo/Megatron-Bridge", "src/megatron/bridge/models/gemma/gemma2_provider.py", "2394d359da5e")
 _LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b")
 
 
@@ -75,6 +76,19 @@ STACK: Final = Stack(
             Fact("data is hidden", (1,)),
             _FSDP,
             (Fact("zero", above=1),),
+        ),
+        Row(
+            "tensor ranks beside ZeRO-2 and ZeRO-3 (Megatron-FSDP) exchange unhidden: these refuse CUDA_DEVICE_MAX_CONNECTIONS=1, which "
+            "hidden ones want before Blackwell (devices are not told apart here)",
+            Fact("tensor_exchange", ("exposed",)),
+            _ARGUMENTS,
+            (Fact("zero", above=1),),
+        ),
+        Row(
+            "attention with bent scores (Gemma 2) is without context ranks",
+            Fact("context", (1,)),
+            _GEMMA,
+            (Fact("bent scores", (1,)),),
         ),
         Row(
             "groups of ranks share by --num-distributed-optimizer-instances at ZeRO-1 (those of Megatron-FSDP are not written out here)",

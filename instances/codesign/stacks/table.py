@@ -194,6 +194,8 @@ QUANTITIES: Final[dict[str, Quantity]] = {
         ("tensor", "context"), lambda model, plans: gcd(model.heads, model.attention_groups) % (plans.tensor * plans.context)
     ),
     "sinks or windows": _of_model(lambda model: int(by_all_to_all(model))),
+    "bent scores": _of_model(lambda model: int(model.attention_cap)),
+    "normed queries and keys": _of_model(lambda model: int(model.qk_norm)),
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),

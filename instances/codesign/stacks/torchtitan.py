@@ -9,12 +9,13 @@ _JOB: Final = Source(_REPOSITORY, "torchtitan/config/job_config.py", "6404b93242
 _STAGES: Final = Source(_REPOSITORY, "torchtitan/distributed/pipeline_parallel.py", "02ef790c7961")
 _DIMENSIONS: Final = Source(_REPOSITORY, "torchtitan/distributed/parallel_dims.py", "0119de156de5")
 _LLAMA: Final = Source(_REPOSITORY, "torchtitan/models/llama3/infra/parallelize.py", "018740b7aae7")
+_QWEN: Final = Source(_REPOSITORY, "torchtitan/models/qwen3/README.md, issue 2077", "02e5389e9760")
 _SCHEDULES: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/schedules.py", "2.8")
 _STAGE: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/stage.py", "2.8")
 
 STACK: Final = Stack(
     "torchtitan",
-    "torchtitan's job configuration with its Llama models",
+    "torchtitan's job configuration with its Llama, Qwen3 and DeepSeek models",
     (
         Row(
             "ranks are laid out tensor-context-data-pipeline",
@@ -26,6 +27,12 @@ STACK: Final = Stack(
             "twice tensor x context divides the sequence",
             Fact("tokens left by pairs of tensor x context", (0,)),
             _DIMENSIONS,
+        ),
+        Row(
+            "networks whose queries and keys are normed (Qwen3) are without context parallel",
+            Fact("context", (1,)),
+            _QWEN,
+            (Fact("normed queries and keys", (1,)),),
         ),
         Row(
             "tensor parallel comes with sequence parallel",

@@ -113,6 +113,15 @@ def test_a_network_of_the_registry_keeps_its_name_whatever_samples_its_configura
         assert built(WorkloadSection(config="llama2-7b.json", global_batch=(1,), sequence=64), tmp_path).name == told
 
 
+def test_a_sample_is_no_longer_than_the_model_allows(tmp_path: Path) -> None:
+    (tmp_path / "llama.json").write_text(json.dumps(LLAMA))
+    most = LLAMA["max_position_embeddings"]
+    assert isinstance(most, int)
+    assert built(WorkloadSection(config="llama.json", global_batch=(1,), sequence=most), tmp_path).sequence == most
+    told = dict(faults_of(WorkloadSection(config="llama.json", global_batch=(1,), sequence=most + 1), tmp_path))
+    assert told["sequence"].startswith(f"{most + 1:,} tokens are more than the {most:,} that the model allows (write fewer, ")
+
+
 def test_dropout_follows_the_probabilities_of_the_configuration() -> None:
     gpt2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 16}
     assert transformer_from_config(gpt2).dropout, "0.1 where nothing is said"

@@ -1,5 +1,6 @@
 """Whole runs: the limits on the step time by hand, and what the answer tells of days and money."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -10,6 +11,8 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.shown import shown_of
+from crossopt.reports.texts.goals import run_figures
+from crossopt.solvers.codesign.answer import evaluation_in
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.several_questions import TWO
 
@@ -94,6 +97,38 @@ def test_the_answer_tells_days_and_money_and_can_be_checked() -> None:
     page = shown_of("codesign").page_of(instance, result, {})
     assert any(f"{days:.4g} days of 1 days" in str(section) for section in page.sections)
     assert checked(result).refused == ()
+
+
+def test_days_and_money_have_the_range_of_the_step() -> None:
+    """7,630 steps of a second and of two are 7,630 and 15,260 s; 8 devices at 2 USD an hour cost 33.91 and 67.82 USD for them."""
+    goal = Goal(1e9, 64 * 2048, 8, deadline=10000.0, budget=60.0, rent=2.0)
+    both = "likely 0.08831 to 0.1766 days and 34 to 68 USD, at worst past the deadline and the budget (goal.by: slowest"
+    assert run_figures(goal, 1.3, (1.0, 2.0))[2].startswith(both)
+    kept = run_figures(replace(goal, deadline=20000.0, budget=70.0), 1.3, (1.0, 2.0))
+    assert kept[2] == "likely 0.08831 to 0.1766 days and 34 to 68 USD"
+    assert len(run_figures(goal, 1.3, (1.3, 1.3))) == len(run_figures(goal, 1.3)) == 2
+
+
+def test_a_deadline_is_held_by_the_slowest_constants_where_that_is_asked() -> None:
+    """A deadline between the step by the central constants and that by the slowest is kept by one way of asking alone; and proved so."""
+    free = answered(read_question(asked("{tokens: 1e9}")), "exhaustive")
+    evaluation = evaluation_in(free)
+    assert evaluation is not None
+    slowest = evaluation["likely"][1]
+    assert slowest > evaluation["step_time"]
+    for share, status in ((0.99, "INFEASIBLE"), (1.01, "OPTIMAL")):
+        goal = f"{{tokens: 1e9, deadline: {7630 * slowest * share} s, by: WAY}}"
+        central, held = (read_question(asked(goal.replace("WAY", way))) for way in ("central", "slowest"))
+        assert answered(central, "exhaustive").value == free.value
+        results = [answered(held, engine) for engine in ("exhaustive", "boxes")]
+        assert [result.proved for result in results] == [True, True]
+        assert [result.value is None for result in results] == [status == "INFEASIBLE"] * 2
+        assert all(checked(result).refused == () for result in results)
+
+
+def test_the_slowest_constants_are_needed_where_they_are_asked_for() -> None:
+    with pytest.raises(InstanceError, match=r"goal\.by: the worst of several sets of constants needs a device that has them"):
+        read_question(asked("{tokens: 1e9, deadline: 1 d, by: slowest}", "efficiency={loss_passes: 12}"))
 
 
 FAILING = "cluster.failures={mean_time: 1000 h, checkpoint: 60 s, restart: 600 s}"

@@ -368,11 +368,30 @@ def test_an_unknown_kind_names_all_that_there_are_beside_what_else_is_wrong(old:
         ("global_batch=8", "choices.global_batch: unknown key (global_batch stands elsewhere: workload.global_batch)"),
         ("workload.global_batch=4M", "'4M' is not a number (write 4000000 for 4 x 1000000 or 4194304 for 4 x 1024 x 1024)"),
         ("workload.global_batch=1,024", "'1,024' is not a number (write '1024', without commas)"),
+        ("workload.global_batch=15T", "'15T' is not a number (write 15000000000000 for 15 x 1000000000000)"),
+        ("only=tensor", "'tensor' is unknown (one of expert, interleave, "),
+        ("workload.precision=BF16", "'BF16' is unknown (did you mean 'bf16'?)"),
+        ("recompute=mla_up_proj", "recompute is 'mla_up_proj', which is called 'up-projections' here"),
+        ("recompute=layernorm+moe_act", "which is called 'norms+expert-activation' here (join modules that go together with +)"),
+        ("recompute=[none, core_attn]", "choices.recompute[1]: recompute is 'core_attn', which is called 'selective' here"),
+        ("recompute_modules=core_attn", "unknown key (recompute_modules is called recompute here)"),
         ("workload.global_batch=7b", "'7b' is not a number (write 7000000000 for 7 x 1000000000 or 7516192768 for "),
     ],
 )
 def test_what_others_call_it_gets_the_right_remedy(setting: str, told: str) -> None:
     assert told in refusal(FIXED, setting)
+
+
+def test_unknown_names_are_told_with_whatever_else_is_wrong() -> None:
+    """Keys of a section that are none hide neither its network nor the device."""
+    told = refusal(FIXED, "workload.gbs=8", "workload.model=meta-llama/Llama-3.1-70B", "hardware=H100", "cluster.gpus=8")
+    for words in (
+        "workload.model: 'meta-llama/Llama-3.1-70B' is no known workload (did you mean 'llama3-70b'?",
+        "hardware: 'H100' is no known device (did you mean 'h100-sxm'?",
+        "gbs is called global_batch here",
+        "gpus is called devices here",
+    ):
+        assert told.count(words) == 1, told
 
 
 def test_reserved_memory_of_a_question_replaces_that_of_its_hardware(tmp_path: Path) -> None:

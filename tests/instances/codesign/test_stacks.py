@@ -113,6 +113,20 @@ def test_what_each_row_removes_is_counted() -> None:
     assert not any(":" in sentence for sentence, _ in free.broken)
 
 
+def test_a_row_that_all_break_says_by_which_setting() -> None:
+    """Sixteen tensor ranks on eight key-value heads; where other degrees are open, some plan keeps it and none is named."""
+    asked = read_question(
+        {"text": f"{QUESTION}stack: megatron-core\n", "source": "q.yaml", "settings": ["choices.tensor=16", "choices.rest=all"]}
+    )
+    counts = left_out(asked)
+    assert counts is not None
+    assert counts.plans == 0
+    assert "megatron-core: tensor divides the key-value heads (tensor: 16)" in dict(counts.broken)
+    free = left_out(stack_question("megatron-core"))
+    assert free is not None
+    assert not any(sentence.endswith(")") and "tensor: " in sentence for sentence, _ in free.broken)
+
+
 def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None:
     """Eight tensor ranks come with sequence parallelism, and replicas with sharing and hidden exchange, though none is named."""
     asked = read_question(
