@@ -167,3 +167,13 @@ def ceilings_of(file: CodesignFile, goal: Goal | None) -> tuple[tuple[str, float
     if goal is not None and file.goal is not None and file.goal.by == "slowest" and goal.step_time < inf:
         given["worst_step_time"] = min(given.get("worst_step_time", inf), goal.step_time)
     return tuple((name, given[name]) for name in CEILINGS if name in given)
+
+
+def asks_for_slowest(file: CodesignFile) -> list[str]:
+    """The keys that look at the slowest of several sets of constants."""
+    asked = {
+        "budget.worst_step_time": file.budget.worst_step_time is not None,
+        "goal.by": file.goal is not None and file.goal.by == "slowest",
+        "objective": file.objective == "worst_step_time",
+    }
+    return [key for key, looks in asked.items() if looks]

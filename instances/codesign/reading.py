@@ -14,7 +14,7 @@ from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, setups_of, technology_given
 from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.goals import Goal, Purchase, ceilings_of, goal_faults, prices_of
+from crossopt.instances.codesign.goals import Goal, Purchase, asks_for_slowest, ceilings_of, goal_faults, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
@@ -85,10 +85,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     _check_size(instance, report)
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
-    worst = [
-        "goal.by" if file.budget.worst_step_time is None else f"budget.{name}" for name, _ in instance.ceilings if name == "worst_step_time"
-    ]
-    worst += ["objective"] if file.objective == "worst_step_time" else []
+    worst = asks_for_slowest(file)
     if worst and not (hardware.variants or instance.others):
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
