@@ -16,8 +16,16 @@ from math import prod
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.collectives import Exchange, all_gather, all_to_all, all_to_all_once, exchange_energy, exchange_time
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.collectives import (
+    Exchange,
+    all_gather,
+    all_to_all,
+    all_to_all_once,
+    exchange_energy,
+    exchange_time,
+    together_time,
+)
+from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_split, routed_tokens
 from crossopt.crossflow.workload import Transformer
 
@@ -31,21 +39,25 @@ def to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Re
     received = routed_tokens(model, ranks)
     if not np.any(ranks.expert_tensor):
         routed = _routed(received / ranks.norm_split() * width, model, ranks)
-        return exchange_time(routed, links), exchange_energy(routed, links)
+        return _sent(routed, model, links), exchange_energy(routed, links)
     share = np.where(are_folded(model, ranks), expert_split(model, ranks), ranks.norm_split())
     routed = _routed(received / share * width, model, ranks)
     gathered = all_gather(np.where(are_folded(model, ranks), received * width, 0.0), ranks.expert_tensor_members)
     seconds = np.where(are_folded(model, ranks), exchange_time(gathered, links), 0.0)
-    return exchange_time(routed, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
+    return _sent(routed, model, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
+
+
+def _sent(routed: Exchange, model: Transformer, links: tuple[Link, ...]) -> Real:
+    return together_time(routed, links) if model.once_a_node else exchange_time(routed, links)
 
 
 def _routed(size: Real, model: Transformer, ranks: Ranks) -> Exchange:
     if not model.once_a_node:
         return all_to_all(size, ranks.expert_members)
-    return all_to_all_once(size, ranks.expert_members, partial(_different, model))
+    return all_to_all_once(size, ranks.expert_members, partial(different, model))
 
 
-def _different(model: Transformer, units: Real) -> Real:
+def different(model: Transformer, units: Real) -> Real:
     """Units with an expert of a token, in the mean, over its experts."""
     found, places = np.unique(units, return_inverse=True)
     shares = np.array([_one_different(model, float(count)) for count in found])

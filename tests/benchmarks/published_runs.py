@@ -85,12 +85,15 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
     limits = table["limits"][row["limits"]] if "limits" in row else {}
     known = [settings for settings in also if _is_known(settings)]
     stated = [table["facts"][name] for name in row.get("facts", ())]
+    efficiency: dict[str, float] = {}
     for fact in stated:
         workload |= fact.get("workload", {})
+        efficiency |= fact.get("efficiency", {})
     if network := workload.pop("network", None):
         workload["transformer"] = table["networks"][network]
     cluster = {"devices": row["devices"], **row.get("cluster", {})}
     base = {"kind": "codesign", "name": row["name"], "workload": workload, "cluster": cluster, "hardware": _device(row)}
+    base |= {"efficiency": efficiency} if efficiency else {}
     return Run(
         name=row["name"],
         source=row["source"],
