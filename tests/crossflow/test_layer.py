@@ -266,6 +266,13 @@ def test_the_embedding_moves_its_rows_and_sums_the_split_vocabulary(plain: Hardw
     assert number(embedding(GPT, group(Plan(tensor=8)), plain).time) == pytest.approx(moved + 2 * 7 / 8 * BLOCK / 100e9)
 
 
+def test_a_fused_loss_passes_five_times_over_logits_of_two_bytes(plain: Hardware) -> None:
+    """In place of the passes over single precision: 2,048 tokens by 32,000 words on a memory of 1 MB/s."""
+    slow, one = replace(plain, dram=Memory(64e9, 1e6), throughput=1e30), group(Plan())
+    unfused, fused = (number(head(replace(GPT, logit_bytes=size), one, slow).time) for size in (4.0, 2.0))
+    assert unfused - fused == pytest.approx(2048 * 32000 * (4 * slow.efficiency.loss_passes - 5 * 2) / 1e6)
+
+
 def test_the_head_pads_the_vocabulary_and_passes_over_its_logits(arithmetic: Hardware) -> None:
     """A vocabulary of 1,000 on two ranks is 512 words each; twenty passes over single-precision logits; two sums of a number a token."""
     model, one = replace(GPT, vocabulary=1000), group(Plan(tensor=2))
