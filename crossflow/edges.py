@@ -14,10 +14,10 @@ from crossopt.crossflow.workload import Transformer
 _VOCABULARY_ALIGNMENT = 128.0
 """The vocabulary is padded to this many words a tensor-parallel rank."""
 _FUSED_PASSES, _FUSED_KERNELS = 5.0, 3.0
-"""Of Transformer Engine's parallel cross entropy over logits as they are: one that reads them for the softmax, one that reads them and writes
-their gradients in their place, one that reads and scales these (online_softmax_kernel, cross_entropy_kernel and element_mul_kernel of
-common/triton/cross_entropy.py; later ones, 02965d2e, keep logits until the backward pass and need 3). Unfused there are 13 over single
-precision (Megatron-Core, tensor_parallel/cross_entropy.py, with casts from 16 bits and back: 1.5 + 1 + 2 + 2 + 1 + 2 and 2 + 1.5), of which
+"""Of Transformer Engine's parallel cross entropy over logits as they are: one kernel reads them for the softmax, one reads them and writes
+their gradients in their place, one reads and scales these (online_softmax_kernel, cross_entropy_kernel, element_mul_kernel of
+common/triton/cross_entropy.py; others, 02965d2e, keep logits until the backward pass and make 3 passes). Unfused there are 13 over single
+precision (Megatron-Core, tensor_parallel/cross_entropy.py, with casts from 16 bits and back: 1.5 + 1 + 2 + 2 + 1 + 2 and 2 + 1.5), and
 `Efficiency.loss_passes` says how many it seems to be."""
 
 

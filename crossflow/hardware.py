@@ -72,10 +72,10 @@ class Efficiency:
     launch: Real = 5.0e-6
     """Seconds between two products that one call launches: what a launch through cuBLAS costs without what lies above it."""
     routing: Real = 70.0e-6
-    """Seconds that each small kernel of a router takes in the open, on H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with the
-    router in a CUDA graph, 1.56 ms a layer and microbatch and 74 us for each of 21 kernels, at most so since the second run is of a later
-    release (yanring/Megatron-MoE-ModelZoo, c1ad0b5 and bff1229). On GB200 it is 14 us: DeepSeek-V3 on 256 went from 529.55 to 540.00 when 41 of
-    72 kernels were fused away, 0.57 ms a layer and microbatch (NVIDIA's report that `exchanges.routing` names)."""
+    """Seconds that each small kernel of a router takes in the open, on H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with
+    the router in a CUDA graph, 1.56 ms a layer and microbatch or 74 us for each of 21 kernels, at most so since the second run is of a
+    later release (yanring/Megatron-MoE-ModelZoo, c1ad0b5 and bff1229). On GB200 it is 14 us: DeepSeek-V3 on 256 went from 529.55 to 540.00
+    when 41 of 72 kernels were fused away, 0.57 ms a layer and microbatch (the report that `exchanges.routing` names)."""
     step: Real = 20.0e-3
     """Seconds per training step outside the model: data loading, clipping, logging."""
     data_overlap: Real = 0.9

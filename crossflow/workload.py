@@ -46,7 +46,7 @@ class Transformer:
     experts: int = 1
     experts_per_token: int = 1
     capacity_factor: float = 1.0
-    """How much fuller the fullest expert is than the average; its work sets the pace."""
+    """How much more than the average the busiest rank works for its experts in a layer; it sets the pace."""
     once_a_node: bool = False
     """Of the copies of a token for experts in one node one alone is sent there, and handed on inside; else each goes by itself."""
     attention: Literal["flash", "unfused"] = "flash"

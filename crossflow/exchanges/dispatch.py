@@ -5,9 +5,11 @@ a node, where it is handed on to those ranks that have experts of it, and adds r
 arXiv:2412.19437, section 3.2.2; deepseek-ai/DeepEP 2025; Megatron-Core's flex dispatcher). With n nodes and experts that are as likely to
 be any of all E, a token has experts in n (1 - C(E - E/n, k) / C(E, k)) of them: Qwen3 235B (8 of 128) on four nodes in 3.6, so that 2.7
 copies leave the node where 6 did. On 256 H100 NVIDIA measured 19.7 s with 32 expert ranks, and 17.6 s with the exchange hidden
-(yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); so priced they are 21.3 and 19.9 s, copy by copy 27.1 and 24.8 s. Where
+(yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); so priced they are 21.1 and 20.0 s, copy by copy 31.8 and 29.3 s. Where
 experts are in groups, of which a token takes some (DeepSeek-V3: four of eight), so many fewer units that hold a group or a part of one
-come into question.
+come into question. One kernel sends to other nodes, receives from them and hands on inside, part after part (csrc/kernels/internode.cu of
+DeepEP: senders, forwarders and receivers are warps of one launch), so that the slowest level alone counts: DeepEP's README has 58 GB/s
+for 32 ranks on ports of 50 GB/s, with what stays in the node.
 """
 
 from functools import cache, partial

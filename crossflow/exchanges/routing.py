@@ -9,13 +9,14 @@ token_dispatcher.py, 0014f137), in tokens that are read and written in one direc
     once a node     permute M + R, unpermute R + M; a rank is sent each of M tokens once          (flex dispatcher with DeepEP)
 
 Nothing is sorted on a rank with one expert. Probabilities go along, 4 bytes a copy beside 2 h, and are not counted, nor is what 8-bit runs
-pad (8 tokens an expert in the mean); the probabilities themselves are applied within the activation.
+pad (8 tokens an expert in the mean); they are applied within the activation.
 
-The router and the counting of tokens are many kernels that are each shorter than their launch: 72 of them, 31 with `--moe-router-fusion`,
-and 17 with DeepEP (NVIDIA, "Optimizing DeepSeek-V3 Training Performance on NVIDIA GB200 NVL72", 2.1.4 and 2.2.1: Megatron-LM docs/discussions,
-1d9edcf8). The fused ones are priced. Maps of rows come on top: three kernels for a permutation, one for a sort. Then the host waits for
-the counts, since they are sizes of what it launches next (`_maybe_dtoh_and_synchronize`), so that the queue is empty and the device waits for
-a launch. These kernels are in the open: they take as long as it takes to launch them (`Efficiency.routing`), whatever the device does.
+The router and the counting of tokens are many kernels that are each shorter than their launch: 72 of them, 31 with
+`--moe-router-fusion`, and 17 with DeepEP (NVIDIA, "Optimizing DeepSeek-V3 Training Performance on NVIDIA GB200 NVL72", sections 2.1.4 and
+2.2.1: Megatron-LM docs/discussions, 1d9edcf8). The fused ones are priced. Maps of rows come on top: three kernels for a permutation, one
+for a sort. Then the host waits for the counts, which are sizes of what it launches next (`_maybe_dtoh_and_synchronize`), so that the
+queue is empty and the device waits for a launch. These kernels are in the open: they take as long as it takes to launch them
+(`Efficiency.routing`), whatever the device does. Runs that drop and pad have no such wait (`efficiency: {routing: 0}`).
 """
 
 import numpy as np

@@ -32,7 +32,10 @@ class WorkloadSection:
     capacity_factor: Annotated[
         float | None,
         Bounds(1.0),
-        Doc("how much more than the average the fullest rank works for its experts, where they are spread; 1.67 where nothing is said, 1 where routers are forced to balance or drop tokens"),
+        Doc(
+            "how much more than the average the busiest rank works for its experts in a layer, where they are spread; 1.67 where nothing "
+            "is said, 1 where routers are forced to balance or drop tokens"
+        ),
     ] = None
     expert_dispatch: Annotated[
         Literal["copies", "nodes"] | None,

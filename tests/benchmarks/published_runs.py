@@ -74,6 +74,12 @@ def runs() -> tuple[Run, ...]:
     return tuple(run_of(row, table) for row in table["runs"])
 
 
+def further() -> tuple[Run, ...]:
+    """Runs that are priced as launched, beside no optimum."""
+    table = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
+    return tuple(run_of(row, table) for row in table["further"])
+
+
 def sources() -> dict[str, str]:
     """Where each figure was read, by the name that rows use."""
     return dict(yaml.safe_load(RUNS.read_text(encoding="utf-8"))["sources"])

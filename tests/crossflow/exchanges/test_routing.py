@@ -47,7 +47,8 @@ def test_tokens_are_copied_sorted_and_put_together_again(plain: Hardware, once: 
 
 
 def test_kernels_before_a_wait_of_the_host_come_on_top_of_all_others(plain: Hardware) -> None:
-    """31 of the router, 3 + 2 maps of rows, and one while the device waits; 17, 3 and one with DeepEP; once more where all is computed again."""
+    """31 of the router, 3 + 2 maps of rows, and one while the device waits; 17, 3 and one with DeepEP; once more where all is computed
+    again."""
     slow = replace(plain, efficiency=replace(plain.efficiency, routing=1e-3, host=1.0))
     one = group(Plan(data=8, expert=8))
     assert number(launched_in_the_open(MODEL, one, slow)) == pytest.approx(0.037)
