@@ -120,8 +120,20 @@ def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Seconds that the exchange takes; levels work one after the other."""
     time: Real = 0.0
     for part, link in zip(exchange, links, strict=True):
-        time = time + (part.starts * link.setup + part.steps * link.latency + part.bytes / (link.bandwidth * _share(link, part.ranks)))
+        time = time + _seconds(part, link)
     return time
+
+
+def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """Seconds where all levels work at once, on one part of what is sent after the other: those of the slowest one."""
+    time: Real = 0.0
+    for part, link in zip(exchange, links, strict=True):
+        time = np.maximum(time, _seconds(part, link))
+    return time
+
+
+def _seconds(part: Traffic, link: Link) -> Real:
+    return part.starts * link.setup + part.steps * link.latency + part.bytes / (link.bandwidth * _share(link, part.ranks))
 
 
 def _share(link: Link, ranks: Real) -> Real:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.exchanges.hiding import tensor_exchange
 from crossopt.crossflow.hardware import Hardware
@@ -12,6 +13,12 @@ from crossopt.crossflow.workload import Transformer
 
 _VOCABULARY_ALIGNMENT = 128.0
 """The vocabulary is padded to this many words a tensor-parallel rank."""
+_FUSED_PASSES, _FUSED_KERNELS = 5.0, 3.0
+"""Of Transformer Engine's parallel cross entropy over logits as they are: one kernel reads them for the softmax, one reads them and writes
+their gradients in their place, one reads and scales these (online_softmax_kernel, cross_entropy_kernel, element_mul_kernel of
+common/triton/cross_entropy.py; others, 02965d2e, keep logits until the backward pass and make 3 passes). Unfused there are 13 over single
+precision (Megatron-Core, tensor_parallel/cross_entropy.py, with casts from 16 bits and back: 1.5 + 1 + 2 + 2 + 1 + 2 and 2 + 1.5), and
+`Efficiency.loss_passes` says how many it seems to be."""
 
 
 def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -48,10 +55,17 @@ def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     product = Product(tokens, float(model.hidden), words)
     [backward] = trained_costs((product,), model, model.activation_bytes, hardware)
     cost = product_cost(product, model.activation_bytes, hardware) + backward
-    passes = hardware.efficiency.loss_passes
-    cost = cost + stream_cost(4.0 * passes * tokens * words, 8.0 * tokens * words, hardware, passes / 2.0)
+    cost = cost + _loss(tokens * words, model, hardware)
     if model.logit_cap:
         cost = cost + stream_cost(4.0 * 5.0 * tokens * words, 8.0 * tokens * words, hardware, 2.0)
     sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)
     inputs = tensor_exchange(tokens * model.hidden * model.activation_bytes, ranks, hardware)
     return cost + Cost(sums + inputs, 0.0, 0.0)
+
+
+def _loss(logits: Real, model: Transformer, hardware: Hardware) -> Cost:
+    """Softmax and cross entropy forward and backward, fused where logits keep fewer than four bytes."""
+    passes = hardware.efficiency.loss_passes
+    if model.logit_bytes < 4.0:
+        return stream_cost(_FUSED_PASSES * model.logit_bytes * logits, 8.0 * logits, hardware, _FUSED_KERNELS)
+    return stream_cost(4.0 * passes * logits, 8.0 * logits, hardware, passes / 2.0)

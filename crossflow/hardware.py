@@ -71,6 +71,11 @@ class Efficiency:
     """Seconds that the host needs to launch one kernel; a layer cannot be faster than its launches."""
     launch: Real = 5.0e-6
     """Seconds between two products that one call launches: what a launch through cuBLAS costs without what lies above it."""
+    routing: Real = 70.0e-6
+    """Seconds that each small kernel of a router takes in the open, on H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with
+    the router in a CUDA graph, 1.56 ms a layer and microbatch or 74 us for each of 21 kernels, at most so since the second run is of a
+    later release (yanring/Megatron-MoE-ModelZoo, c1ad0b5 and bff1229). On GB200 it is 14 us: DeepSeek-V3 on 256 went from 529.55 to 540.00
+    when 41 of 72 kernels were fused away, 0.57 ms a layer and microbatch (the report that `exchanges.routing` names)."""
     step: Real = 20.0e-3
     """Seconds per training step outside the model: data loading, clipping, logging."""
     data_overlap: Real = 0.9
@@ -85,10 +90,10 @@ class Efficiency:
     "Introducing async tensor parallelism", September 2024)."""
     expert_overlap: Real = 0.4
     """Share of exchanges of experts that hides behind the work on another microbatch. With it 14 layers of DeepSeek-V3 on 64 H100 gain
-    7.9 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`exchanges.hiding`)."""
+    7.3 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`exchanges.hiding`)."""
     queued_expert_overlap: Real = 0.2
     """That share beside tensor or context ranks, for which Megatron-Core has all kernels wait in one queue (CUDA_DEVICE_MAX_CONNECTIONS=1)
-    on devices before Blackwell. With it the same run gains 3.8 %, where 3.7 % were measured with one queue. Later devices need none, but
+    on devices before Blackwell. With it the same run gains 3.5 %, where 3.7 % were measured with one queue. Later devices need none, but
     nothing is measured there: the cautious one holds."""
     overlap_loss: Real = 0.159
     """Share of the device's speed that an exchange takes while work hides it: computing takes 18.9 % longer beside exchanges in the mean of

@@ -21,6 +21,7 @@ from crossopt.crossflow.collectives import all_gather, exchange_energy, exchange
 from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_attention
 from crossopt.crossflow.exchanges.dispatch import to_experts
 from crossopt.crossflow.exchanges.hiding import exposed_turns, products_time, tensor_exchange, together, turns
+from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
 from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
@@ -75,6 +76,8 @@ class Pass:
     """Of the work that without the gradients of weights."""
     weights: Cost = NOTHING
     """Those."""
+    open: Real = 0.0
+    """Seconds of kernels that wait for the host, and it for them (`exchanges.routing`)."""
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
@@ -115,19 +118,20 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
     """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges; the mean
     one of layers of which a share goes backward. Passes in pairs hide a share of what goes to experts.
 
-    Each direction takes at least as long as the host needs to launch its kernels; then the ranks meet in the exchanges.
+    Each direction takes at least as long as the host needs to launch its kernels, but for those in the open, which come on top; then the
+    ranks meet in the exchanges.
     """
     more = _again(forward, recompute)
     backward, more = (side if trained == 1.0 else _share_of(side, trained) for side in (backward, more))
     host = hardware.efficiency.host
     work_forward, work_backward = forward.seconds(), backward.seconds() + more.seconds()
-    busy_forward = np.maximum(work_forward, host * forward.kernels())
-    busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels()))
+    busy_forward = np.maximum(work_forward, host * forward.kernels()) + forward.open
+    busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels())) + more.open
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
     rest, weights = replace(backward, work=backward.rest), backward.weights
     turned = forward.context.exposed + (backward.context.exposed + more.context.exposed)
     exposed = busy_forward + forward.tensor + (busy_backward + (backward.tensor + more.tensor)) + turned
-    busy_rest = np.maximum(rest.seconds() + more.seconds(), host * (rest.kernels() + more.kernels()))
+    busy_rest = np.maximum(rest.seconds() + more.seconds(), host * (rest.kernels() + more.kernels())) + more.open
     return Layer(
         forward=busy_forward + forward.exchanges(),
         backward=busy_backward + (backward.exchanges() + more.exchanges()),
@@ -153,7 +157,7 @@ def _beyond_core(side: Pass) -> Real:
 def _share_of(side: Pass, share: float) -> Pass:
     """What a share of the layers does."""
     around = Around(*(getattr(side.context, name) * share for name in ("hidden", "exposed", "energy")))
-    seconds = {name: getattr(side, name) * share for name in ("tensor", "expert", "energy")}
+    seconds = {name: getattr(side, name) * share for name in ("tensor", "expert", "energy", "open")}
     costs = {name: getattr(side, name).times(share) for name in ("work", "core", "rest", "weights")}
     return replace(side, context=around, **seconds, **costs)
 
@@ -178,7 +182,8 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     work = products_time(named, model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False).total()
     found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
-    return replace(found, modules=_modules(named, model, ranks, hardware), latents=_gathered_latents(model, ranks, hardware))
+    latents, waits = _gathered_latents(model, ranks, hardware), launched_in_the_open(model, ranks, hardware)
+    return replace(found, modules=_modules(named, model, ranks, hardware), latents=latents, open=waits)
 
 
 def _modules(costs: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[tuple[int, Cost], ...]:
@@ -313,12 +318,11 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
     """Norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
     size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
     elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
-    moved = routed_tokens(model, ranks) * model.hidden
     return ElementWise(
         norms=_norms(model, ranks, hardware, PASSES[backward][0]),
         residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
         activation=reduce(add, _activations(model, ranks, hardware, PASSES[backward][1 + model.gated])[::-1]),
-        routing=NOTHING if model.experts == 1 else stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0),
+        routing=permutations(model, ranks, hardware),
     )
 
 

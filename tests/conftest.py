@@ -73,6 +73,7 @@ def plain() -> Hardware:
         resident=1.0,
         kernel=0.0,
         launch=0.0,
+        routing=0.0,
         host=0.0,
         step=0.0,
         overlap_loss=0.0,

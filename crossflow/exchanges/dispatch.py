@@ -5,9 +5,11 @@ a node, where it is handed on to those ranks that have experts of it, and adds r
 arXiv:2412.19437, section 3.2.2; deepseek-ai/DeepEP 2025; Megatron-Core's flex dispatcher). With n nodes and experts that are as likely to
 be any of all E, a token has experts in n (1 - C(E - E/n, k) / C(E, k)) of them: Qwen3 235B (8 of 128) on four nodes in 3.6, so that 2.7
 copies leave the node where 6 did. On 256 H100 NVIDIA measured 19.7 s with 32 expert ranks, and 17.6 s with the exchange hidden
-(yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); so priced they are 21.3 and 19.9 s, copy by copy 27.1 and 24.8 s. Where
+(yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); so priced they are 21.1 and 20.0 s, copy by copy 31.8 and 29.3 s. Where
 experts are in groups, of which a token takes some (DeepSeek-V3: four of eight), so many fewer units that hold a group or a part of one
-come into question.
+come into question. One kernel sends to other nodes, receives from them and hands on inside, part after part (csrc/kernels/internode.cu of
+DeepEP: senders, forwarders and receivers are warps of one launch), so that the slowest level alone counts: DeepEP's README has 58 GB/s
+for 32 ranks on ports of 50 GB/s, with what stays in the node.
 """
 
 from functools import cache, partial
@@ -16,8 +18,16 @@ from math import prod
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.collectives import Exchange, all_gather, all_to_all, all_to_all_once, exchange_energy, exchange_time
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.collectives import (
+    Exchange,
+    all_gather,
+    all_to_all,
+    all_to_all_once,
+    exchange_energy,
+    exchange_time,
+    together_time,
+)
+from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_split, routed_tokens
 from crossopt.crossflow.workload import Transformer
 
@@ -31,21 +41,25 @@ def to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Re
     received = routed_tokens(model, ranks)
     if not np.any(ranks.expert_tensor):
         routed = _routed(received / ranks.norm_split() * width, model, ranks)
-        return exchange_time(routed, links), exchange_energy(routed, links)
+        return _sent(routed, model, links), exchange_energy(routed, links)
     share = np.where(are_folded(model, ranks), expert_split(model, ranks), ranks.norm_split())
     routed = _routed(received / share * width, model, ranks)
     gathered = all_gather(np.where(are_folded(model, ranks), received * width, 0.0), ranks.expert_tensor_members)
     seconds = np.where(are_folded(model, ranks), exchange_time(gathered, links), 0.0)
-    return exchange_time(routed, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
+    return _sent(routed, model, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
+
+
+def _sent(routed: Exchange, model: Transformer, links: tuple[Link, ...]) -> Real:
+    return together_time(routed, links) if model.once_a_node else exchange_time(routed, links)
 
 
 def _routed(size: Real, model: Transformer, ranks: Ranks) -> Exchange:
     if not model.once_a_node:
         return all_to_all(size, ranks.expert_members)
-    return all_to_all_once(size, ranks.expert_members, partial(_different, model))
+    return all_to_all_once(size, ranks.expert_members, partial(different, model))
 
 
-def _different(model: Transformer, units: Real) -> Real:
+def different(model: Transformer, units: Real) -> Real:
     """Units with an expert of a token, in the mean, over its experts."""
     found, places = np.unique(units, return_inverse=True)
     shares = np.array([_one_different(model, float(count)) for count in found])

@@ -20,9 +20,9 @@ ranks, for which Megatron-Core asks for a single queue to the device, `Efficienc
     W + X    becomes    max(W + lost h X, h X) + (1 - h) X
 
 Both shares are of one measured pair of runs (Megatron-LM, pull request 6311: 14 layers of DeepSeek-V3, 64 H100, four stages of two chunks,
-16 expert ranks), which gained 7.8 % with 32 queues and 3.7 % with one; this model prices the exchange at 44 % of a layer there. They are on
+16 expert ranks), which gained 7.8 % with 32 queues and 3.7 % with one; this model prices the exchange at 39 % of a layer there. They are on
 the cautious side of others: 16 H100 with Qwen3 30B-A3B gained 31.7 % (Megatron-Bridge, pull request 3862, a short run) where h = 0.4 makes
-23.6 %; of exchanges 86 % hid with forced balance and 62 to 69 % with a real router (torchtitan, issue 3434, another way of overlapping).
+18.6 %; of exchanges 86 % hid with forced balance and 62 to 69 % with a real router (torchtitan, issue 3434, another way of overlapping).
 Since h is of an exchange and not of the work, no plan hides all of an exchange however short it is.
 
 A third of it counts as forward; only the sum matters, but for gathers of weights. The exchange takes part of the device here, too: 20 of

@@ -16,6 +16,7 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "kernel": ("s", "lost between two kernels"),
     "host": ("s", "that the host needs to launch a kernel"),
     "launch": ("s", "between two products that one call launches, one for each expert of a rank"),
+    "routing": ("s", "of each small kernel of a router of experts, launched in the open"),
     "step": ("s", "of a step outside the model: data loading, clipping, logging"),
     "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
     "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),

@@ -31,20 +31,34 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
 """All of dense networks."""
-WITH_EXPERTS: Final = Measured(9, 0.189, 0.380)
-"""Of networks with experts, all but one by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
-WITH_SINKS: Final = Measured(3, 0.336, 0.380)
-"""Those of them that have sinks beside their scores, GPT-OSS on H100, B200 and GB200: each took longer than is predicted."""
+WITH_EXPERTS: Final = Measured(21, 0.176, 0.468)
+"""Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
+KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
+    "deepseek-v3": {"h100-sxm": (-0.204, 0.051, 0.012, -0.12), "gb200-nvl72": (-0.026,)},
+    "gpt-oss-120b": {"h100-sxm": (-0.232, -0.285), "b200": (-0.266,), "gb200-nvl72": (-0.375,)},
+    "gpt3-175b": {"h100-sxm": (-0.058, -0.065)},
+    "gpt3-5b": {"h100-sxm": (-0.221,)},
+    "grok-1": {"h100-sxm": (0.051,), "gb200-nvl72": (0.044,)},
+    "llama2-70b": {"h100-sxm": (-0.114,)},
+    "llama3-8b": {"h100-sxm": (-0.053,), "b200": (-0.122,)},
+    "llama3.1-8b": {"h100-sxm": (0.087, 0.085)},
+    "llama3-70b": {"h100-sxm": (0.014, 0.018, -0.021)},
+    "llama3-405b": {"h100-sxm": (-0.033, -0.035, -0.127, 0.124, 0.126, -0.114), "gb200-nvl72": (-0.048,)},
+    "nemotron-4-15b": {"h100-sxm": (-0.028,)},
+    "nemotron-4-340b": {"h100-sxm": (-0.057,), "gb200-nvl72": (-0.095, -0.008)},
+    "qwen3-235b-a22b": {"h100-sxm": (0.071, 0.134, 0.1, -0.212, -0.283, 0.271), "gb200-nvl72": (0.074,)},
+    "qwen3-30b-a3b": {"h100-sxm": (-0.468, -0.284, -0.13)},
+}
+"""Of every network of that page that Megatron-Core or a like stack ran since H100: what is predicted over what was measured, less 1."""
+_WITH: Final[Mapping[str, str]] = {"deepseek": "DeepSeek-V3", "gpt": "GPT-OSS", "grok": "Grok-1", "qwen3": "Qwen3 with experts"}
+_DENSE: Final[Mapping[str, str]] = {"gpt3": "GPT-3", "llama2": "Llama 2", "llama3": "Llama 3", "nemotron": "Nemotron-4"}
+"""Families of networks by how their names begin."""
 _SHARED_WHOLE: Final = (
     "nearly all of these share optimizers (ZeRO-1): of Megatron-FSDP two runs with ZeRO-3 are known, Llama 3 8B on 8 H100, where 2.0% less "
     "is predicted than was measured, and Qwen3 235B on 256 H100, 7% more"
 )
 """`reports/gallery/published-plans.md`, run 22; yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3 (c1ad0b5): tensor 2, expert 8, four
 samples a microbatch, full recomputation, 17.6 s; priced with gradients of two bytes, balanced routers and copies once a node, 18.8 s."""
-_SINKS: Final = (
-    f"the {WITH_SINKS.runs} of networks with sinks (GPT-OSS) all took longer than is predicted, which is 29.8% to {WITH_SINKS.most:.1%} "
-    "too little: attention with sinks and windows is slower there than fused attention explains"
-)
 _ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
 _USUAL: Final = "megatron-core"
 """The stack whose runs stand where a question names none."""
@@ -74,23 +88,56 @@ def doubt_words(error: float | None, distance: float) -> str:
 def _measured(instance: Instance) -> str:
     device, stack = _device(instance), _stack(instance)
     if _has_experts(instance):
-        return _expert_words(device, stack) + (f"; {_SINKS}" if _has_sinks(instance) else "")
+        return _expert_words(device, stack) + _own_words(instance)
     if (found := MEASURED.get((stack, device))) is None:
         which = f"{instance.stack.name} on {device}" if instance.stack is not None else device
         return f"none of {which} was compared with the model: how far off it is there, links included, is not known"
     most = f", {found.most:.1%} at most" if found.most is not None else ""
     seen = "to which constants were fitted, so that others may be further off" if found.fitted else "none of which was fitted to"
-    return f"{found.runs} public runs of {stack} on {device}, {seen}: {found.error:.1%} off on average{most}"
+    return f"{found.runs} public runs of {stack} on {device}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
 
 
 def _runs_like(instance: Instance) -> Measured | None:
-    if _has_sinks(instance):
-        return WITH_SINKS
-    return WITH_EXPERTS if _has_experts(instance) else MEASURED.get((_stack(instance), _device(instance)))
+    if not _has_experts(instance):
+        return MEASURED.get((_stack(instance), _device(instance)))
+    own = [abs(error) for error in _own(instance)[1]]
+    return Measured(len(own), sum(own) / len(own), max(own)) if own else WITH_EXPERTS
 
 
-def _has_sinks(instance: Instance) -> bool:
-    return isinstance(instance.workload, Transformer) and instance.workload.sinks
+def _own(instance: Instance) -> tuple[str, tuple[float, ...]]:
+    """Signed errors on runs of the very network on the device, or else of its family, with whose they are; of experts at last of those on
+    any device."""
+    model, device = instance.workload, _device(instance)
+    if not isinstance(model, Transformer) or (model.experts == 1 and _stack(instance) != _USUAL):
+        return "", ()
+    name, families = model.name.lower(), _WITH if model.experts > 1 else _DENSE
+    if (words := families.get(_family(name))) is None:
+        return "", ()
+    if (found := KNOWN.get(name, {}).get(device)) is not None:
+        return f"{name} on {_ON.get(device, device)}", found
+    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(name)]
+    if near := tuple(error for runs in alike for error in runs.get(device, ())):
+        return f"{words} on {_ON.get(device, device)}", near
+    return words, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()
+
+
+def _family(name: str) -> str:
+    return name.partition("-")[0].partition(".")[0]
+
+
+def _own_words(instance: Instance) -> str:
+    """Of runs of the network or its family how far they are off, and to which side."""
+    whose, errors = _own(instance)
+    if not errors:
+        return ""
+    least, most = min(errors), max(errors)
+    if len(errors) == 1:
+        return f"; of {whose} one is known, for which {_signed(least)} is predicted"
+    return f"; of {whose} {len(errors)} are known, for which {_signed(least)} to {_signed(most)} is predicted"
+
+
+def _signed(error: float) -> str:
+    return f"{abs(error):.1%} too {'little' if error < 0.0 else 'much'}"
 
 
 def _has_experts(instance: Instance) -> bool:
@@ -117,14 +164,15 @@ def sets_words(asked: Instance | None) -> str:
 
 
 def likely_of(instance: Instance | None, evaluation: Mapping[str, Any]) -> tuple[float, float]:
-    """The step times by the sets of constants, and no narrower than the mean error on measured runs of the stack, or of experts. Networks
-    with sinks were all slower than predicted, so that the slowest of them counts."""
+    """The step times by the sets of constants, no narrower than the mean error on measured runs of the stack, or of experts, nor than what
+    runs of the very network or its family took over what is predicted."""
     low, high = evaluation["likely"]
     found = None if instance is None else _runs_like(instance)
     if found is None or instance is None or low >= high:
         return low, high
-    time, slow = evaluation["step_time"], found.most if _has_sinks(instance) and found.most else found.error
-    return min(low, time / (1.0 + found.error)), max(high, time / (1.0 - slow))
+    time, own = evaluation["step_time"], _own(instance)[1]
+    least, most = min((-found.error, *own)), max((found.error, *own))
+    return min(low, time / (1.0 + most)), max(high, time / (1.0 + least))
 
 
 def _stack(instance: Instance) -> str:

@@ -74,6 +74,12 @@ def runs() -> tuple[Run, ...]:
     return tuple(run_of(row, table) for row in table["runs"])
 
 
+def further() -> tuple[Run, ...]:
+    """Runs that are priced as launched, beside no optimum."""
+    table = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
+    return tuple(run_of(row, table) for row in table["further"])
+
+
 def sources() -> dict[str, str]:
     """Where each figure was read, by the name that rows use."""
     return dict(yaml.safe_load(RUNS.read_text(encoding="utf-8"))["sources"])
@@ -85,12 +91,15 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
     limits = table["limits"][row["limits"]] if "limits" in row else {}
     known = [settings for settings in also if _is_known(settings)]
     stated = [table["facts"][name] for name in row.get("facts", ())]
+    efficiency: dict[str, float] = {}
     for fact in stated:
         workload |= fact.get("workload", {})
+        efficiency |= fact.get("efficiency", {})
     if network := workload.pop("network", None):
         workload["transformer"] = table["networks"][network]
     cluster = {"devices": row["devices"], **row.get("cluster", {})}
     base = {"kind": "codesign", "name": row["name"], "workload": workload, "cluster": cluster, "hardware": _device(row)}
+    base |= {"efficiency": efficiency} if efficiency else {}
     return Run(
         name=row["name"],
         source=row["source"],

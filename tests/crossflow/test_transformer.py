@@ -195,7 +195,7 @@ def test_a_step_is_never_faster_than_its_arithmetic_at_peak(data: st.DataObject)
 def test_twice_the_speed_of_everything_halves_the_step(data: st.DataObject) -> None:
     """With nothing that costs a fixed time, time is inversely proportional to speed."""
     model, cluster = MODELS[data.draw(st.integers(0, len(MODELS) - 1))], CLUSTERS[0]
-    free = replace(device_on(cluster).efficiency, kernel=0.0, host=0.0, launch=0.0, step=0.0)
+    free = replace(device_on(cluster).efficiency, kernel=0.0, host=0.0, launch=0.0, routing=0.0, step=0.0)
     slow = replace(device_on(cluster), efficiency=free)
     for delay in SHRINKING:
         slow = scaled(slow, delay, 0.0)

@@ -14,7 +14,7 @@ from tests.solvers.codesign.questions import ask
 
 MIXTRAL = """
 kind: codesign
-workload: {model: mixtral-8x7b, global_batch: 256, sequence: 4096}
+workload: {model: mixtral-8x7b, global_batch: 256, sequence: 4096, capacity_factor: 1.1}
 cluster: {devices: 64}
 hardware: h100-sxm
 choices: {pipeline: 2, expert: 8, interleave: 4, zero: 1, overlap: both, expert_exchange: [exposed, hidden]}
@@ -51,23 +51,29 @@ def test_a_constant_of_the_question_rests_on_no_measured_run() -> None:
 
 
 def test_networks_with_experts_are_told_the_error_of_runs_with_experts() -> None:
-    """Dense runs are named as such, and what is likely is no narrower than 18.9 %."""
+    """Dense runs are named as such, and what is likely is no narrower than 17.6 %."""
     usual, older = ask(MIXTRAL), ask(MIXTRAL, "hardware=a100-80g")
     titan = ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed")
-    shared = "9 public runs with experts on H100, B200, GB200, none of which was fitted to: 18.9% off on average, 38.0% at most; "
+    shared = "21 public runs with experts on H100, B200, GB200, none of which was fitted to: 17.6% off on average, 46.8% at most; "
     assert measured_words(usual, {}) == f"{shared}the 77 of megatron-core on h100-sxm, 7.5% off, are dense networks"
     assert measured_words(titan, {}) == f"{shared}none by torchtitan; the 26 of torchtitan on h100-sxm, 12.9% off, are dense networks"
     assert measured_words(older, {}) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 9.1% off, are dense networks"
     assert measured_words(ask(MIXTRAL, "hardware=mi300x"), {}) == f"{shared}none on mi300x"
     for asked in (usual, titan, older):
-        assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.189, 10 / 0.811))
+        assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.176, 10 / 0.824))
 
 
-def test_networks_with_sinks_are_likely_to_be_slower_by_as_much_as_the_slowest_that_was_measured() -> None:
+def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -> None:
+    """Both runs of GPT-OSS on H100 took longer than predicted, one by 1 / 0.715; on H200 those of all devices count, one by 1 / 0.625."""
     asked = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"))
-    assert "the 3 of networks with sinks (GPT-OSS) all took longer than is predicted" in measured_words(asked, {})
-    assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.336, 10 / 0.62))
-    assert error_of(asked) == 0.336
+    words = "of gpt-oss-120b on H100 2 are known, for which 28.5% too little to 23.2% too little is predicted"
+    assert measured_words(asked, {}).endswith(words)
+    priced = {"step_time": 10.0, "likely": [9.2, 10.9]}
+    assert likely_of(asked, priced) == pytest.approx((10 / 1.2585, 10 / 0.715))
+    assert error_of(asked) == pytest.approx(0.2585)
+    other = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"), "hardware=h200")
+    assert "of GPT-OSS 4 are known, for which 37.5% too little to 23.2% too little" in measured_words(other, {})
+    assert likely_of(other, priced)[1] == 10 / 0.625
 
 
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
@@ -82,12 +88,16 @@ def test_gains_below_the_error_of_measured_runs_are_told_as_no_reason_to_change(
     )
     assert doubt_words(0.188, 0.19) == doubt_words(0.188, 0.0) == doubt_words(None, 0.1) == ""
     assert error_of(ask(MIXTRAL, "objective=energy_per_token")) is None
-    assert error_of(ask(MIXTRAL)) == 0.189
+    assert error_of(ask(MIXTRAL)) == 0.176
 
 
 def test_a_network_that_no_setting_of_the_stack_says_is_told_with_the_answer() -> None:
     """Gemma 2 has four norms a layer and caps its scores, for which Megatron-LM has no arguments."""
-    gemma = MIXTRAL.replace("mixtral-8x7b", "gemma-2-27b").replace("pipeline: 2, expert: 8, interleave: 4", "tensor: 8")
+    gemma = (
+        MIXTRAL.replace("mixtral-8x7b", "gemma-2-27b")
+        .replace(", capacity_factor: 1.1", "")
+        .replace("pipeline: 2, expert: 8, interleave: 4", "tensor: 8")
+    )
     asked = ask(gemma, "stack=megatron-core", "choices.overlap=data", "choices.expert_exchange=exposed")
     told = joined(answer(answered(asked), asked))
     assert "no setting of megatron-core says that norms is 4, attention_cap is True, logit_cap is True: its network is priced here" in told

@@ -43,6 +43,7 @@ from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until, usual_point
+from crossopt.solvers.codesign.rivals.own_recipes import OWN, own_recipe
 
 _TOKENS = (4096, 8192, 16384)
 """Of a sample on one rank: the fewest, the usual and the most."""
@@ -109,6 +110,8 @@ class Practice:
     name: str
     design: Candidate | None
     nvidia: Candidate | None = None
+    by: str = ""
+    """Which of NVIDIA's it is."""
 
 
 def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
@@ -121,14 +124,16 @@ def _practice(asked: tuple[Instance, float]) -> Practice:
     if not (found := _chosen(*asked)):
         return Practice(_NONE, None)
     (name, best), *others = found
-    return Practice(name, best, next((design for by, design in others if by == _NVIDIA and design != best), None))
+    own = [(by, design) for by, design in others if by.startswith(_NVIDIA) and design != best]
+    by, nvidia = min(own, key=lambda one: one[0] == _NVIDIA, default=("", None))
+    return Practice(name, best, nvidia, by)
 
 
 def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
     """What practice would have chosen, beside an answer, and by which recipe; and what NVIDIA's recipe would have."""
     chosen = practice_of(instance) if practice is None else practice
     best = Rival("recipes", None, answer_of(instance, chosen.design), chosen.name)
-    return (best, Rival("nvidia", None, answer_of(instance, chosen.nvidia), _NVIDIA)) if chosen.nvidia else (best,)
+    return (best, Rival("nvidia", None, answer_of(instance, chosen.nvidia), chosen.by)) if chosen.nvidia else (best,)
 
 
 def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
@@ -138,6 +143,7 @@ def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     if isinstance(instance.workload, Transformer):
         model = instance.workload
         tried = [(recipe.name, point, _plans(instance, model, recipe, point, deadline)) for point in points for recipe in RECIPES]
+        tried += [(f"{OWN} for {model.name}", point, _own_plans(instance, point, deadline)) for point in points]
     if combinations(instance) <= _WALKED or not any(len(some) for _, _, some in tried):
         usual = expert_design(instance, deadline)
     if not points or not isinstance(instance.workload, Transformer):
@@ -187,6 +193,17 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
             uneven.append(rows_of(plans, np.flatnonzero(~divides & (plans.interleave == 1))))
     plans = joined(even if any(map(len, even)) else uneven)
     return rows_of(plans, _least(instance, plans)) if len(plans) else plans
+
+
+def _own_plans(instance: Instance, point: int, deadline: float) -> Plans:
+    """The very plan that NVIDIA publishes for the network and the device, where the question has it and it fits."""
+    if not (options := own_recipe(instance)):
+        return table([])
+    device, found = device_at(instance, point), [table([])]
+    for block in until(deadline, plan_blocks(replace(instance, plan_options=options))):
+        plans = cast("Plans", block)
+        found.append(rows_of(plans, fitting(instance, plans, device)))
+    return joined(found)
 
 
 def _least(instance: Instance, plans: Plans) -> Whole:

@@ -13,6 +13,7 @@ from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals import recipes
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
+from crossopt.solvers.codesign.rivals.own_recipes import own_recipe
 from crossopt.solvers.codesign.rivals.recipes import RECIPES, practice_of, recipes_design, recipes_rivals, simplest_design
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
@@ -42,6 +43,17 @@ cluster: {devices: 8, devices_per_node: 2}
 hardware: a100-40g
 choices: {tensor: 1, context: 1, pipeline: 4, interleave: [1, 2], zero: 1, recompute: none, overlap: [none, data, pipeline, both]}
 objective: step_time
+"""
+
+
+PUBLISHED = """
+kind: codesign
+stack: megatron-core
+workload: {model: qwen3-235b-a22b, global_batch: 2048, gradient_bytes: 2, capacity_factor: 1}
+cluster: {devices: 512}
+hardware: h100-sxm
+choices: {tensor: [1, 2], pipeline: [1, 8], expert: [1, 32], expert_tensor: [0, 1], interleave: [1, 4], sequence_parallel: [false, true],
+  recompute: [none, full, feed-forward-norm+expert-activation], zero: [1, 3], overlap: [data, both], expert_exchange: [exposed, hidden]}
 """
 
 
@@ -150,6 +162,25 @@ def test_what_stands_beside_an_answer_names_the_recipe() -> None:
     (rival,) = recipes_rivals(read_instance(INSTANCES / "tiny.yaml"))
     assert rival.name == "recipes"
     assert rival.note in {*(recipe.name for recipe in RECIPES), "Megatron-LM"}
+
+
+def test_a_network_of_which_nvidia_publishes_a_plan_has_that_very_plan_beside_it() -> None:
+    """Qwen3 235B on H100: its degrees on twice the devices; not on another device, and not of a question without its settings."""
+    asked = ask(PUBLISHED)
+    practice = practice_of(asked)
+    assert recipes_rivals(asked)[-1].note == practice.by == "Megatron-Bridge's own for qwen3-235b-a22b"
+    assert practice.nvidia is not None
+    plan = practice.nvidia.plan
+    assert isinstance(plan, Plan)
+    assert (plan.tensor, plan.pipeline, plan.data, plan.expert, plan.expert_tensor, plan.interleave) == (2, 8, 32, 32, 1, 4)
+    assert (plan.recompute, plan.expert_exchange, plan.zero) == ("feed-forward-norm+expert-activation", "hidden", 1)
+    assert own_recipe(ask(PUBLISHED, "hardware=a100-80g")) == own_recipe(ask(PUBLISHED, "choices.expert=8")) == ()
+
+
+def test_deepseek_v3_has_the_stages_of_nvidias_layout() -> None:
+    """Seven layers on the first of eight stages, and on the last six and the one that predicts."""
+    options = dict(own_recipe(ask(PUBLISHED.replace("qwen3-235b-a22b", "deepseek-v3").split("choices:")[0] + "choices: {rest: all}")))
+    assert (options["expert"], options["first_stage_layers"], options["last_stage_layers"]) == ((64,), (-1,), (-1,))
 
 
 def test_nvidias_recipe_stands_beside_a_better_one() -> None:
