@@ -1,7 +1,7 @@
 """The shipped question `tiny` by paper and pencil: how many designs it has, what one of them holds, and what none can beat.
 
 GPT-3 125M: 12 layers of width h = 768 with a = 12 heads and f = 3072, vocabulary V = 50257, sequence s = 2048 (Brown et al. 2020).
-Eight A100 of 312 TFLOP/s and 80 GiB; a global batch of 64 samples.
+Eight A100 of 312 TFLOP/s and 79.1 GiB; a global batch of 64 samples.
 """
 
 from itertools import product
