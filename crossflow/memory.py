@@ -5,13 +5,13 @@ mixtures of experts, latents, fused attention and context parallelism need no fo
 each stage holds as many of them as come to it, chunks of a stage counted as one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Items
 from crossopt.crossflow.parameters import (
     attention_ends,
@@ -38,7 +38,20 @@ from crossopt.crossflow.recomputation import (
     again,
     layers_again,
 )
-from crossopt.crossflow.sharding import Sharding, Weights, copies_split, expert_split, in_flight, layers_of, offloads, on_device, share_out
+from crossopt.crossflow.sharding import (
+    Sharding,
+    Weights,
+    copies_split,
+    expert_split,
+    has_head,
+    in_flight,
+    layers_of,
+    mixed,
+    offloads,
+    on_device,
+    owned,
+    share_out,
+)  # fmt: skip
 from crossopt.crossflow.stages import Split, is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
@@ -63,29 +76,17 @@ _OfKind = Callable[[Transformer, Sharding], Weights]
 
 def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
     """Parameters of one layer on one device, of the mean one where the first ones are dense."""
-    return _mixed(_of_kinds(model, sharding, _kind_weights), model.dense_layers / model.stack)
+    return mixed(_of_kinds(model, sharding, _kind_weights), model.dense_layers / model.stack)
 
 
 def layer_trained(model: Transformer, sharding: Sharding) -> Weights:
     """Of them those that are trained."""
-    return _mixed(_of_kinds(model, sharding, _kind_trained), model.dense_layers / model.stack)
+    return mixed(_of_kinds(model, sharding, _kind_trained), model.dense_layers / model.stack)
 
 
 def _of_kinds(model: Transformer, sharding: Sharding, figure: _OfKind) -> tuple[Weights, ...]:
     """Of a layer of each kind."""
     return tuple(figure(kind, sharding) for _, kind in feed_forward_kinds(model))
-
-
-def _mixed(kinds: Sequence[Weights], dense: Real) -> Weights:
-    """Of layers of which this share is dense."""
-    first, *rest = kinds
-    if not rest:
-        return first
-    return Weights(*(dense * one + (1.0 - dense) * other for one, other in zip(_pair(first), _pair(rest[0]), strict=True)))
-
-
-def _pair(weights: Weights) -> tuple[Real, Real]:
-    return weights.shared, weights.routed
 
 
 def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
@@ -122,19 +123,19 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    one = _mixed(_of_kinds(model, sharding, _kind_weights), dense_share(model, sharding, stage))
-    return _owned(one, layers_of(model, sharding).on(stage), edge_weights(model, sharding, stage))
+    one = mixed(_of_kinds(model, sharding, _kind_weights), dense_share(model, sharding, stage))
+    return owned(one, layers_of(model, sharding).on(stage), edge_weights(model, sharding, stage))
 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Of the parameters of a stage those that are trained: adapters alone, or all but those of the first layers and the embedding."""
     if model.frozen_layers is not None:
         layers = np.maximum(layers_of(model, sharding).on(stage) - model.frozen_layers, 0.0)
-        return _owned(_kind_weights(model, sharding), layers, edge_trained(model, sharding, stage))
+        return owned(_kind_weights(model, sharding), layers, edge_trained(model, sharding, stage))
     if not model.lora_rank:
         return stage_weights(model, sharding, stage)
-    one = _mixed(_of_kinds(model, sharding, _kind_trained), dense_share(model, sharding, stage))
-    return _owned(one, layers_of(model, sharding).on(stage))
+    one = mixed(_of_kinds(model, sharding, _kind_trained), dense_share(model, sharding, stage))
+    return owned(one, layers_of(model, sharding).on(stage))
 
 
 def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
@@ -144,12 +145,6 @@ def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weigh
         return one
     other = stage_trained(model, sharding, sharding.pipeline - 1.0 - stage)
     return Weights(one.shared + np.where(both, other.shared, 0.0), one.routed + np.where(both, other.routed, 0.0))
-
-
-def _owned(one: Weights, layers: Real, beside: Real | None = None) -> Weights:
-    """Those of so many layers and of what lies beside them."""
-    shared = layers * one.shared
-    return Weights(shared if beside is None else shared + beside, layers * one.routed)
 
 
 def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
@@ -185,12 +180,7 @@ def _output_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real
     if model.prediction_layers:
         head = head + model.prediction_layers * prediction_parameters(model)
         head = head + np.where(single | model.tied, 0.0, table)
-    return np.where(_has_head(sharding, stage), head, 0.0)
-
-
-def _has_head(sharding: Sharding, stage: Real) -> Mask:
-    """The last stage, or the first one where chunks come back to it."""
-    return np.where(is_v(sharding.schedule), np.less(stage, 0.5), np.greater(stage, sharding.pipeline - 1.5))
+    return np.where(has_head(sharding, stage), head, 0.0)
 
 
 def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
@@ -273,8 +263,8 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
     """Bytes of one device of a stage, by use; where microbatches go both ways with the stage as far from the other end.
 
     ZeRO shares over the data- and context-parallel ranks or groups of them (over those with the same experts for expert weights):
-    optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation
-    brings back of one layer, and two gathered layers under ZeRO-3; a stage with the embedding or the head alone has none.
+    optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set is that of a layer's backward
+    pass or that of the head's, whichever is larger (`_working`).
     """
     return _device_memory(model, sharding, stage, _common(model, sharding))
 
@@ -282,23 +272,23 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 @dataclass(frozen=True, slots=True)
 class _Common:
     """What is the same on every stage: parameters of a layer of each kind, bytes kept of a layer and microbatch, where it is computed again
-    and where not, the working set, and how layers are dealt out."""
+    and where not, parameters of the largest layer and those that are trained, and how layers are dealt out."""
 
     weights: tuple[Weights, ...]
     trained: tuple[Weights, ...]
     kept: Real
     whole: Real
-    working: Real
+    largest: Real
+    largest_trained: Real
     split: Split
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
     weights = _of_kinds(model, sharding, _kind_weights)
     trained = _of_kinds(model, sharding, _kind_trained) if model.lora_rank else weights
-    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in weights)), layer_activations(model, sharding, sharding.recompute)
-    gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
-    whole = layer_activations(model, sharding, 0)
-    return _Common(weights, trained, kept, whole, gathered + (whole - kept), layers_of(model, sharding))
+    kept, whole = (layer_activations(model, sharding, mode) for mode in (sharding.recompute, 0))
+    largest, most = (reduce(np.maximum, (one.shared + one.routed for one in kinds)) for kinds in (weights, trained))
+    return _Common(weights, trained, kept, whole, largest, most, layers_of(model, sharding))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
@@ -306,16 +296,40 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     flight = in_flight(sharding, stage)
     frozen = model.frozen_layers or 0
     activations = _layer_activations(sharding, np.maximum(held - frozen, 0.0), flight, common)
-    one, edge = _mixed(common.weights, dense), edge_weights(model, sharding, stage)
-    trained, beside = (_mixed(common.trained, dense), None) if model.lora_rank else (one, edge_trained(model, sharding, stage))
+    one, edge = mixed(common.weights, dense), edge_weights(model, sharding, stage)
+    trained, beside = (mixed(common.trained, dense), None) if model.lora_rank else (one, edge_trained(model, sharding, stage))
     with_gradients, with_states = (np.maximum(layers - frozen, 0.0) for layers in (held, on_device(sharding, "optimizer", held)))
     return StageMemory(
-        weights=model.weight_bytes * share_out(sharding, _owned(one, on_device(sharding, "weights", held), edge), 3),
-        gradients=model.gradient_bytes * share_out(sharding, _owned(trained, with_gradients, beside), 2),
-        optimizer=model.optimizer_bytes * share_out(sharding, _owned(trained, with_states, beside), 1),
+        weights=model.weight_bytes * share_out(sharding, owned(one, on_device(sharding, "weights", held), edge), 3),
+        gradients=model.gradient_bytes * share_out(sharding, owned(trained, with_gradients, beside), 2),
+        optimizer=model.optimizer_bytes * share_out(sharding, owned(trained, with_states, beside), 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
-        working=np.where(held > 0.5, common.working, 0.0),
+        working=_working(model, sharding, stage, held, common),
     )
+
+
+def _working(model: Transformer, sharding: Sharding, stage: Real, held: Real, common: _Common) -> Real:
+    """What the backward pass of a layer takes beside what is kept, or that of the head where that is on the stage and takes more.
+
+    Of a layer what recomputation brings back; under ZeRO-3 the weights gathered of it and of the next one; from ZeRO-2 on its gradients as
+    products give them, w L, and in the precision in which they are added, g L, those of what came before, which may be the head. Of the
+    head under ZeRO-3 its gathered weights and those of a layer; and w H + g H, or what the loss takes at its peak beyond what is kept of
+    the logits of the microbatch at hand. The embedding's gradients come last, in the place of all activations of their microbatch.
+
+    As PyTorch's FSDP2 works: pre_backward gathers the next group, and what is scattered lives until the next group is (_fsdp_param_group.py
+    002a76fb, _fsdp_collectives.py 010ae4a8 of torch/distributed/fsdp/_fully_shard). Megatron-FSDP has both in g, and waits for them from
+    1e9 weights on (suggested_RS_queue_capacity); DeepSpeed has two buckets of 5e8 (reduce_bucket_size).
+    """
+    size, added, sharded = model.weight_bytes, model.gradient_bytes, sharding.zero > 1.5
+    table = np.where(has_head(sharding, stage), model.vocabulary * model.hidden / sharding.tensor, 0.0)
+    head = 0.0 if model.lora_rank else table
+    gathered = [np.where(sharding.zero > 2.5, size * (one + common.largest), 0.0) for one in (common.largest, table)]
+    scattered = size * common.largest_trained + added * np.maximum(common.largest_trained, head)
+    layer = gathered[0] + np.where(sharded, scattered, 0.0) + (common.whole - common.kept)
+    logits = sharding.microbatch * model.sequence / sharding.context * (model.vocabulary / sharding.tensor)
+    loss = max(model.logit_peak_bytes - model.logit_bytes, 0.0) * logits
+    at_head = gathered[1] + np.maximum(loss, np.where(sharded, (size + added) * head, 0.0))
+    return np.maximum(np.where(held > 0.5, layer, 0.0), np.where(has_head(sharding, stage), at_head, 0.0))
 
 
 def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Common) -> Real:
@@ -337,7 +351,7 @@ def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, fligh
     first = flight * tokens * model.hidden / norm_split if model.dropout and model.frozen_layers is None else 0.0 * tokens
     logits = model.vocabulary / sharding.tensor * (model.logit_bytes / 4.0 * (2.0 if model.logit_cap else 1.0))
     last = 4.0 * tokens * (model.hidden / norm_split + logits) * (1.0 + model.prediction_layers)
-    return np.where(stage < 0.5, first, 0.0) + np.where(_has_head(sharding, stage), last, 0.0)
+    return np.where(stage < 0.5, first, 0.0) + np.where(has_head(sharding, stage), last, 0.0)
 
 
 def peak_memory(model: Transformer, sharding: Sharding) -> Real:

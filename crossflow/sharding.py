@@ -1,13 +1,14 @@
 """The part of a plan on which memory and exchanges depend, and what of it follows at once: the layers of stages, what is offloaded, the
 shares of experts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.stages import Split, is_both_ways, microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import Split, is_both_ways, is_v, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer
 
 RESIDENT_LAYERS: Final = 3.0
@@ -62,6 +63,11 @@ def layers_of(model: Transformer, sharding: Sharding) -> Split:
     return split_layers(model.stack, sharding.pipeline, sharding.first_stage_layers, sharding.last_stage_layers)
 
 
+def has_head(sharding: Sharding, stage: Real) -> Mask:
+    """Where the head is: on the last stage, or the first one where chunks come back to it."""
+    return np.where(is_v(sharding.schedule), np.less(stage, 0.5), np.greater(stage, sharding.pipeline - 1.5))
+
+
 def offloads(sharding: Sharding, what: str) -> Mask:
     """Whether `weights`, `activations` or `optimizer` state of the layers are kept in the host's memory."""
     return np.greater(np.floor(sharding.offload / _BITS[what]) % 2.0, 0.5)
@@ -90,6 +96,20 @@ class Weights:
 
     shared: Real
     routed: Real
+
+
+def mixed(kinds: Sequence[Weights], dense: Real) -> Weights:
+    """Of layers of one kind, or of two kinds of which the first has this share."""
+    first, *rest = ((kind.shared, kind.routed) for kind in kinds)
+    if not rest:
+        return kinds[0]
+    return Weights(*(dense * one + (1.0 - dense) * other for one, other in zip(first, rest[0], strict=True)))
+
+
+def owned(one: Weights, layers: Real, beside: Real | None = None) -> Weights:
+    """Those of so many layers and of what lies beside them."""
+    shared = layers * one.shared
+    return Weights(shared if beside is None else shared + beside, layers * one.routed)
 
 
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:

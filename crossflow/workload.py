@@ -63,6 +63,9 @@ class Transformer:
     logit_bytes: float = 4.0
     """What a logit keeps for the backward pass: single precision, or where the loss is fused and its gradient takes the logit's place the
     precision of the product (parallel_cross_entropy of Transformer Engine, --cross-entropy-fusion-impl te of Megatron-LM)."""
+    logit_peak_bytes: float = 6.0
+    """What a logit takes when the loss takes most, what is kept of it included (`instances/codesign/stacks` has that of each stack):
+    Megatron's copy in single precision beside the product's 16 bits."""
     expert_ffn: int = 0
     """Width of one expert; 0 means ffn."""
     shared_experts: int = 0

@@ -55,6 +55,14 @@ class WorkloadSection:
     logit_bytes: Annotated[
         float | None, Bounds(1.0), Doc("bytes that a logit keeps for the backward pass: 4, or 2 with the fused loss of Transformer Engine")
     ] = None
+    logit_peak_bytes: Annotated[
+        float | None,
+        Bounds(1.0),
+        Doc(
+            "bytes that a logit takes when the loss takes most, what is kept of it included: those of the question's stack, or 6, or as "
+            "many as `logit_bytes` where that is below 4, where nothing is said"
+        ),
+    ] = None
 
 
 T = TypeVar("T")
@@ -72,7 +80,7 @@ USUAL_CAPACITY: Final = 1.67
 much as the mean one. Benchmarks force routers to balance (1); another measurement, without auxiliary loss, has 18.6 % of a layer's time
 waited, a factor of 1.23 (Qi et al. 2026, arXiv:2604.19654), and DeepSeek-AI 2024 says that its routers were in good balance."""
 _NOT_IN_DENSE: Final = ("capacity_factor", "expert_dispatch")
-_NOT_IN_LSTM: Final = ("attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers", "logit_bytes")
+_NOT_IN_LSTM: Final = ("attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers", "logit_bytes", "logit_peak_bytes")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
@@ -163,7 +171,8 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         precision=section.precision,
         gradient_bytes=_or(section.gradient_bytes, 4.0),
         optimizer_bytes=_or(section.optimizer_bytes, 12.0),
-        logit_bytes=_or(section.logit_bytes, 4.0),
+        logit_bytes=(kept := _or(section.logit_bytes, 4.0)),
+        logit_peak_bytes=_or(section.logit_peak_bytes, kept if kept < 4.0 else 6.0),
         **asdict(trained),
     )
 

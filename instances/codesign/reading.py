@@ -50,8 +50,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         report("combine", "there is one workload only, so that nothing is combined (remove this key)")
     workload = build_workload(file.workload, written.files, lambda path, message: report(_under("workload", path), message))
     stack = _stack(file)
-    if isinstance(workload, Transformer) and stack is not None and file.workload.expert_dispatch is None:
-        workload = replace(workload, once_a_node=stack.once_a_node and workload.experts > 1)
+    if isinstance(workload, Transformer) and stack is not None:
+        workload = stack.trained(workload, file.workload)
     sound = _sound(file, workload, report)
     names, cluster = _levels(file, report)
     hardware, ranges = _hardware(file, names, report)

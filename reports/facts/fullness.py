@@ -1,16 +1,24 @@
-"""Plans that would not fit if the framework took twice what is counted for it: that count, and the key that counts more."""
+"""Plans that would not fit if the framework took twice what is counted for it: that count, the key that counts more, and its cost."""
 
+from dataclasses import replace
 from typing import Final
 
+from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.codesign.space import combinations
+from crossopt.instances.files.units import format_quantity, rounded_quantity
+from crossopt.solvers.answer import unwatched
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 
 _LEAST: Final = 4.0 * 2**30
+_FEW: Final = 20_000
+"""Combinations of settings that are priced once more for it: a second or two."""
 
 
-def fullness_words(instance: Instance, used: float, available: float) -> str:
-    """A sentence where twice the usual reserve has no room and the question does not say itself what is reserved; nothing elsewhere."""
+def fullness_words(instance: Instance, used: float, available: float, seconds: float | None = None) -> str:
+    """A sentence where twice the usual reserve has no room and the question does not say itself what is reserved; nothing elsewhere. With
+    the step time of a best design also what the best one takes that leaves as much, where few designs are to be priced."""
     usual = float(instance.hardware.reserved_memory)
     reserve = max(2.0 * usual, _LEAST)
     if instance.reserve_given or not available - (reserve - usual) < used <= available:
@@ -21,4 +29,16 @@ def fullness_words(instance: Instance, used: float, available: float) -> str:
     return (
         f"memory is {used / available:.1%} full, with {counted} counted for the framework, its buffers and fragmentation: where yours "
         f"takes more{routes}, the plan does not fit (`cluster.reserved_memory: {more}` keeps so much out of every plan)"
+        f"{_cost_of(instance, reserve, seconds)}"
     )
+
+
+def _cost_of(instance: Instance, reserve: float, seconds: float | None) -> str:
+    """The best plan that leaves so much, and what it costs."""
+    device = instance.hardware
+    if seconds is None or not isinstance(device, Hardware) or instance.objective != "step_time" or combinations(instance) > _FEW:
+        return ""
+    found = search(replace(instance, hardware=replace(device, reserved_memory=reserve)), unwatched)
+    if found.best is None or found.value is None:
+        return "; with so much no plan fits"
+    return f"; with it the best is {found.best.plan}, {rounded_quantity(found.value, 'time')} ({found.value / seconds - 1.0:+.1%})"

@@ -45,7 +45,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         *_value_lines(result, evaluation, asked),
         *_run_lines(asked, result, evaluation),
         "",
-        *_evaluation_lines(evaluation, asked),
+        *_evaluation_lines(evaluation, asked, best=result.proof is not None),
         "",
     ]
     notes = [
@@ -233,7 +233,7 @@ def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str
     return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
 
 
-def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
+def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: bool = False) -> list[str]:
     """Where the time goes, what fills the memory, and the limits with what binds."""
     total, items = evaluation["step_time"], evaluation["breakdown"]
     lines = ["  where the step goes"]
@@ -243,12 +243,12 @@ def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None) -> lis
     memory = [f"{name} {shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
     lines += ["", "  limits"]
     lines += [limit_line(limit) for limit in evaluation["limits"]]
-    full = [] if asked is None else [words for one in evaluation["limits"] if (words := _fullness(asked, one))]
+    full = [] if asked is None else [words for one in evaluation["limits"] if (words := _fullness(asked, one, total if best else None))]
     return [*lines, *listed("    memory holds: ", ", ".join(memory)), *(line for words in full for line in wrapped("    ", f"{words}."))]
 
 
-def _fullness(asked: Instance, limit: dict[str, Any]) -> str:
-    return fullness_words(asked, limit["used"], limit["available"]) if limit["name"] == "memory" else ""
+def _fullness(asked: Instance, limit: dict[str, Any], seconds: float | None) -> str:
+    return fullness_words(asked, limit["used"], limit["available"], seconds) if limit["name"] == "memory" else ""
 
 
 def limit_line(limit: dict[str, Any]) -> str:

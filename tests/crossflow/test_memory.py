@@ -188,14 +188,64 @@ def test_the_stages_hold_every_weight_once_and_a_tied_table_twice(model: Transfo
 
 
 def test_zero_shares_state_then_gradients_then_weights() -> None:
-    """Each of four ranks keeps a quarter (Rajbhandari et al. 2020, figure 1); ZeRO-3 works on two gathered layers."""
+    """Each of four ranks keeps a quarter (Rajbhandari et al. 2020, figure 1)."""
     plain, one, two, three = (memory(replace(SHARDED, zero=stage)) for stage in range(4))
     assert [number(stage.optimizer / plain.optimizer) for stage in (one, two, three)] == [0.25] * 3
     assert [number(stage.gradients / plain.gradients) for stage in (one, two, three)] == [1.0, 0.25, 0.25]
     assert [number(stage.weights / plain.weights) for stage in (one, two, three)] == [1.0, 1.0, 0.25]
-    assert [number(stage.working) for stage in (plain, one, two)] == [0.0] * 3
-    assert number(three.working) == 2 * 2 * number(layer_weights(GPT, shards(SHARDED)).shared)
     assert number(plain.optimizer) == 6 * number(plain.weights) == 3 * number(plain.gradients)
+
+
+def test_gradients_and_gathered_weights_of_a_layer_are_in_the_working_set() -> None:
+    """Of a layer of L weights ZeRO-2 has 2 L for the gradients that products give and 4 L for those of the layer before, ZeRO-3 2 L for
+    each of two layers beside; with gradients of 16 bits 2 L less. Of four stages the second one has no head."""
+    plan = replace(SHARDED, pipeline=4)
+    layer = number(layer_weights(GPT, shards(plan)).shared)
+    found = [number(memory(replace(plan, zero=stage), stage=1).working) for stage in range(4)]
+    assert found == [0.0, 0.0, (2 + 4) * layer, (2 * 2 + 2 + 4) * layer]
+    assert number(memory(replace(plan, zero=3), replace(GPT, gradient_bytes=2.0), 1).working) == (2 * 2 + 2 + 2) * layer
+
+
+def test_adapters_alone_have_gradients_to_scatter() -> None:
+    """Both ends of four matrices of attention and two of the feed-forward part, in rank 8 on a tensor rank;
+    the gathered layers hold them and all others."""
+    model, plan = replace(GPT, lora_rank=8), Plan(pipeline=4, data=4, zero=3)
+    whole, without = (number(layer_weights(one, shards(plan, one)).shared) for one in (model, GPT))
+    assert whole - without == 8 * (4 * 2 * 6144 + 2 * (6144 + 24576))
+    assert number(memory(plan, model, 1).working) == 2 * 2 * whole + (2 + 4) * (whole - without)
+
+
+def test_the_head_is_gathered_and_its_gradients_are_wider_than_those_of_a_layer() -> None:
+    """A small layer below a head of 51,200 x 1,024 weights on two tensor ranks. While the head works one layer is gathered beside it, and
+    its gradients are there in 2 bytes and in 4; while the last layer works two are, its gradients, and the head's in 4 bytes."""
+    model, plan = replace(GPT, hidden=1024, heads=16, ffn=4096, sequence=32), Plan(tensor=2, data=4, zero=3, sequence_parallel=True)
+    layer, head = number(layer_weights(model, shards(plan, model)).shared), 51200 * 1024 / 2
+    loss = 32 * 51200 / 2 * (6 - 4)
+    assert loss < 6 * head and head > layer
+    at_head, at_layer = 2 * (head + layer) + (2 + 4) * head, 2 * 2 * layer + 2 * layer + 4 * head
+    assert number(memory(plan, model).working) == max(at_head, at_layer) == at_head
+    assert number(memory(replace(plan, zero=2), model).working) == 6 * head
+    assert number(memory(replace(plan, zero=1), model).working) == loss
+
+
+@every(("peak", "kept", "beside"), [(6, 4, 2), (12, 4, 8), (16, 4, 12), (4, 4, 0), (2, 2, 0), (3, 4, 0)])
+def test_what_the_loss_takes_beside_what_is_kept_is_of_one_microbatch_on_the_last_stage(peak: int, kept: int, beside: int) -> None:
+    """Two samples of 2,048 tokens over two context ranks, and half of 51,200 logits each: in any number of stages and microbatches."""
+    model = replace(GPT, logit_bytes=float(kept), logit_peak_bytes=float(peak))
+    for pipeline, batch in ((2, 16), (4, 16), (4, 64)):
+        plan, asked = Plan(tensor=2, context=2, pipeline=pipeline, microbatch=2), replace(model, global_batch=batch)
+        found = [number(memory(plan, asked, stage).working) for stage in range(pipeline)]
+        assert found == [*[0.0] * (pipeline - 1), beside * (2 * 2048 / 2) * (51200 / 2)]
+
+
+def test_the_loss_and_a_recomputed_layer_take_turns() -> None:
+    """What a layer brings back and what the loss takes are not there at once: the larger counts."""
+    plan = Plan(tensor=2, recompute="full")
+    brought_back = number(layer_activations(GPT, shards(plan), NONE) - layer_activations(GPT, shards(plan), FULL))
+    for peak in (6.0, 12.0, 60.0):
+        found = number(memory(plan, replace(GPT, logit_peak_bytes=peak)).working)
+        assert found == max(brought_back, (peak - 4) * 2048 * 51200 / 2)
+    assert brought_back < 56 * 2048 * 51200 / 2
 
 
 def test_context_ranks_share_state_as_data_ranks_do() -> None:
@@ -226,11 +276,12 @@ def test_groups_share_among_themselves() -> None:
 
 
 def test_recomputation_works_on_one_layer_at_a_time() -> None:
-    """What a layer would have kept is there again while its backward pass runs: the scores, or all of it."""
+    """What a layer would have kept is there again while its backward pass runs: the scores, or all of it; where that is less, the
+    loss works on two more bytes a logit."""
     for mode in RECOMPUTE:
         columns = shards(Plan(recompute=mode, microbatch=2))
         brought_back = number(layer_activations(GPT, columns, NONE)) - number(kept_activations(GPT, columns))
-        assert number(memory(Plan(recompute=mode, microbatch=2)).working) == brought_back
+        assert number(memory(Plan(recompute=mode, microbatch=2)).working) == max(brought_back, 2 * 2 * 2048 * 51200)
     scores = 5 * 2 * 2048 * 2048 * 64
     assert number(memory(Plan(recompute="selective", microbatch=2)).working) == pytest.approx(scores)
 
@@ -390,15 +441,15 @@ def test_the_first_stage_without_dense_layers_is_looked_at_where_the_first_holds
     assert number(peak_memory(model, shards(plan, model))) == max(every)
 
 
-def test_a_stage_without_layers_has_no_working_set() -> None:
+def test_a_stage_without_layers_has_the_working_set_of_the_head() -> None:
     """Six layers on eight stages: the last one has the head alone, 2048 x 50304 weights of 2 + 4 + 12 bytes and a norm, and of 2,048 tokens
-    a hidden state and 50,304 logits of four bytes each; what a layer brings back is on the six stages between."""
+    a hidden state of four bytes and 50,304 logits of six each; what a layer brings back is on the six stages between."""
     model, plan = replace(GPT, layers=6, hidden=2048, heads=16, ffn=8192, vocabulary=50304, tied=False), Plan(pipeline=8, recompute="full")
     stages = [memory(plan, model, stage) for stage in range(8)]
-    assert [number(stage.working) > 0.0 for stage in stages] == [False, *[True] * 6, False]
+    assert [number(stage.working) > 0.0 for stage in stages] == [False, *[True] * 7]
     weights = 2048 * 50304 + number(stage_weights(model, shards(plan, model), 7).shared) - 2048 * 50304
     assert weights >= 2048 * 50304
-    assert number(stages[7].total()) == weights * 18 + 4 * 2048 * (2048 + 50304)
+    assert number(stages[7].total()) == weights * 18 + 2048 * (4 * 2048 + 6 * 50304)
     assert number(peak_memory(model, shards(plan, model))) == max(number(stage.total()) for stage in stages)
 
 

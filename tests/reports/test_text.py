@@ -280,6 +280,24 @@ def test_what_the_best_saves_of_another_step_is_said_by_use() -> None:
     assert uses_named((best, other)) == ("compute", "pipeline bubble", "tensor exchange", "optimizer")
 
 
+def test_what_it_costs_to_leave_more_memory_free_is_told_of_few_designs() -> None:
+    """Every plan of the small network leaves 8 GiB of 79.1, and none 120; twice the best step is told of a step half as long. Others than
+    the fastest are not asked for, nor are too many."""
+    small, capacity = read_instance(INSTANCES / "tiny.yaml"), 79.1 * 2**30
+    found = answered(small)
+    assert found.value is not None
+    assert fullness_words(small, 0.99 * capacity, capacity, found.value).endswith("(+0.0%)")
+    assert fullness_words(small, 0.99 * capacity, capacity, found.value / 2.0).endswith("(+100.0%)")
+    crowded = replace(small, hardware=replace(small.hardware, reserved_memory=60.0 * 2**30))
+    assert fullness_words(crowded, 0.99 * capacity, capacity, found.value).endswith("; with so much no plan fits")
+    for asked, seconds in (
+        (small, None),
+        (replace(small, objective="cost_per_token"), found.value),
+        (ask(LLAMA_ON_H100, "choices=all"), 1.0),
+    ):
+        assert fullness_words(asked, 0.99 * capacity, capacity, seconds).endswith("keeps so much out of every plan)")
+
+
 def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     """Where the question says itself what is reserved, that is its word."""
     asked, capacity = ask(LLAMA_ON_H100), 80.0 * 2**30

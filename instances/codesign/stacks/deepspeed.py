@@ -53,4 +53,12 @@ STACK: Final = Stack(
         ),
         Row("the precision is fp32, bf16 or fp16", Fact("precision", ("fp32", "bf16", "fp16")), _KEYS),
     ),
+    also=(
+        (
+            "PyTorch's cross_entropy in single precision takes 12 bytes a logit in its backward pass: log_softmax, which is kept, "
+            "the gradient by it and that by its input",
+            Source("pytorch/pytorch", "tools/autograd/derivatives.yaml", "2.8"),
+        ),
+    ),
+    logit_peak_bytes=12.0,
 )

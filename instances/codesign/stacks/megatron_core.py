@@ -182,9 +182,14 @@ STACK: Final = Stack(
             _ARGUMENTS,
         ),
         (
+            "the loss takes 6 bytes a logit, of which 4 are kept; as many as are kept where it is fused (--cross-entropy-fusion-impl te)",
+            Source(_REPOSITORY, "megatron/core/tensor_parallel/cross_entropy.py", "00611e6eeb0b"),
+        ),
+        (
             "a token goes once to each node that has experts of it, and is handed on inside (--moe-token-dispatcher-type flex, by DeepEP)",
             Source(_REPOSITORY, "megatron/core/transformer/moe/token_dispatcher.py", "core 0.15"),
         ),
     ),
     once_a_node=True,
+    logit_peak_bytes=6.0,
 )

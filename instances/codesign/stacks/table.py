@@ -27,6 +27,7 @@ from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PA
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
+from crossopt.instances.catalogue.workload import WorkloadSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,16 @@ class Stack:
     """Settings that follow from others there: open where a question does not name them."""
     once_a_node: bool = False
     """Whether tokens go to experts of another node once, where a question does not say how they go."""
+    logit_peak_bytes: float = 6.0
+    """What a logit takes when the loss takes most, where a question says nothing of its logits."""
+
+    def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
+        """The workload as this stack trains it, but for how tokens go and what logits take where the question says so."""
+        if said.expert_dispatch is None:
+            workload = replace(workload, once_a_node=self.once_a_node and workload.experts > 1)
+        if said.logit_bytes is None and said.logit_peak_bytes is None:
+            workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
+        return workload
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""

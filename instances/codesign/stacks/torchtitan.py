@@ -143,5 +143,13 @@ STACK: Final = Stack(
             (Fact("tensor x pipeline", above=1), Fact("precision", ("bf16", "fp16", "fp8"))),
         ),
     ),
+    also=(
+        (
+            "a compiled loss (--compile.enable, whose components are model and loss) takes no more than 4 bytes a logit: the product's 16 "
+            "bits, and a gradient of 16; one that is not takes 12, and 16 where the vocabulary is split over tensor ranks",
+            Source(_REPOSITORY, "torchtitan/components/loss.py", "00a388d9733c"),
+        ),
+    ),
     decided=("sequence_parallel", "zero", "overlap"),
+    logit_peak_bytes=4.0,
 )

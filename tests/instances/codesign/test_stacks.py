@@ -184,6 +184,24 @@ def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(se
     assert workload.once_a_node is once
 
 
+@every(
+    ("settings", "kept", "peak"),
+    [
+        ((), 4, 6),
+        (("stack=megatron-core",), 4, 6),
+        (("stack=megatron-core", "workload.logit_bytes=2"), 2, 2),
+        (("stack=torchtitan",), 4, 4),
+        (("stack=torchtitan", "workload.logit_peak_bytes=16"), 4, 16),
+        (("stack=fsdp", "choices.expert=1"), 4, 12),
+        (("workload.logit_bytes=2", "workload.logit_peak_bytes=4"), 2, 4),
+    ],
+)
+def test_logits_take_what_they_take_on_the_stack_or_what_the_question_says(settings: tuple[str, ...], kept: int, peak: int) -> None:
+    workload = ask(ROUTED, *settings).workload
+    assert isinstance(workload, Transformer)
+    assert (workload.logit_bytes, workload.logit_peak_bytes) == (kept, peak)
+
+
 def test_a_stack_without_such_a_dispatcher_spreads_no_experts_by_it() -> None:
     asked = ask(ROUTED, "stack=torchtitan", "workload.expert_dispatch=nodes", "choices.zero=3", "choices.overlap=data")
     plans = plans_of(asked)
