@@ -51,7 +51,8 @@ def test_each_workload_asks_what_it_would_ask_alone() -> None:
     alone = TWO[: TWO.index("workloads")] + "name: middle\nworkload: {model: gpt3-350m, global_batch: 32}\n" + TWO[TWO.index("cluster") :]
     single = asked(alone.replace("tensor: [1, 2]", "tensor: [1, 2, 4]\n  zero: 1"))
     assert isinstance(single, Instance)
-    assert replace(portfolio.parts[1], document={}) == replace(single, document={})
+    told = {"document": {}, "unnamed": ()}  # what was not named is told beside the answer for one workload alone
+    assert replace(portfolio.parts[1], document={}) == replace(single, **told)
     assert (portfolio.name, portfolio.weights, portfolio.combine) == ("q", (2.0, 1.0), "weighted_sum")
     assert [part.name for part in portfolio.parts] == ["gpt3-125m", "middle"]
     assert dict(portfolio.parts[0].plan_options)["tensor"] == (1, 2)
