@@ -1,6 +1,6 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
@@ -75,8 +75,8 @@ class Instance:
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
     """Objectives that a design may have at most so much of, beside those of the budget."""
-    unnamed: tuple[str, ...] = ()
-    """Settings of a transformer's plan that the question does not speak of."""
+    unnamed: tuple[str, ...] = field(default=(), compare=False)
+    """Settings of a transformer's plan that the question does not speak of: words about it, no part of what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
