@@ -1,6 +1,6 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
@@ -95,8 +95,8 @@ class Instance:
     """Constants of which sources leave a range."""
     others: tuple[Other, ...] = ()
     """Other sets of constants that may hold: a design keeps every limit under each, and its value is the greatest of all."""
-    unnamed: tuple[str, ...] = ()
-    """Settings of a transformer's plan that the question does not speak of."""
+    unnamed: tuple[str, ...] = field(default=(), compare=False)
+    """Settings of a transformer's plan that the question does not speak of: words about it, no part of what is asked."""
 
 
 def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:

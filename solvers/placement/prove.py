@@ -9,7 +9,7 @@ from crossopt.solvers.family import Proved
 from crossopt.solvers.placement.answer import Placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.judge import PlacementLoads, judge
-from crossopt.solvers.proofs import Branched, OnPath, Priced, Proof, Surrounded, Swept, Word
+from crossopt.solvers.proofs import Branched, Counted, OnPath, Priced, Proof, Surrounded, Swept, Word
 
 Answer = Result[Placement, PlacementLoads]
 
@@ -27,7 +27,10 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     staged = question.problem == "throughput" and question.contiguity == "stages"
     best = best_by_ideals(question, value) if staged else None
     if best is not None and bound <= best.bound:
-        return Proved((f"{what} was proved anew by {best.proof}",))
+        true = not isinstance(saved.proof, Counted) or saved.proved_by == best.proof
+        return Proved(
+            (f"{what} was proved anew by {best.proof}",), () if true else (f"proof: it is {best.proof}, the result says {saved.proved_by}",)
+        )
     refused = _better_stages(question, saved, best)
     match saved.proof:
         case Word():

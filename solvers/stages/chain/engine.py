@@ -30,7 +30,7 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> Found[ChainPl
         return Found(equal.any.plan, engine="cuts", stopped="time limit")
     except KeyboardInterrupt:
         return Found(equal.any.plan, engine="cuts", stopped="interrupted")
-    words = f"dynamic programming over {len(question.layers) + 1:,} cuts"
+    words = "dynamic programming over all cuts"
     proof = Counted(words) if countable(question) else Word(words)
     reasons = () if best.any.plan else (_reason(question),)
     return Found(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, rivals=_rivals(question, equal, best))

@@ -34,7 +34,7 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> Found[Pipe
         return Found(rule, engine="cuts", stopped="time limit", rivals=rivals)
     except KeyboardInterrupt:
         return Found(rule, engine="cuts", stopped="interrupted", rivals=rivals)
-    words, reasons = f"dynamic programming over {len(ideals):,} cuts", () if stages else (_reason(question),)
+    words, reasons = "dynamic programming over all cuts", () if stages else (_reason(question),)
     proof = Counted(words) if countable(question) else Word(words)
     return Found(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, rivals=rivals)
 

@@ -23,7 +23,7 @@ from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random
 from tests.solvers.stages.chain.test_optimum import SCHEDULES
 
 LONG = text_of(SHAPES["bert"])
-COUNTED = Counted("dynamic programming over 3 cuts")
+COUNTED = Counted("dynamic programming over all cuts")
 MERGED = "schedule: two-versions\nmicrobatch: [1, 2]\noverhead: 2 ms"
 
 
@@ -68,7 +68,7 @@ def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() 
     assert "value: the plan takes" in refused(replace(found, value=0.9 * found.value))
 
 
-@every("name", ["HiGHS 99, proved in Coq", "dynamic programming over cuts", "dynamic programming over 3 cuts, twice"])
+@every("name", ["HiGHS 99, proved in Coq", "dynamic programming over 3 cuts", "dynamic programming over all cuts, twice"])
 def test_a_proof_by_another_name_is_refused(name: str) -> None:
     found = answered(asked_of(LONG))
     assert isinstance(found.proof, Counted)

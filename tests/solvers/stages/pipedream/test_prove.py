@@ -87,10 +87,10 @@ def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None
     for plan in plans:
         assert plan is not None
         wrong = certify(
-            FAMILY, question, Found(plan, judge(question, plan).value, Counted("dynamic programming over 3 cuts"), "cuts"), Limits(), 0.0
+            FAMILY, question, Found(plan, judge(question, plan).value, Counted("dynamic programming over all cuts"), "cuts"), Limits(), 0.0
         )
         assert "bound: a second dynamic program shows no more than" in " ".join(FAMILY.prove(question, wrong, silent).refused)
-    none = certify(FAMILY, question, Found(None, inf, Counted("dynamic programming over 3 cuts"), "cuts", reasons=("no",)), Limits(), 0.0)
+    none = certify(FAMILY, question, Found(None, inf, Counted("dynamic programming over all cuts"), "cuts", reasons=("no",)), Limits(), 0.0)
     assert "the result says that nothing is possible" in " ".join(FAMILY.prove(question, none, silent).refused)
 
 
