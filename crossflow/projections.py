@@ -83,4 +83,4 @@ def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
     experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster one."""
     spread = expert_ranks(model, ranks)
     one = routed_tokens(model, ranks) / (model.experts / spread)
-    return np.where(model.busiest(spread) > 1.0, np.ceil(one / LINE) * LINE, one)
+    return np.where(model.fullest(spread) > 1.0, np.ceil(one / LINE) * LINE, one)

@@ -53,7 +53,7 @@ def expert_split(model: Transformer, ranks: Ranks) -> Real:
 def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
     """Tokens that the rank's experts work on: each token goes to top-k experts, and where these are spread the fullest rank sets the pace.
     Of folded experts those of as many ranks as an expert is split over, each with its part of the sequence."""
-    copies = ranks.tokens(model) * (model.experts_per_token * model.busiest(expert_ranks(model, ranks)))
+    copies = ranks.tokens(model) * (model.experts_per_token * model.fullest(expert_ranks(model, ranks)))
     return copies * (expert_split(model, ranks) / ranks.tensor)
 
 

@@ -116,15 +116,10 @@ class Transformer:
         """Whether keys and values are projected from a latent."""
         return self.kv_rank > 0
 
-    def busiest(self, expert: Real) -> Real:
-        """How much more than the average a rank's experts have to do in a layer, of so many ranks over which they are spread: one rank with
-        all experts does what the others with all of them do."""
-        return 1.0 + (self.capacity_factor - 1.0) * np.greater(expert, 1.5)
-
     def fullest(self, expert: Real) -> Real:
-        """The same of what a rank keeps. In each layer another rank is the busiest one, and excesses by chance add up as the root of their
-        number: over four layers half of that of one, which is an estimate for any number of them."""
-        return 1.0 + (self.busiest(expert) - 1.0) / 2.0
+        """How much more than the average a rank's experts have to do, of so many ranks over which they are spread: one rank with all
+        experts does what the others with all of them do."""
+        return 1.0 + (self.capacity_factor - 1.0) * np.greater(expert, 1.5)
 
     @property
     def normed_inputs(self) -> float:

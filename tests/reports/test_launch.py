@@ -392,7 +392,9 @@ def test_a_plan_that_does_not_fit_as_it_is_launched_is_refused(tmp_path: Path, c
     assert main(["export", target, "--as", "megatron"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert re.search(r"launches zero 1 in place of 2, which needs [\d.]+ GiB of 39.3 GiB of memory .*--set stack=megatron-core", captured.err)
+    assert re.search(
+        r"launches zero 1 in place of 2, which needs [\d.]+ GiB of 39.3 GiB of memory .*--set stack=megatron-core", captured.err
+    )
 
 
 def test_the_command_writes_what_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
