@@ -33,8 +33,8 @@ class WorkloadSection:
         float | None,
         Bounds(1.0),
         Doc(
-            "how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said, 1 where "
-            "routers are forced to balance or drop tokens"
+            "how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said, 1 "
+            "where routers are forced to balance or drop tokens"
         ),
     ] = None
     expert_dispatch: Annotated[
