@@ -38,8 +38,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-FORBIDDEN_FROM, MOST = 10**18, 10**9  # costs, and bytes of a file
-NEVER = float("inf")  # what is forbidden costs this: the only float that is counted with, compared and added but never taken away
+FORBIDDEN_FROM, MOST, NEVER = 10**18, 10**8, float("inf")  # costs; bytes of a file; what is forbidden costs, added and compared only
 Json = Any
 
 
@@ -54,6 +53,7 @@ def need(holds: bool, sentence: str) -> None:
 
 def read(path: str) -> Json:
     """What a file says in texts and exact numbers."""
+    need(Path(path).is_file(), f"{path} is no file")
     with Path(path).open("rb") as file, gzip.GzipFile(fileobj=file) as packed:
         data = (packed if file.peek(2)[:2] == b"\x1f\x8b" else file).read(MOST + 1)
     need(len(data) <= MOST, f"{path} is larger than {MOST} bytes")
@@ -216,7 +216,7 @@ class Core:
         held = [(start, end, max(usages[s] for s in self.live[v])) for v in self.live for start, end, usages in self.members[v]]
         self.times = [time for time, taken in zip(self.times, in_use(self.times, held + self.fixed), strict=True) if taken > self.limit]
         for v, own in self.members.items():
-            found: dict[tuple[int, int], Any] = {}
+            found: dict[tuple[int, int], Json] = {}
             for start, end, usages in own:
                 span = bisect_left(self.times, start), bisect_left(self.times, end)
                 _, _, before = found.get(span, (0, 0, [0] * len(usages)))
@@ -269,7 +269,7 @@ class Core:
         above = {v: {s: cost - leasts[v] for s, cost in own.items()} for v, own in nodes.items()}
         self.fix(above, {pair: [[cost - edges[pair] for cost in row] for row in table] for pair, table in gaps.items()}, slack)
 
-    def fix(self, above: dict[int, dict[int, Any]], gaps: dict[tuple[int, int], Json], slack: int) -> None:
+    def fix(self, above: dict[int, dict[int, Json]], gaps: dict[tuple[int, int], Json], slack: int) -> None:
         """A choice with s of v pays above the leasts what s does, and at each edge at least what the cheapest pair with s does; one with a
         pair pays what the pair does and what both its ends do elsewhere. Where that takes up the slack, no cheap choice has it."""
         sides = {(u, v): (list(map(min, table)), list(map(min, zip(*table, strict=True)))) for (u, v), table in gaps.items()}
@@ -320,9 +320,9 @@ def close(core: Core, steps: Json) -> None:
 def check(certificate: Json, *problems: Json) -> str:
     """The sentence that is proved."""
     own, answer, bound = certificate["problem"], certificate["answer"], certificate["bound"]
-    for theirs in (problem.get("problem", problem) for problem in problems):
-        need(all(own.get(key) == theirs.get(key) for key in ("nodes", "edges", "usage_limit")), "the certificate is about another problem")
     hold_to_form(own)
+    for theirs in (problem.get("problem", problem) for problem in problems):
+        need(vars(Core(own, 1)) == vars(Core(theirs, 1)), "the certificate is about another problem")
     need((answer is None) == (bound is None) and (bound is None or type(bound) is int), "an answer and a whole bound belong together")
     if answer is None:
         close(Core(own, None), certificate["steps"])

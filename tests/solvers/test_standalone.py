@@ -4,6 +4,7 @@ import ast
 import copy
 import gzip
 import json
+import os
 import random
 import re
 import subprocess
@@ -408,3 +409,20 @@ def test_public_problems_are_proved_by_the_file_alone(letter: str, tmp_path: Pat
     assert gzip.decompress(target.read_bytes())
     code, words = asked(target, problem)
     assert (code, words.count({"B": "532843", "G": "217039"}[letter])) == (0, 2)
+
+
+def test_costs_that_are_forbidden_are_alike_and_pipes_are_no_files(tmp_path: Path) -> None:
+    """10^18 and more forbid, so that a certificate with 10^18 is about the very problem in which its author wrote more."""
+    problem = {
+        "nodes": {"intervals": [[0, 1], [0, 1]], "costs": [[3, 10**18], [1, 2]], "usages": [[1, 1], [1, 1]]},
+        "edges": {"nodes": [[0, 1]], "costs": [[0, 10**18, 5, 5]]},
+    }
+    theirs = json.loads(json.dumps(problem).replace(str(10**18), str(10**20)))
+    certificate = {"kind": "sharding", "format": 1, "answer": [0, 0], "bound": 3, "problem": problem, "steps": [["dual", 1, [], []]]}
+    assert standalone.check(certificate, theirs).startswith("no choice costs less than 3")
+    other = json.loads(json.dumps(theirs).replace("[1, 2]", "[1, 3]"))
+    with pytest.raises(ValueError, match="another problem"):
+        standalone.check(certificate, other)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is no file"):
+        standalone.read(str(tmp_path / "pipe"))

@@ -24,7 +24,7 @@ from crossopt.instances.files.saved import write_whole
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
-UNTIL_FIRST = 0.9
+UNTIL_FIRST = 0.75
 """Seconds after the limit for who has no answer yet: what is left of the second within which a limit is kept."""
 _TICK = 0.05
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")

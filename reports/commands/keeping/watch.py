@@ -82,11 +82,14 @@ class Keeping:
         stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
         with suppress(ModelError, VerificationError, ValueError):
             found = self.family.whole(self.question, Found(answer, engine=self.engine, stopped=stopped), self.limits)
-            seconds = now - self.began if found.seconds is None else found.seconds
+            until = (
+                self.limits.seconds if isfinite(self.limits.seconds) else now - self.began
+            )  # when it is shown, unless the search was killed
+            seconds = until if found.seconds is None else found.seconds
             result = certify(self.family, self.question, found, self.limits, seconds)
             kept = self.written(result)
             if answer is not None and not result.parts:  # else its words follow from those of its parts
-                killed = self.written(replace(result, stopped="interrupted", notes=(*result.notes, _KILLED)))
+                killed = self.written(replace(result, stopped="interrupted", seconds=now - self.began, notes=(*result.notes, _KILLED)))
                 kept = replace(kept, if_killed=(killed.out, killed.shown))
             self.keep.keep(replace(kept, spare=answer is None))
         spent = monotonic() - now

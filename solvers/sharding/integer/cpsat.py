@@ -21,7 +21,10 @@ def cpsat(run: Run) -> None:
             f"cpsat is for small problems: {run.core.pairs:,} pairs are left, {_MOST:,} at most can be written (take --engine milp)"
         )
     run.words = "whole numbers"
-    choice = choice_of(run.core)
+    try:
+        choice = choice_of(run.core)
+    except ValueError as error:
+        raise RefusedError(f"cpsat counts in numbers below 2^53, and here {error} (take --engine auto)") from error
     spend = Spend(max(run.left, 0.0), run.limits.gap, run.limits.workers, run.limits.seed, watch=partial(_seen, run))
     answer = backend("cpsat")(choice.model, spend)
     if answer.status == "INFEASIBLE":

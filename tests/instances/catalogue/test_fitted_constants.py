@@ -24,7 +24,9 @@ def test_a_device_has_its_optimistic_and_its_pessimistic_constants_and_the_error
     assert built.variants == (efficiency_with(entry.optimistic), efficiency_with(entry.pessimistic))
     assert built.error == entry.calibration.error
     newer, older = (build_device(device(name), name, "fp16", 1) for name in ("h100-sxm", "v100-32g"))
-    assert (newer.variants, newer.error) == (built.variants, None), "the newer device carries the constants, nothing was fitted to it"
+    lucky, unlucky = built.variants
+    carried = (replace(lucky, routing=14e-6), unlucky)  # of the wait of routers there is a shorter figure
+    assert (newer.variants, newer.error) == (carried, None), "the newer device carries the constants, nothing was fitted to it"
     assert (older.variants, older.error) == ((), None)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.errors import InstanceError
+from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
@@ -262,3 +262,17 @@ def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path, name: str) ->
     path.write_text(json.dumps(plain))
     with pytest.raises(InstanceError, match="this limit is unknown"):
         read(path)
+
+
+def test_costs_beyond_what_cp_sat_counts_are_told_in_a_sentence(tmp_path: Path) -> None:
+    """A hundred million million times the costs: other engines count them, and none ends in an internal error."""
+    path = written(tmp_path, 34)
+    plain, asked = read(path), json.loads(path.read_text())
+    for part in (asked["problem"]["nodes"], asked["problem"]["edges"]):
+        part["costs"] = [[cost * 10**14 if cost < 10**18 else cost for cost in row] for row in part["costs"]]
+    path.write_text(json.dumps(asked))
+    question: ShardingQuestion = read(path)
+    value = answered(question, "auto", Limits(), lambda progress: None).value
+    assert value == 10**14 * (answered(plain, "auto", Limits(), lambda progress: None).value or 0)
+    with pytest.raises(RefusedError, match=r"cpsat counts in numbers below 2\^53, and here .* \(take --engine auto\)"):
+        answered(question, "cpsat", Limits(), lambda progress: None)
