@@ -28,13 +28,14 @@ class Package:
     stacks: int
     stack: tuple[float, float]
     """Metres of a stack along the die's edge and away from it."""
+    dies: int
 
 
-def package_of(technology: Technology, stacks: float) -> Package:
-    """So many stacks of the technology, each as long as the edge that it takes and of its area."""
+def package_of(technology: Technology, stacks: float, dies: float) -> Package:
+    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside so many dies."""
     dram = technology.dram
     edge = dram.stack_edge or sqrt(dram.stack_area)
-    return Package(round(stacks), (edge, dram.stack_area / edge))
+    return Package(round(stacks), (edge, dram.stack_area / edge), round(dies))
 
 
 def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:

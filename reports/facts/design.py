@@ -140,7 +140,7 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts,
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
     built = generate(technology, split)
-    return _areas(split, technology), _powers(technology, built), package_of(technology, float(built.dram.stacks))
+    return _areas(split, technology), _powers(technology, built), package_of(technology, float(built.dram.stacks), float(split.dies))
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:

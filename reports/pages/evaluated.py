@@ -80,7 +80,7 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     if facts.package is None:
         return ()
     parts, package = _parts(facts.areas, "area"), facts.package
-    floor = Floor(tuple(parts), "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack)
+    floor = Floor(tuple(parts), "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack, package.dies)
     around = f", {package.stacks} stacks of memory along its longer sides"
     titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(parts)}{around}.")
     caption = (
