@@ -162,6 +162,9 @@ def _by_kind(options: argparse.Namespace) -> int:
     return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
+_UNCHECKED = "nothing checks the words beside: names, notes, seconds, versions, and which rivals were asked"
+
+
 def _check(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.families import check  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
@@ -169,6 +172,8 @@ def _check(options: argparse.Namespace) -> int:
     report = check(options.file, options.cross_check)
     for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
         sys.stdout.write(fitted(f"  {line}\n"))
+    if report.accepted:
+        sys.stdout.write(fitted(f"  {_UNCHECKED}\n"))
     accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
     sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED

@@ -31,10 +31,10 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
 """All of dense networks."""
-WITH_EXPERTS: Final = Measured(21, 0.176, 0.468)
+WITH_EXPERTS: Final = Measured(21, 0.182, 0.468)
 """Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
 KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
-    "deepseek-v3": {"h100-sxm": (-0.204, 0.051, 0.012, -0.12), "gb200-nvl72": (-0.026,)},
+    "deepseek-v3": {"h100-sxm": (-0.338, 0.051, 0.012, -0.12), "gb200-nvl72": (-0.026,)},
     "gpt-oss-120b": {"h100-sxm": (-0.232, -0.285), "b200": (-0.266,), "gb200-nvl72": (-0.375,)},
     "gpt3-175b": {"h100-sxm": (-0.058, -0.065)},
     "gpt3-5b": {"h100-sxm": (-0.221,)},

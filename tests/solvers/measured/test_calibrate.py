@@ -224,7 +224,8 @@ def test_all_devices_that_carry_the_constants_of_the_a100_carry_the_same_ones() 
     a100 = device("a100-80g")
     for name in ("a100-40g", "h100-sxm", "h200", "b200"):
         entry = device(name)
-        assert (entry.efficiency, entry.optimistic, entry.pessimistic) == (a100.efficiency, a100.optimistic, a100.pessimistic)
+        carried = {constant: value for constant, value in entry.optimistic.items() if constant != "routing"}  # a shorter wait was measured
+        assert (entry.efficiency, carried, entry.pessimistic) == (a100.efficiency, a100.optimistic, a100.pessimistic)
         assert entry.calibration == (a100.calibration if name == "a100-40g" else None), "nothing was fitted to the newer ones"
 
 
