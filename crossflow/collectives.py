@@ -5,8 +5,9 @@ each device sends. Its time is linear in these, so that plans and networks can b
 
     time = sum over levels of  starts * setup + steps * latency + bytes / (bandwidth * share of it that so many ranks sustain)
 
-A group that spans levels always uses the hierarchical form: reduce-scatter inside, the same on the next level with the shard, gather inside
-(Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form).
+A group that spans levels adds up in the hierarchical form: reduce-scatter inside, the same on the next level with the shard, gather inside
+(Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form). What replicas gather or scatter goes around one ring over all
+ranks, as NCCL has no other form for many ranks a node: see `ring_gather`.
 """
 
 from collections.abc import Callable
@@ -60,6 +61,23 @@ def all_gather(size: Real, members: Members) -> Exchange:
         busy = np.minimum(count - 1.0, 1.0)
         traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size, count))
         size = size / count
+    return tuple(traffic)
+
+
+def ring_gather(size: Real, members: Members) -> Exchange:
+    """All-gather around one ring over all N ranks; also reduce-scatter (NCCL, src/graph/tuning.cc).
+
+    Of its N - 1 steps as many go over a level as there are units of the level inside it, less those that go farther out; each such unit
+    sends (N - 1)/N of the bytes, by the links of all its ranks.
+    """
+    ranks: Real = 1.0
+    for count in members:
+        ranks = ranks * count
+    traffic, units = [], ranks
+    for count in members:
+        busy = np.minimum(count - 1.0, 1.0)
+        traffic.append(Traffic(busy, units - units / count, busy * ((ranks - 1.0) / ranks * size), count))
+        units, size = units / count, size / count
     return tuple(traffic)
 
 
@@ -132,8 +150,24 @@ def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     return time
 
 
+def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """Seconds around one ring over several levels: one start, all steps one after the other, bytes at the pace of the slowest level."""
+    start: Real = 0.0
+    steps: Real = 0.0
+    sent: Real = 0.0
+    for part, link in zip(exchange, links, strict=True):
+        start = np.maximum(start, part.starts * link.setup)
+        steps = steps + part.steps * link.latency
+        sent = np.maximum(sent, _sending(part, link))
+    return start + steps + sent
+
+
 def _seconds(part: Traffic, link: Link) -> Real:
-    return part.starts * link.setup + part.steps * link.latency + part.bytes / (link.bandwidth * _share(link, part.ranks))
+    return part.starts * link.setup + part.steps * link.latency + _sending(part, link)
+
+
+def _sending(part: Traffic, link: Link) -> Real:
+    return part.bytes / (link.bandwidth * _share(link, part.ranks))
 
 
 def _share(link: Link, ranks: Real) -> Real:

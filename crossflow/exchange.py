@@ -9,11 +9,12 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import (
     Exchange,
     Members,
-    all_gather,
     all_reduce_time,
     exchange_energy,
     exchange_time,
     ring_all_reduce,
+    ring_gather,
+    ring_time,
     send,
 )
 from crossopt.crossflow.hardware import Hardware, Link
@@ -119,8 +120,8 @@ def _fullest(model: Transformer, sharding: Sharding) -> Weights:
 
 
 def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
-    shared = exchange_time(all_gather(size * weights.shared, layout.shared), links)
-    return shared + np.where(weights.routed > 0.0, exchange_time(all_gather(size * weights.routed, layout.routed), links), 0.0)
+    shared = ring_time(ring_gather(size * weights.shared, layout.shared), links)
+    return shared + np.where(weights.routed > 0.0, ring_time(ring_gather(size * weights.routed, layout.routed), links), 0.0)
 
 
 def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
@@ -130,8 +131,8 @@ def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tu
 
 
 def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
-    shared = exchange_energy(all_gather(size * weights.shared, layout.shared), links)
-    return shared + exchange_energy(all_gather(size * weights.routed, layout.routed), links)
+    shared = exchange_energy(ring_gather(size * weights.shared, layout.shared), links)
+    return shared + exchange_energy(ring_gather(size * weights.routed, layout.routed), links)
 
 
 def _across_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:

@@ -19,6 +19,8 @@ from crossopt.crossflow.collectives import (
     exchange_time,
     members_on_levels,
     ring_all_reduce,
+    ring_gather,
+    ring_time,
     send,
     tree_all_reduce,
 )
@@ -28,7 +30,7 @@ from tests.every import every
 LINKS = (Link(100.0, 2.0, 5.0, 3.0), Link(10.0, 7.0, 11.0, 30.0))
 """Bytes per second, seconds a step, seconds a start, joules a byte."""
 
-EVERY: tuple[Callable[[float, Members], Exchange], ...] = (all_gather, ring_all_reduce, tree_all_reduce, all_to_all, send)
+EVERY: tuple[Callable[[float, Members], Exchange], ...] = (all_gather, ring_gather, ring_all_reduce, tree_all_reduce, all_to_all, send)
 
 
 def figures(exchange: Exchange) -> list[tuple[float, float, float]]:
@@ -43,6 +45,24 @@ def test_a_gather_passes_all_but_its_own_share_around_the_ring() -> None:
 def test_a_gather_over_nodes_first_shares_the_shards_between_them() -> None:
     """Four ranks a node, two nodes: 400 of 800 bytes are a node's; half of a rank's 200 comes from the other node."""
     assert figures(all_gather(800.0, (4.0, 2.0))) == [(1, 3, 600), (1, 1, 100)]
+
+
+def test_one_ring_passes_all_ranks_and_enters_each_node_once() -> None:
+    """Of seven steps one goes between the nodes; a rank hands on 7/8 of 800 bytes, a node as many by the links of its four ranks."""
+    assert figures(ring_gather(800.0, (4.0, 2.0))) == [(1, 6, 700), (1, 1, 175)]
+    assert figures(ring_gather(800.0, (2.0, 3.0, 4.0))) == [
+        (1, 12, pytest.approx(800 * 23 / 24)),
+        (1, 8, pytest.approx(400 * 23 / 24)),
+        (1, 3, pytest.approx(800 / 6 * 23 / 24)),
+    ]
+    assert ring_time(ring_gather(800.0, (4.0, 2.0)), LINKS) == 11 + (6 * 2 + 7) + 175 / 10
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 64), st.floats(1.0, 1e12))
+def test_one_ring_on_one_level_is_the_usual_gather(ranks: int, size: float) -> None:
+    members: Members = (float(ranks), 1.0)
+    assert ring_time(ring_gather(size, members), LINKS) == exchange_time(all_gather(size, members), LINKS)
 
 
 def test_a_hierarchical_all_reduce_is_scatter_all_reduce_of_the_shard_and_gather() -> None:
