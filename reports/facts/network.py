@@ -1,12 +1,13 @@
 """What a report shows of the network: bytes and seconds of every kind of exchange on every level, for one device and one step.
 
-The time of an exchange is a sum over levels, each linear in that level's slowness. So a level's part is what the time grows by where that
-level alone is slower, over how much slower it is; and its bytes are what the time grows by where its bandwidth alone falls. Exchanges that
-hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
+A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes. Levels
+that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes. Exchanges that hide
+behind computation count in full: this is how long links are busy, not how long a step waits for them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -23,9 +24,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
 
-_STEP = 1e-3
-"""By how much a level is made slower: enough for no figure to drown in rounding, and too little for another algorithm to become faster,
-but where ring and tree are that near to each other."""
+_FREE: Final = Link(np.inf, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +63,15 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         return busy_seconds(model, replace(hardware, links=links), cluster, plan)
 
     links = hardware.links
-    whole, levels = busy(links), range(len(links))
-    slower = [busy(_but(links, level, _slower)) for level in levels]
-    plain = tuple(replace(link, shares=()) for link in links)
-    base, narrow = busy(plain), [busy(_but(plain, level, _narrower)) for level in levels]
+    whole = busy(links)
+    levels = [busy(_alone(links, level)) for level in range(len(links))]
+    plain = [_alone(tuple(replace(link, shares=()) for link in links), level) for level in range(len(links))]
+    sending = [(busy(each), busy(tuple(replace(link, bandwidth=np.inf) for link in each))) for each in plain]
     exchanges = tuple(
         Exchanged(
             name,
-            tuple((slower[level][name] - seconds) / _STEP for level in levels),
-            tuple((narrow[level][name] - base[name]) / _STEP * float(links[level].bandwidth) for level in levels),
+            tuple(seconds[name] for seconds in levels),
+            tuple((sent[name] - still[name]) * float(link.bandwidth) for (sent, still), link in zip(sending, links, strict=True)),
         )
         for name, seconds in whole.items()
         if seconds > 0.0
@@ -110,19 +109,10 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
 
 def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
     """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
-    still = replace(hardware, links=tuple(Link(np.inf, 0.0) for _ in hardware.links))
+    still = replace(hardware, links=tuple(_FREE for _ in hardware.links))
     both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
     return both[0] - both[1]
 
 
-def _but(links: tuple[Link, ...], level: int, change: Callable[[Link], Link]) -> tuple[Link, ...]:
-    return tuple(change(link) if place == level else link for place, link in enumerate(links))
-
-
-def _slower(link: Link) -> Link:
-    factor = 1.0 + _STEP
-    return replace(link, bandwidth=link.bandwidth / factor, latency=link.latency * factor, setup=link.setup * factor)
-
-
-def _narrower(link: Link) -> Link:
-    return replace(link, bandwidth=link.bandwidth / (1.0 + _STEP))
+def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
+    return tuple(link if place == level else _FREE for place, link in enumerate(links))

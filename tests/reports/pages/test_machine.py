@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from crossopt.crossflow.collectives import all_gather, ring_all_reduce
+from crossopt.crossflow.collectives import all_gather, ring_gather
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import backward_pass, forward_pass
@@ -115,10 +115,14 @@ def test_nothing_is_above_its_roofs(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_levels_add_up_to_the_time_of_each_exchange(name: str) -> None:
+    """But for what replicas share, around one ring whose levels are busy together: there none is busy for longer than the exchange."""
+    ring = {"weight gathers", "gradients", "updated weights"}
     network = network_on(*asked(name))
     whole = {kind: seconds for kind, seconds in busy_seconds(*asked(name)).items() if seconds > 0.0}
-    assert {one.name: sum(one.seconds) for one in network.exchanges} == pytest.approx(whole, rel=1e-9)
+    assert whole.keys() == {one.name for one in network.exchanges}
     for one in network.exchanges:
+        assert max(one.seconds) <= whole[one.name] * (1.0 + 1e-9) <= sum(one.seconds) * (1.0 + 2e-9)
+        assert one.name in ring or sum(one.seconds) == pytest.approx(whole[one.name], rel=1e-9)
         for level, sent in enumerate(one.bytes):
             assert sent <= one.seconds[level] * network.bandwidths[level] * (1.0 + 1e-9)
             assert sent >= -1.0
@@ -143,9 +147,9 @@ def test_bytes_of_gradients_by_hand() -> None:
     plans = table([plan])
     members = tuple(single(part) for part in lay_out(plans, cluster).shared)
     weights = single(layer_weights(model, sharding(model, plans)).shared)
-    traffic = ring_all_reduce(weights, members)  # twice the bytes of a gather
+    traffic = ring_gather(weights, members)
     count = model.global_batch / (plan.data * plan.microbatch) * model.layers
-    wanted = [count * (2.0 * model.weight_bytes + model.gradient_bytes) * float(part.bytes) / 2.0 for part in traffic]
+    wanted = [count * (2.0 * model.weight_bytes + model.gradient_bytes) * float(part.bytes) for part in traffic]
     assert gathers.bytes == pytest.approx(wanted, rel=1e-9)
 
 
