@@ -1,6 +1,7 @@
 """Plans that would not fit if the framework took twice what is counted for it: that count, the key that counts more, and its cost."""
 
 from dataclasses import replace
+from time import monotonic
 from typing import Final
 
 from crossopt.crossflow.hardware import Hardware
@@ -9,16 +10,21 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import combinations
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import unwatched
+from crossopt.solvers.codesign.answer import Candidate
+from crossopt.solvers.codesign.boxes import search as boxes
+from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 
 _LEAST: Final = 4.0 * 2**30
 _FEW: Final = 20_000
-"""Combinations of settings that are priced once more for it: a second or two."""
+"""Combinations of settings that are all priced once more for it: a second or two."""
+_SECONDS: Final = 6.0
+"""For the best of more."""
 
 
 def fullness_words(instance: Instance, used: float, available: float, seconds: float | None = None) -> str:
     """A sentence where twice the usual reserve has no room and the question does not say itself what is reserved; nothing elsewhere. With
-    the step time of a best design also what the best one takes that leaves as much, where few designs are to be priced."""
+    the step time of a best design also what the best one takes that leaves as much, where it is found soon."""
     usual = float(instance.hardware.reserved_memory)
     reserve = max(2.0 * usual, _LEAST)
     if instance.reserve_given or not available - (reserve - usual) < used <= available:
@@ -36,9 +42,19 @@ def fullness_words(instance: Instance, used: float, available: float, seconds: f
 def _cost_of(instance: Instance, reserve: float, seconds: float | None) -> str:
     """The best plan that leaves so much, and what it costs."""
     device = instance.hardware
-    if seconds is None or not isinstance(device, Hardware) or instance.objective != "step_time" or combinations(instance) > _FEW:
+    if seconds is None or not isinstance(device, Hardware) or instance.objective != "step_time":
         return ""
-    found = search(replace(instance, hardware=replace(device, reserved_memory=reserve)), unwatched)
-    if found.best is None or found.value is None:
-        return "; with so much no plan fits"
-    return f"; with it the best is {found.best.plan}, {rounded_quantity(found.value, 'time')} ({found.value / seconds - 1.0:+.1%})"
+    best, value, complete = _best_of(replace(instance, hardware=replace(device, reserved_memory=reserve)))
+    if best is None or value is None:
+        return "; with so much no plan fits" if complete else ""
+    which = "the best" if complete else f"the best found in {_SECONDS:.0f} s"
+    return f"; with it {which} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%})"
+
+
+def _best_of(instance: Instance) -> tuple[Candidate | None, float | None, bool]:
+    """Its best design with the value, and whether all were looked at."""
+    if combinations(instance) <= _FEW:
+        priced = search(instance, unwatched)
+        return priced.best, priced.value, priced.stopped == "complete"
+    found = boxes.search(instance, unwatched, Spend(monotonic() + _SECONDS))
+    return found.best, found.value, found.stopped == "complete"

@@ -1,8 +1,8 @@
 """What a report shows of the network: bytes and seconds of every kind of exchange on every level, for one device and one step.
 
-A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes. Levels
-that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes. Exchanges that hide
-behind computation count in full: this is how long links are busy, not how long a step waits for them.
+A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes.
+Levels that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes.
+Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
 """
 
 from collections.abc import Callable

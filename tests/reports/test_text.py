@@ -293,9 +293,17 @@ def test_what_it_costs_to_leave_more_memory_free_is_told_of_few_designs() -> Non
     for asked, seconds in (
         (small, None),
         (replace(small, objective="cost_per_token"), found.value),
-        (ask(LLAMA_ON_H100, "choices=all"), 1.0),
     ):
         assert fullness_words(asked, 0.99 * capacity, capacity, seconds).endswith("keeps so much out of every plan)")
+
+
+def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None:
+    asked, roomy = (ask(LLAMA_ON_H100, "choices=all", *reserve) for reserve in ((), ("cluster.reserved_memory=8 GiB",)))
+    found = answered(roomy)
+    assert found.value is not None
+    words = fullness_words(asked, 0.99 * 79.1 * 2**30, 79.1 * 2**30, found.value)
+    assert "; with it the best is " in words
+    assert words.endswith("(+0.0%)")
 
 
 def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
