@@ -176,6 +176,16 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
     )
 
 
+def launched_by(device: Hardware, constants: dict[str, float]) -> Hardware:
+    """The device with the constants of a stack; the optimistic and the pessimistic ones differ as much."""
+    usual = device.efficiency
+    shares = {name: value / getattr(usual, name) for name, value in constants.items()}
+    variants = tuple(
+        replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in device.variants
+    )
+    return replace(device, efficiency=replace(usual, **constants), variants=variants, error=None)  # of the fit to another stack
+
+
 IDEAL = "ideal"
 """Instead of a device's: the model's own constants, to which no run was fitted."""
 

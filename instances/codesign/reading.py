@@ -11,7 +11,7 @@ from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, L
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
-from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, setups_of, technology_given
+from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, launched_by, setups_of, technology_given
 from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.goals import Goal, Purchase, asks_for_slowest, ceilings_of, goal_faults, prices_of
@@ -278,16 +278,6 @@ def _tell(faults: list[Fault], report: Report) -> None:
         report(path, message)
 
 
-def _launched_by(device: Hardware, constants: dict[str, float]) -> Hardware:
-    """The device with the constants of a stack; the optimistic and the pessimistic ones differ as much."""
-    usual = device.efficiency
-    shares = {name: value / getattr(usual, name) for name, value in constants.items()}
-    variants = tuple(
-        replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in device.variants
-    )
-    return replace(device, efficiency=replace(usual, **constants), variants=variants, error=None)  # of the fit to another stack
-
-
 def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> _Made:
     """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
     for choice in _given_hardware_choices(file.choices):
@@ -303,7 +293,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
     if differing := getattr(entry.stacks, file.stack or "", None):
-        built = _launched_by(built, differing)
+        built = launched_by(built, differing)
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off

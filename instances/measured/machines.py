@@ -20,6 +20,8 @@ _DEVICES: Final[Mapping[str, Mapping[str, str]]] = {
     "h100": {"80": "h100-sxm", "": "h100-sxm"},
     "h200": {"141": "h200", "": "h200"},
     "b200": {"180": "b200", "192": "b200", "": "b200"},
+    "b300": {"288": "b300", "": "b300"},
+    "gb200": {"186": "gb200-nvl72", "192": "gb200-nvl72", "": "gb200-nvl72"},
 }
 """The device of each kind with so many gigabytes; the one without is meant where the memory is not stated, or another."""
 _ON_A_CARD: Final = re.compile(r"pcie|nvl(?![a-z0-9])")

@@ -15,7 +15,7 @@ from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Overlap, Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
-from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.catalogue.registry import build_device, device, launched_by
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
@@ -62,6 +62,8 @@ class Measurement:
     """Computed from tokens or FLOPs a second instead of read from a clock."""
     inferred: tuple[str, ...] = ()
     """Settings that the source does not state."""
+    stack: str = ""
+    """That launched it, where devices may have constants for it."""
 
     @property
     def gpu(self) -> str:
@@ -105,10 +107,13 @@ def read_measured(path: str | Path) -> Measured:
 
 
 def device_for(measurement: Measurement) -> Hardware:
-    """The registry's device with the links of the machine on which the run was measured."""
+    """The registry's device with the constants of the run's stack and the links of the machine on which it was measured."""
     levels = len(measurement.cluster.level_sizes)
     place = measurement.machine
-    built = build_device(device(place.gpu), place.gpu, measurement.workload.precision, levels)
+    entry = device(place.gpu)
+    built = build_device(entry, place.gpu, measurement.workload.precision, levels)
+    if differing := getattr(entry.stacks, measurement.stack, None):
+        built = launched_by(built, differing)
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     return replace(built, links=tuple(links))
@@ -164,6 +169,7 @@ def _measurement(row: Row) -> Measurement:
         seconds=seconds,
         derived=derived,
         inferred=tuple(inferred),
+        stack=stack.stack,
     )
 
 

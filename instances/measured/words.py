@@ -61,6 +61,8 @@ class Framework:
     """Precisions in which gradients are all-reduced even where ranks share the optimizer state."""
     states_local_batch: bool = False
     """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
+    stack: str = ""
+    """Of those that a device may have constants for."""
 
 
 MEGATRON: Final = Framework("unfused", {"": 2.0, "bf16": 4.0}, "none", "full", 0, sequence_parallel=False, precision="fp16", dropout=True)
@@ -70,9 +72,9 @@ MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({
 """The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py)."""
 MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True)
 """Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
-FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True)
+FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stack="fsdp")
 """Sharded weights, gathered and reduced in 16 bits behind the layers beside."""
-TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True)
+TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
 """The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce)."""
 SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
 OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, sequence_parallel=False)

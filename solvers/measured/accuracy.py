@@ -107,7 +107,7 @@ def predictions(measurements: Sequence[Measurement], device_of: DeviceOf = devic
     """Predicted seconds, one row a measurement and one column for each of the devices that `device_of` gives.
 
     A device may be an array of devices, in its resources, links and efficiency, to try many sets of constants at once; runs of one
-    source with equal workloads and machines are priced together, on the device that `device_of` gives for the first of them.
+    source with equal workloads, machines and stacks are priced together, on the device that `device_of` gives for the first of them.
     """
     groups = _by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row])))
     parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in groups.values()]
@@ -216,9 +216,9 @@ def _nodes(row: Measurement | Rejected) -> str:
     return "one node" if len(row.cluster.level_sizes) == 1 else "several nodes"
 
 
-def _setting(run: Measurement) -> tuple[Transformer, Machine, Cluster]:
+def _setting(run: Measurement) -> tuple[Transformer, Machine, Cluster, str]:
     """All that decides a run's time but its plan; the name of a model decides nothing."""
-    return replace(run.workload, name=""), run.machine, run.cluster
+    return replace(run.workload, name=""), run.machine, run.cluster, run.stack
 
 
 def _times(runs: Sequence[Measurement], device_of: DeviceOf) -> Array:

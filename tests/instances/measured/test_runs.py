@@ -197,12 +197,25 @@ def test_experts_are_told_by_the_name(file: Path) -> None:
 )
 def test_spellings_of_devices(spelling: str, name: str) -> None:
     assert gpu_named(spelling) == name
-    assert device(name).devices_per_node == 8
+    assert device(name).devices_per_node == (72 if name == "gb200-nvl72" else 8)
 
 
-@every("spelling", ["DGX-GB200", "GB300", "GH200", "H800", "TPU v5p", "A100-PCIe-40GB", "H100 NVL", "MI300X", "a machine"])
+@every("spelling", ["GB300", "GH200", "H800", "TPU v5p", "A100-PCIe-40GB", "H100 NVL", "MI300X", "a machine"])
 def test_a_device_that_the_registry_lacks_is_a_rejected_row(spelling: str, file: Path) -> None:
     assert "is no device of the registry" in reason(file, {"gpu": spelling})
+
+
+def test_a_run_is_priced_by_the_constants_of_its_stack(file: Path) -> None:
+    """FSDP's products and attention reach less of an H100's peak, and on A100 as much as others."""
+    shares = {
+        (gpu, word): device_for(one(file, {"gpu": gpu, "framework": word, "pp": "1", "dp": "8"})).efficiency.matrix
+        for gpu in ("H100", "A100")
+        for word in ("Composer FSDP", "torchtitan", "Megatron-Core")
+    }
+    own = device("h100-sxm")
+    assert shares["H100", "Composer FSDP"] == own.stacks.fsdp["matrix"] < shares["H100", "Megatron-Core"] == own.efficiency["matrix"]
+    assert shares["H100", "torchtitan"] == own.stacks.torchtitan["matrix"]
+    assert len({share for (gpu, _), share in shares.items() if gpu == "A100"}) == 1
 
 
 def test_a_device_of_an_unstated_or_strange_memory_is_uncertain() -> None:
@@ -412,5 +425,5 @@ def test_measured_plans_keep_the_rules(dev: Measured) -> None:
 
 def test_other_machines_and_frameworks_are_priced_where_they_are_known() -> None:
     found = read_measured(reference("measured/training-extra.csv"))
-    assert (len(found.measurements), len(found.rejected)) == (212, 491)
-    assert {run.gpu for run in found.measurements} == {"v100-16g", "v100-32g", "a100-80g", "h100-sxm", "h200", "b200"}
+    assert (len(found.measurements), len(found.rejected)) == (265, 438)
+    assert {run.gpu for run in found.measurements} == {"v100-16g", "v100-32g", "a100-80g", "h100-sxm", "h200", "b200", "gb200-nvl72"}
