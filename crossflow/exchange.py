@@ -8,7 +8,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import (
     Exchange,
-    Members,
+    all_gather,
     all_reduce_time,
     exchange_energy,
     exchange_time,
@@ -90,19 +90,27 @@ def _left(model: Transformer, sharding: Sharding, peak: Weights, by_layer: Mask)
     return Weights(np.where(by_layer, _edges(model, sharding), peak.shared), np.where(by_layer, 0.0, peak.routed))
 
 
-def transfer_time(model: Transformer, sharding: Sharding, members: Members, links: tuple[Link, ...]) -> Real:
+def transfer_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
     """Seconds to hand one microbatch's activations to the next stage; nothing in a pipeline of one."""
-    return exchange_time(send(_message_bytes(model, sharding), members), links)
+    sent, gathered = _message(model, sharding, layout)
+    return exchange_time(sent, links) + np.where(_is_gathered(sharding), exchange_time(gathered, links), 0.0)
 
 
-def transfer_energy(model: Transformer, sharding: Sharding, members: Members, links: tuple[Link, ...]) -> Real:
-    return exchange_energy(send(_message_bytes(model, sharding), members), links)
+def transfer_energy(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
+    sent, gathered = _message(model, sharding, layout)
+    return exchange_energy(sent, links) + np.where(_is_gathered(sharding), exchange_energy(gathered, links), 0.0)
 
 
-def _message_bytes(model: Transformer, sharding: Sharding) -> Real:
-    """b s h values over the context ranks, and over the tensor ranks where they hold different parts of the sequence."""
-    tokens = sharding.microbatch * model.sequence / sharding.context
-    return tokens * model.hidden * model.activation_bytes / np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
+def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Exchange, Exchange]:
+    """What a rank sends of b s h values over the context ranks, and what the tensor ranks of the next stage gather: each sends its part
+    (Megatron-LM, `scatter_gather_tensors_in_pipeline`, Narayanan et al. 2021, section 4.1; DeepSpeed, `pipe_partitioned`)."""
+    whole = sharding.microbatch * model.sequence / sharding.context * model.hidden * model.activation_bytes
+    return send(whole / sharding.tensor, layout.pipeline), all_gather(whole, layout.tensor)
+
+
+def _is_gathered(sharding: Sharding) -> Mask:
+    """Whether the next stage puts a message together: not where its ranks hold parts of the sequence anyway."""
+    return np.greater(sharding.pipeline, 1.5) & np.less(sharding.sequence_parallel, 0.5)
 
 
 def _edges(model: Transformer, sharding: Sharding) -> Real:
@@ -175,7 +183,10 @@ def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, who
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
-    """Adam reads gradients twice (norm, update), reads and writes its state and writes the weights; 11 FLOPs a weight."""
+    """Adam reads gradients twice (norm, update), reads and writes its state and writes the weights; 11 FLOPs a weight. Before that
+    gradients are added up over the microbatches."""
     owned = np.where(sharding.zero > 0.5, _part(peak, sharding), peak.shared + peak.routed)
     size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
+    if model.gradient_traffic:
+        size = size + model.gradient_traffic * sharding.microbatches * (peak.shared + peak.routed)
     return stream_cost(size, 11.0 * owned, hardware)

@@ -135,8 +135,8 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
         embedding=embedding(model, group, hardware),
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
-        transfer=transfer_time(model, split, layout.pipeline, hardware.links),
-        transfer_energy=transfer_energy(model, split, layout.pipeline, hardware.links),
+        transfer=transfer_time(model, split, layout, hardware.links),
+        transfer_energy=transfer_energy(model, split, layout, hardware.links),
         host=host_traffic(model, split, hardware.host),
     )
 
@@ -332,17 +332,18 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)
-    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard, plans.schedule, *(getattr(plans, name) for name in END_STAGES))
+    shared = (shape_of, plans.zero, plans.shard, plans.schedule, *(getattr(plans, name) for name in END_STAGES))
+    exchange, exchange_of = distinct(*shared, *([plans.microbatch] if model.gradient_traffic else []))
     groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
-    members = _layout_at(layout, shape_of[transfer]).pipeline
+    laid = _layout_at(layout, shape_of[transfer])
     return _Tables(
         layer=_stack(layers, len(group), devices_in(hardware)),
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
         exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), groups, hardware),
-        transfer=np.asarray(transfer_time(model, message, members, hardware.links)),
-        transfer_energy=np.asarray(transfer_energy(model, message, members, hardware.links)),
+        transfer=np.asarray(transfer_time(model, message, laid, hardware.links)),
+        transfer_energy=np.asarray(transfer_energy(model, message, laid, hardware.links)),
         layer_row=mode_of * len(group) + group_of,
         recomputed=_recomputed(model, plans),
         edge_row=group_of,

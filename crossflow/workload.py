@@ -58,6 +58,8 @@ class Transformer:
     gradient_bytes: float = 4.0
     scattered_gradients: bool = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
+    gradient_traffic: float = 0.0
+    """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: float = 12.0
     """Single-precision master weights and two Adam moments."""
     logit_bytes: float = 4.0

@@ -51,6 +51,14 @@ class WorkloadSection:
         Doc("the embedding and so many of the first layers are not trained, and have no backward pass; 0 is the embedding alone"),
     ] = None
     gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
+    gradient_traffic: Annotated[
+        float | None,
+        Bounds(0.0),
+        Doc(
+            "bytes moved for each weight in every microbatch to add gradients up apart from the products that make them: 18 by DeepSpeed's "
+            "optimizer for bf16"
+        ),
+    ] = None
     optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
     logit_bytes: Annotated[
         float | None, Bounds(1.0), Doc("bytes that a logit keeps for the backward pass: 4, or 2 with the fused loss of Transformer Engine")
@@ -80,7 +88,9 @@ auxiliary loss it is between the two. Runs of Qwen3 235B on 256 H100 with eight 
 lose more where routers are not forced: 295, 335, 368 and 389 TFLOP/s at 16,384 to 131,072 tokens become 237, 277, 320 and 357, by this
 model a factor of 1.64 to 1.70 (yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); Mixtral 8x22B loses 3 % (455 of 470)."""
 _NOT_IN_DENSE: Final = ("capacity_factor", "expert_dispatch")
-_NOT_IN_LSTM: Final = ("attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers", "logit_bytes", "logit_peak_bytes")
+_NOT_IN_LSTM: Final = (
+    *("attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers", "logit_bytes", "logit_peak_bytes", "gradient_traffic"),
+)
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
@@ -170,6 +180,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         frozen_layers=section.frozen_layers,
         precision=section.precision,
         gradient_bytes=_or(section.gradient_bytes, 4.0),
+        gradient_traffic=_or(section.gradient_traffic, 0.0),
         optimizer_bytes=_or(section.optimizer_bytes, 12.0),
         logit_bytes=(kept := _or(section.logit_bytes, 4.0)),
         logit_peak_bytes=_or(section.logit_peak_bytes, kept if kept < 4.0 else 6.0),

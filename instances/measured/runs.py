@@ -19,6 +19,7 @@ from crossopt.instances.catalogue.registry import build_device, device, launched
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
+    ADDED_APART,
     OTHER,
     Family,
     Framework,
@@ -227,6 +228,7 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         dropout=stack.dropout,
         precision=precision,
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
+        gradient_traffic=ADDED_APART if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
     )
 

@@ -58,7 +58,7 @@ class Framework:
     precision: Precision = "bf16"
     dropout: bool = False
     all_reduces: frozenset[Precision] = frozenset()
-    """Precisions in which gradients are all-reduced even where ranks share the optimizer state."""
+    """Precisions in which gradients are all-reduced even where ranks share the optimizer state, and added up apart from their products."""
     states_local_batch: bool = False
     """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
     stack: str = ""
@@ -96,6 +96,11 @@ FRAMEWORKS: Final = (
 """The words of the patterns above, as a message names them."""
 _NEWER: Final = re.compile("h100|h200|b200")
 """Devices that came with the successor of the early Megatron."""
+
+
+ADDED_APART: Final = 18.0
+"""Bytes that DeepSpeed's bf16 optimizer moves for each weight and microbatch: it casts (2 read, 4 written) and adds in single precision (8
+read, 4 written; `hp_grad.add_` of runtime/bf16_optimizer.py)."""
 
 
 @dataclass(frozen=True, slots=True)

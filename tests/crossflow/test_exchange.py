@@ -161,20 +161,27 @@ def test_energy_of_the_exchanges_counts_what_each_rank_sends(plain: Hardware) ->
     assert exchanged(replace(DATA, zero=3), wired)["gather_energy"] == pytest.approx(2 * 3 / 4 * (2 + 2 + 4) * LAYER)
 
 
+def test_gradients_that_are_added_apart_move_bytes_in_every_microbatch(plain: Hardware) -> None:
+    """18 bytes a weight of the rank for each of eight microbatches, by the bandwidth of the memory alone."""
+    plan, model = Plan(data=2, zero=1), replace(GPT, global_batch=16)
+    apart, together = (exchanged(plan, plain, one)["optimizer"] for one in (replace(model, gradient_traffic=18.0), model))
+    assert apart - together == pytest.approx(8 * 18.0 * parameters(GPT) / float(plain.dram.bandwidth), rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("plan", "size"),
     [
         (Plan(pipeline=2, microbatch=3), 3 * 2048 * 1024 * 2),
         (Plan(pipeline=2, context=4), 2048 / 4 * 1024 * 2),
-        (Plan(pipeline=2, tensor=4), 2048 * 1024 * 2),
+        (Plan(pipeline=2, tensor=4), 2048 * 1024 * 2 / 4 + 2048 * 1024 * 2 * 3 / 4),
         (Plan(pipeline=2, tensor=4, sequence_parallel=True), 2048 * 1024 * 2 / 4),
         (Plan(tensor=2), 0),
     ],
 )
 def test_stages_hand_on_what_a_rank_holds_of_the_activations(plain: Hardware, plan: Plan, size: float) -> None:
-    """Sequence parallelism splits it, tensor parallelism alone does not; nothing in a pipeline of one."""
+    """Tensor ranks send a part each, and gather it again unless they hold parts of the sequence; nothing in a pipeline of one."""
     wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
     columns = table([plan])
-    split, members = sharding(GPT, columns), lay_out(columns, CLUSTER).pipeline
-    assert float(np.asarray(transfer_time(GPT, split, members, wired.links)).item()) == pytest.approx(size / 100e9)
-    assert float(np.asarray(transfer_energy(GPT, split, members, wired.links)).item()) == pytest.approx(2 * size)
+    split, laid = sharding(GPT, columns), lay_out(columns, CLUSTER)
+    assert float(np.asarray(transfer_time(GPT, split, laid, wired.links)).item()) == pytest.approx(size / 100e9)
+    assert float(np.asarray(transfer_energy(GPT, split, laid, wired.links)).item()) == pytest.approx(2 * size)
