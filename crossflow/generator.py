@@ -202,12 +202,20 @@ def generate(technology: Technology, split: Split) -> Architecture:
         dram=dram,
         intra=intra,
         inter=inter,
-        uncore_power=technology.uncore.power_per_area * split.die_area,
+        uncore_power=uncore_power(technology, split.die_area, core.voltage, core.frequency),
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
         crossings=crossings_of(split.dies),
         die_links_power=die_links_power(technology.die_links, split.die_area, split.dies),
     )
+
+
+def uncore_power(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:
+    """Watts of what is no part, on supply and clock of the cores: what switches follows V^2 f, what leaks V, the rest neither."""
+    uncore, core = technology.uncore, technology.core
+    supply = voltage / core.nominal_voltage
+    switched = uncore.power_per_area * (supply * supply * (frequency / core.nominal_frequency))
+    return (uncore.steady_per_area + uncore.area_share * core.leakage_per_area * supply + switched) * die_area
 
 
 def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:

@@ -147,7 +147,9 @@ class Uncore:
     area_share: float = 0.0
     """Of the die."""
     power_per_area: float = 0.0
-    """Watts per square metre of the die, at full activity."""
+    """Watts per square metre of the die that switch with the cores' voltage and clock, at full activity and nominal both."""
+    steady_per_area: float = 0.0
+    """Watts per square metre of the die that follow neither."""
     spare_bundles: float = 0.0
     """Bundles of cores that are made beside those in use, over these; their area is part of this one."""
 
@@ -156,8 +158,8 @@ class Uncore:
             raise ValueError(
                 f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g} has"
             )
-        if not (0.0 <= self.area_share < 1.0 and 0.0 <= self.power_per_area < float("inf")):
-            raise ValueError(f"a share of the die below 1 and a finite power per area are needed, not {self}")
+        if not (0.0 <= self.area_share < 1.0 and all(0.0 <= each < float("inf") for each in (self.power_per_area, self.steady_per_area))):
+            raise ValueError(f"a share of the die below 1 and finite powers per area are needed, not {self}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,8 @@ class UncoreEntry:
     """What a chip has beside its parts: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
-    power_per_area: Annotated[PowerPerArea, Doc("of the die, at full activity")] = 0.0
+    power_per_area: Annotated[PowerPerArea, Doc("of the die, that follows voltage and clock of the cores, at nominal both")] = 0.0
+    steady_per_area: Annotated[PowerPerArea, Doc("of the die, that follows neither voltage nor clock")] = 0.0
     spare_bundles: Annotated[
         Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
     ] = 0.0

@@ -36,6 +36,7 @@ _OF_TECHNOLOGY: Final = (
     "network.utilisation",
     "uncore.area_share",
     "uncore.power_per_area",
+    "uncore.steady_per_area",
 )
 _OF_DEVICE: Final = ("dram.bandwidth", "node_network.bandwidth", "node_network.latency", "network.bandwidth", "network.latency")
 _OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
