@@ -27,8 +27,8 @@ from crossopt.crossflow.generator import (
     Network,
     Split,
     Sram,
-    compute,
     compute_of,
+    cores_of,
     dram_of,
     dram_static_power,
     edge_of,
@@ -63,8 +63,9 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
 
     Chips without a bundle of cores are left out: their memories need no controllers, but they compute nothing.
     """
-    ends = ((least, least), (most, least), (most, most))
-    low, slow, high = (compute(technology.core, larger.areas.core, stronger.powers.core) for larger, stronger in ends)
+    few, many = core_counts(technology.core, least, most)
+    ends = ((few, least), (many, least), (many, most))
+    low, slow, high = (compute_of(technology.core, cores, split.powers.core) for cores, split in ends)
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
     dram = _dram(technology.dram, least, most, stacks)
@@ -84,6 +85,15 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
+
+
+def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:
+    """The fewest and the most cores between two splits. Dies share whole bundles, of which d dies leave out d - 1 at the most."""
+    few, many = (cores_of(core, split.areas.core, split.dies) for split in (least, most))
+    left = np.floor(cores_of(core, least.areas.core) / core.cores_per_bundle) - (most.dies - 1.0)
+    open_dies = np.less(least.dies, most.dies)
+    fewest = np.where(open_dies, np.maximum(left, 0.0) * core.cores_per_bundle, few)[()]
+    return fewest, np.where(open_dies, cores_of(core, most.areas.core), many)[()]
 
 
 def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compute], fewest: Real) -> Compute:

@@ -102,7 +102,8 @@ def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) 
     stack = given.stacks.get(memory or next(iter(entry.memories), ""))
     if wafer is None or stack is None:
         return None
-    return Prices(0.0, 0.0, wafer=wafer, defect_density=given.defects_per_square_metre, stack=stack, package=given.package, lane=given.lane)
+    beside = {name: getattr(given, name) for name in ("package", "interposer", "bonding_loss", "lane")}
+    return Prices(0.0, 0.0, wafer=wafer, defect_density=given.defects_per_square_metre, stack=stack, **beside)
 
 
 def edges_of(split: ShareEntry) -> Edges:

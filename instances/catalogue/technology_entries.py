@@ -21,6 +21,7 @@ from crossopt.instances.files.quantities import (
     Power,
     PowerPerArea,
     PowerPerBit,
+    PricePerArea,
     Ratio,
     Voltage,
 )
@@ -229,7 +230,11 @@ class PricesEntry:
     wafers: Annotated[dict[str, Money], Doc("of a processed wafer, by logic node")]
     stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
     defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
-    package: Annotated[Money, Doc("interposer, substrate, test and assembly, with the device's share of board and host")]
+    package: Annotated[Money, Doc("substrate, test and assembly, with the device's share of board and host")]
+    interposer: Annotated[PricePerArea, Doc("of the package under dies and stacks, of joining them there")] = 0.0
+    bonding_loss: Annotated[
+        float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
+    ] = 0.0
     lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
 
 

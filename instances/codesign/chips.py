@@ -9,7 +9,8 @@ from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.dies import die_with_links, perimeter_of
-from crossopt.crossflow.generator import Architecture, Parts, Split, bundles_of, dram_power_at_nominal, generate, has_edge, wires_of
+from crossopt.crossflow.envelope import core_counts
+from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate, has_edge, wires_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -35,17 +36,18 @@ def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made
     """
     technology = free.technology
     share, low, high = technology.uncore.spare_bundles, _bundled(least), _bundled(most)
-    many = bundles_of(technology.core, most.areas.core)
+    few, many = (np.floor(cores / technology.core.cores_per_bundle) for cores in core_counts(technology.core, least, most))
     rest = np.maximum(least.die_area - (1.0 + share) * high, used_die(technology, _sum(least.areas)) - (1.0 + share) * low)
     return Made(
         die_area=least.die_area,
         stacks=stacks,
         rest=np.maximum(rest, 0.0),
         bundle=np.maximum(low / np.maximum(many, 1.0), technology.core.cores_per_bundle * technology.core.area),
-        needed=np.minimum(np.maximum(bundles_of(technology.core, least.areas.core), 1.0), many) if share else 0.0,
+        needed=np.minimum(np.maximum(few, 1.0), many) if share else 0.0,
         spare=np.floor(share * many),
         wires=wires_of(technology.inter, least.areas.inter, least.edges.inter * perimeter_of(least.die_area, least.dies)),
         dies=most.dies,
+        package_area=least.die_area + stacks * technology.dram.stack_area,
     )
 
 

@@ -143,6 +143,8 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
         "defect_density": section.defects_per_square_metre,
         "stack": section.stack,
         "package": section.package,
+        "interposer": section.interposer,
+        "bonding_loss": section.bonding_loss,
         "lane": section.lane,
     }
     faults: list[tuple[str, str]] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share
+from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.dies import perimeter_of, through_joints
 from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Hardware
@@ -66,9 +66,13 @@ def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
     parts = (
         ("dies" if several > 1 else "die", several * prices.wafer / (dies * good)),
         ("stacks", stacks * prices.stack),
+        ("interposer", float(np.max(made.package_area)) * prices.interposer),
         ("package and host", prices.package),
     )
-    listed = ", ".join(f"{name} {value:,.0f}" for name, value in (*parts, ("ports", wires * prices.lane)) if value)
+    lost = sum(value for _, value in parts[:3]) * (1.0 / float(np.max(joined_well(prices, made))) - 1.0)
+    listed = ", ".join(
+        f"{name} {value:,.0f}" for name, value in (*parts, ("lost when joined", lost), ("ports", wires * prices.lane)) if value
+    )
     total = float(np.max(device_price(prices, made)))
     yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 

@@ -6,9 +6,9 @@ was ever measured, and set beside a bought device of the same node, area and pow
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import sqrt
 from typing import Final
 
+from crossopt.crossflow.dies import perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -133,7 +133,7 @@ class Chip:
     def places(self) -> int:
         """Stacks that lie along the part of the edge that is theirs."""
         assert isinstance(self.instance.hardware, FreeHardware)
-        edge = float(self.instance.hardware.edges.dram) * 4.0 * sqrt(float(self.hardware.die_area))
+        edge = float(self.instance.hardware.edges.dram) * float(perimeter_of(self.hardware.die_area, self.hardware.dies))
         return int(edge / self.technology.dram.stack_edge)
 
     def each(self, level: str) -> float:
