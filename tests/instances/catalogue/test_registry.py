@@ -309,6 +309,15 @@ def test_a_stack_of_each_generation_moves_what_its_standard_says(name: str) -> N
     assert made["hbm4"].dram.controller_area == pytest.approx(1.6 * entry.dram.controller_area)
 
 
+@pytest.mark.parametrize(
+    ("memory", "sides"), [("hbm2", (7.75, 11.87)), ("hbm2e", (10, 11)), ("hbm3", (11, 11)), ("hbm4", (12.775, 10.975))]
+)
+def test_stacks_take_the_footprints_that_their_sources_say(memory: str, sides: tuple[float, float]) -> None:
+    for name in ("accelerator-4nm", "accelerator-4np", "accelerator-7nm"):
+        assert technology(name).memories[memory].stack_area == pytest.approx(sides[0] * sides[1] * 1e-6, rel=0.005)
+    assert technology("accelerator-4nm").dram.stack_area == technology("accelerator-4nm").memories["hbm3"].stack_area
+
+
 def test_generations_of_the_network_give_the_published_bandwidths() -> None:
     published = [48.1, 96.1, 192.2, 384.5, 769, 1395.8, 1996, 2791, 3829, 5170, 6888, 9077, 11856, 15375, 19824, 25441, 32527, 41464, 52729]
     built = [usual_chip("v100-class", network=step).inter.bandwidth / GIB for step in technology("v100-class").network_steps]
