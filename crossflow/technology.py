@@ -202,6 +202,18 @@ class DieLinks:
 
 
 @dataclass(frozen=True, slots=True)
+class UpperDies:
+    """Dies of cores, registers and L1 that are stacked on those of all other parts, with which they share the package's room."""
+
+    area_share: float = 0.0
+    """Of these dies that is no part."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.area_share < 1.0:
+            raise ValueError(f"a share of the dies below 1 is needed, not {self.area_share}")
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -219,6 +231,8 @@ class Technology:
     sustained: tuple[Activity, ...] = (Activity(),)
     """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
     die_links: DieLinks = DieLinks()
+    upper_dies: UpperDies | None = None
+    """Where there are none, one kind of die holds all parts."""
 
     def __post_init__(self) -> None:
         if not self.sustained:
@@ -246,8 +260,8 @@ class Node:
 
 def at_node(technology: Technology, node: Node) -> Technology:
     """The technology at another logic node. Frequencies, threshold voltages, leakage of an area of cores and of a bit, wires and what is no
-    part stay."""
-    core, dram = technology.core, technology.dram
+    part stay, and so do lower dies with all that they hold."""
+    core, dram, stacked = technology.core, technology.dram, technology.upper_dies is not None
     return replace(
         technology,
         core=replace(
@@ -258,8 +272,8 @@ def at_node(technology: Technology, node: Node) -> Technology:
         ),
         registers=_scaled_sram(technology.registers, node),
         l1=_scaled_sram(technology.l1, node),
-        l2=_scaled_sram(technology.l2, node),
-        dram=replace(dram, controller_area=dram.controller_area * node.controller_area),
+        l2=technology.l2 if stacked else _scaled_sram(technology.l2, node),
+        dram=dram if stacked else replace(dram, controller_area=dram.controller_area * node.controller_area),
     )
 
 

@@ -8,6 +8,7 @@ Rows      die area      sum of the areas of the parts, with their share of uncor
           power         sum of the least that each part draws, and its uncore at
                         the least clock, of which cores tell the rest               <= budget, in each of the kernels that draw most
           reticle       the die area                                                <= dies x reticle
+          upper dies    the same three, where cores lie on dies of their own
           registers     bytes that the tiles of all bundles take                    <= their capacity; the same of L1
 
 The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks and tiles depend. There each
@@ -31,7 +32,7 @@ from crossopt.crossflow.technology import HOLDING, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
-from crossopt.instances.codesign.chips import PART_OF, followers, split_of, used_die
+from crossopt.instances.codesign.chips import PART_OF, followers, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 _STEPS = 1 << 19
@@ -41,6 +42,7 @@ _SLACK = 1.0 + 1.0e-12
 _MOST = 20_000
 """Literals of all parts together."""
 _DIE, _UNCORE = "die", "uncore"
+_NOTHING = Parts(*[0.0] * len(fields(Parts)))
 MEMORIES = ("dram", "l2", "l1", "registers")
 _OF_CORES, _OF_MEMORIES = ("throughput", "vector_throughput", "bundles"), ("capacity", "bandwidth")
 
@@ -242,6 +244,10 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
     rows += [(name, asked.power, name, every) for name, _ in _kernels(free)]
     if np.isfinite(asked.one_die):
         rows.append(("reticle", 0.0, "reticle", every))
+    if free.technology.upper_dies is not None:
+        rows += [("upper dies", asked.die_area, "upper", names), ("package area of upper dies", asked.package_area, "upper package", names)]
+        if np.isfinite(asked.one_die):
+            rows.append(("reticle of upper dies", 0.0, "upper reticle", every))
     if _DIE in chosen:
         rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
     rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
@@ -266,23 +272,25 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
     taken[_UNCORE, _DIE] = density
     for name in (field.name for field in fields(Parts)):
-        area = used_die(free.technology, getattr(least.areas, name))
+        area, upper = used_dies(free.technology, replace(_NOTHING, **{name: getattr(least.areas, name)}))
         taken["area", name] = taken["package", name] = taken["reticle", name] = area
+        taken["upper", name] = taken["upper package", name] = taken["upper reticle", name] = upper
         for kernels, busy in _kernels(free):
             drawn = getattr(busy, name) * getattr(best, name).power
             above = np.maximum(density - uncore, 0.0) * (least.die_area - area) if name == "core" else 0.0
             taken[kernels, name] = drawn + density * area + above
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
+    taken["upper package", "dram"] = best.dram.package_area
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
     for kernels, _ in _kernels(free):
         taken[kernels, _DIE] = best.die_links_power + density * links
-    taken["reticle", _DIE] = links - reticle * most.dies
+    taken["reticle", _DIE], taken["upper reticle", _DIE] = links - reticle * most.dies, -reticle * most.dies
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
         taken[level, level] = -getattr(best, level).capacity
     for level in followers(free.technology, space.names):
-        for kind in ("area", "package", "reticle", level):
+        for kind in ("area", "package", "reticle", "upper", "upper package", "upper reticle", level):
             taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
 

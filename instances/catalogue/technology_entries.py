@@ -152,6 +152,16 @@ class DieLinksEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class UpperDiesEntry:
+    """Dies of cores, registers and L1 on those of all other parts, whose area `die_area` then is."""
+
+    area_share: Annotated[Ratio, Doc("of the upper dies that is no part")] = 0.0
+
+    def __post_init__(self) -> None:
+        _check_physics("UpperDies", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
 class PartsEntry:
     """One figure for each part of the chip."""
 
@@ -279,6 +289,9 @@ class TechnologyEntry:
     power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
     reticle: Annotated[Area | None, Doc("of the largest die that can be exposed; without a limit where nothing is said")] = None
     die_links: Annotated[DieLinksEntry | None, Doc("wires between dies; a package holds one die where nothing is said")] = None
+    upper_dies: Annotated[
+        UpperDiesEntry | None, Doc("dies of cores, registers and L1 that are stacked on the others; one kind of die holds all else")
+    ] = None
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
@@ -296,6 +309,8 @@ class TechnologyEntry:
         check_constants("efficiency", self.efficiency)
         if self.efficiency and self.constants is not None:
             raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
+        if self.upper_dies is not None and self.prices is not None:
+            raise ValueError("prices know of one kind of die, and there are two (leave out `prices`, or `upper_dies`)")
         if self.split.dies > 1 and self.die_links is None:
             raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 

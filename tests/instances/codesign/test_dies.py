@@ -145,3 +145,44 @@ def test_what_dies_and_joints_allow_is_explained() -> None:
     chip, said = device_at(asked, 0), building_of(asked, answered(asked))
     assert f"dies: 2 of {chip.one_die / MM2:.1f} mm^2, of 858 mm^2 that a reticle exposes" in said
     assert [words for words in said if words.endswith("of which half may pass between dies, binds")]
+
+
+# Dies on dies -----------------------------------------------------------------------------------------------------------------------
+
+STACKED = ("technology=accelerator-5nm-stacked", "budget={die_area: 1600 mm^2, package_area: 3000 mm^2, power: 800 W}")
+CHIPS = ("compute_area=[500 mm^2, 700 mm^2, 900 mm^2, 1100 mm^2]", "compute_power=[240 W, 320 W]", "l2_area=[300 mm^2, 460 mm^2]")
+
+
+def stacked(*settings: str) -> Instance:
+    return question(*STACKED, "hbm_stacks=[6, 8]", "pipeline=1", *settings)
+
+
+@pytest.mark.parametrize(("compute", "binds"), [(500, "lower"), (1100, "upper")])
+def test_the_die_below_is_as_large_as_its_parts_or_as_the_dies_on_it(compute: int, binds: str) -> None:
+    """Registers and L1 come with the cores; 57 % of the lower dies and 19 % of the upper ones are no part."""
+    chip = device_at(stacked(f"compute_area={compute} mm^2", "compute_power=240 W", "hbm_stacks=8", "budget.die_area=3000 mm^2"), 0)
+    upper = compute * (1 + (0.1146 + 0.0223) / 0.3666) / 0.81
+    parts = (1480 * (0.3106 + 0.0379 + 0.0028) + 8 * 8) / 0.43
+    lower = parts + 2 * 3 * sqrt(chip.die_area / MM2 / 4)
+    assert (upper > lower) == (binds == "upper")
+    assert chip.die_area / MM2 == pytest.approx(max(upper, lower))
+    assert chip.package_area == pytest.approx(chip.die_area + 8 * 121 * MM2)
+
+
+def test_engines_agree_on_dies_that_lie_on_others() -> None:
+    """The largest dies of cores take more than the budget below them has."""
+    asked = stacked(*CHIPS, "dies=[2, 4]")
+    found = [answered(asked, engine) for engine in ("exhaustive", "boxes", "milp")]
+    assert found[0].status == "OPTIMAL"
+    assert [result.value for result in found] == pytest.approx([found[0].value] * 3, rel=2e-4)
+    assert all(checked(result).accepted for result in found)
+    tight = stacked("compute_area=1100 mm^2", "compute_power=240 W")
+    assert [answered(tight, engine).status for engine in ("boxes", "milp")] == ["INFEASIBLE"] * 2
+
+
+def test_dies_that_lie_on_others_are_told_and_have_no_price_by_the_wafer() -> None:
+    asked = stacked(*CHIPS)
+    [words] = [words for words in building_of(asked, answered(asked)) if words.startswith("dies of cores")]
+    assert " mm^2 of the others" in words
+    with pytest.raises(InstanceError, match="dies of two kinds are stacked here"):
+        stacked(*CHIPS, f"prices={FREE_PRICES}")
