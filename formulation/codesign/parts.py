@@ -265,26 +265,27 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
 def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore: float = inf) -> dict[tuple[str, str], Array]:
     """The least that each part takes of each budget, on any chip of each box.
 
-    All parts take the least power of uncore on their area, and cores that make it draw more than `uncore` by area take the rest of all."""
+    All parts take the least power of uncore on their area, `uncore` by area where it is told, and cores that make it draw more take what
+    that is on the whole die."""
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
     density = best.uncore_power / least.die_area
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
-    taken[_UNCORE, _DIE] = density
+    taken[_UNCORE, _DIE], common = density, np.minimum(density, uncore)
     for name in (field.name for field in fields(Parts)):
         area, upper = used_dies(free.technology, replace(_NOTHING, **{name: getattr(least.areas, name)}))
         taken["area", name] = taken["package", name] = taken["reticle", name] = area
         taken["upper", name] = taken["upper package", name] = taken["upper reticle", name] = upper
         for kernels, busy in _kernels(free):
             drawn = getattr(busy, name) * getattr(best, name).power
-            above = np.maximum(density - uncore, 0.0) * (least.die_area - area) if name == "core" else 0.0
-            taken[kernels, name] = drawn + density * area + above
+            above = (density - common) * least.die_area if name == "core" else 0.0
+            taken[kernels, name] = drawn + common * area + above
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
     taken["upper package", "dram"] = best.dram.package_area
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
     for kernels, _ in _kernels(free):
-        taken[kernels, _DIE] = best.die_links_power + density * links
+        taken[kernels, _DIE] = best.die_links_power + common * links
     taken["reticle", _DIE], taken["upper reticle", _DIE] = links - reticle * most.dies, -reticle * most.dies
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
