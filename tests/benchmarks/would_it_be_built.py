@@ -257,7 +257,7 @@ _READ: Final = """
 
 At 7 nm a free chip is an A100 with a peak 12 to 24 % higher on half of its L2 and with a stack less or more, as this one plan needs it;
 another network on the same chip may not. Gains above 15 % are of that kind. With 300 W or on 500 mm^2 it is slower than an A100, which has
-more of both. At 4 nm it is 2 to 8 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
+more of both. At 4 nm it is 3 to 7 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
 """
 
 
