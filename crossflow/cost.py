@@ -37,9 +37,17 @@ class Prices:
     """How defects cluster: the alpha of the negative binomial yield."""
     stack: float = 0.0
     package: float = 0.0
-    """Dollars of package, board, host and network per device."""
+    """Dollars of substrate, board, host and network per device."""
+    interposer: float = 0.0
+    """Dollars per square metre of the package under dies and stacks, of joining them there."""
+    bonding_loss: float = 0.0
+    """Of dies and stacks the share that fails when it is joined, with which all others and the interposer are lost."""
     lane: float = 0.0
     """Dollars of ports, optics, cables and switches for each wire of the links between nodes."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.bonding_loss < 1.0:
+            raise ValueError(f"bonding_loss is {self.bonding_loss}, a share below 1 is needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,8 @@ class Made:
     """Of the links between nodes."""
     dies: Real = 1.0
     """In the package, each with an equal share of all the above."""
+    package_area: Real = 0.0
+    """Square metres under dies and stacks."""
 
 
 def dies_per_wafer(area: Real, diameter: float) -> Real:
@@ -101,7 +111,13 @@ def device_price(prices: Prices, made: Made) -> Real:
     if prices.wafer is None:
         raise ValueError("prices need a price of the device or of the wafer")
     good = dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter) * good_share(prices, made)
-    return made.dies * prices.wafer / good + made.stacks * prices.stack + prices.package + made.wires * prices.lane
+    joined = made.dies * prices.wafer / good + made.stacks * prices.stack + made.package_area * prices.interposer
+    return joined / joined_well(prices, made) + prices.package + made.wires * prices.lane
+
+
+def joined_well(prices: Prices, made: Made) -> Real:
+    """(1 - loss)^(dies + stacks), the share of packages in which all are joined (Feng and Ma 2022, Chiplet Actuary, arXiv 2203.12268)."""
+    return (1.0 - prices.bonding_loss) ** (made.dies + made.stacks)
 
 
 def step_cost(prices: Prices, capital: Real, devices: int, step_time: Real, energy: Real) -> Real:

@@ -5,6 +5,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     links between dies                by the fewest dies
+    power of what is no part          by the least die and the least clock, that of the most cores with the least power
     clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
     voltage, used area, power, edge   by the least power and area, the voltage beside the most cores
 
@@ -26,8 +27,8 @@ from crossopt.crossflow.generator import (
     Network,
     Split,
     Sram,
-    compute,
     compute_of,
+    cores_of,
     dram_of,
     dram_static_power,
     edge_of,
@@ -38,6 +39,7 @@ from crossopt.crossflow.generator import (
     sram_static_power,
     stacks_along_edge,
     stacks_in_package,
+    uncore_power,
     wires_of,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
@@ -61,20 +63,22 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
 
     Chips without a bundle of cores are left out: their memories need no controllers, but they compute nothing.
     """
-    low, high = (compute(technology.core, split.areas.core, split.powers.core) for split in (least, most))
+    few, many = core_counts(technology.core, least, most)
+    ends = ((few, least), (many, least), (many, most))
+    low, slow, high = (compute_of(technology.core, cores, split.powers.core) for cores, split in ends)
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
     dram = _dram(technology.dram, least, most, stacks)
     l2 = _sram(technology.l2, least, most, "l2", fewest, high.bundles)
     best = Architecture(
-        core=_core(technology.core, least, most, low, high, fewest),
+        core=_core(technology.core, most.powers.core, (low, slow, high), fewest),
         registers=_sram(technology.registers, least, most, "registers", fewest, high.bundles),
         l1=_sram(technology.l1, least, most, "l1", fewest, high.bundles),
         l2=limited(l2, through_joints(technology.die_links, most.die_area, least.dies)),
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
-        uncore_power=technology.uncore.power_per_area * least.die_area,
+        uncore_power=_uncore(technology, least, slow, low.cores < high.cores),
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=least.die_area + dram.package_area,
         crossings=crossings_of(least.dies),
@@ -83,24 +87,38 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
 
 
-def _core(core: CoreTechnology, least: Split, most: Split, low: Compute, high: Compute, fewest: Real) -> Compute:
+def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:
+    """The fewest and the most cores between two splits. Dies share whole bundles, of which d dies leave out d - 1 at the most."""
+    few, many = (cores_of(core, split.areas.core, split.dies) for split in (least, most))
+    left = np.floor(cores_of(core, least.areas.core) / core.cores_per_bundle) - (most.dies - 1.0)
+    open_dies = np.less(least.dies, most.dies)
+    fewest = np.where(open_dies, np.maximum(left, 0.0) * core.cores_per_bundle, few)[()]
+    return fewest, np.where(open_dies, cores_of(core, most.areas.core), many)[()]
+
+
+def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compute], fewest: Real) -> Compute:
     """Peak by the most power on the best number of cores; voltage by the least power on the most cores.
 
     N f = P (f / x) with x = P / N watts a core, and f / x rises up to the efficient power and falls beyond it: so N f rises up to as many
     cores as that makes of P, and falls beyond."""
-    efficient = most.powers.core / efficient_power(core, core.switching_power, core.leakage)
+    low, slow, high = ends
+    efficient = power / efficient_power(core, core.switching_power, core.leakage)
     best = np.minimum(np.maximum(efficient, np.maximum(low.cores, 1.0)), high.cores)
-    slow, differ = compute(core, most.areas.core, least.powers.core), low.cores < high.cores
+    differ = low.cores < high.cores
     leaked = core.leakage * np.maximum(low.cores, 1.0) * (slow.voltage / core.nominal_voltage) * np.minimum(low.cores, 1.0)
     return replace(
         high,
         bundles=fewest,
-        peak=_raised(compute_of(core, best, most.powers.core).peak, differ),
+        peak=_raised(compute_of(core, best, power).peak, differ),
         voltage=_lowered(slow.voltage, differ),
         leakage=_lowered(leaked, differ),
         area=low.area,
         power=low.power,
     )
+
+
+def _uncore(technology: Technology, least: Split, slow: Compute, differ: bool | Mask) -> Real:
+    return uncore_power(technology, least.die_area, _lowered(slow.voltage, differ), _lowered(slow.frequency, differ))
 
 
 def _sram(sram: SramTechnology, least: Split, most: Split, level: str, fewest: Real, bundles: Real) -> Sram:

@@ -189,7 +189,7 @@ def dram_power_at_nominal(technology: Technology, stacks: Real, edge: Real) -> R
 def generate(technology: Technology, split: Split) -> Architecture:
     """The architecture that the split buys; what does not fit is zero."""
     areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area, split.dies)
-    core = compute(technology.core, areas.core, powers.core)
+    core = compute(technology.core, areas.core, powers.core, split.dies)
     dram = _dram(technology.dram, split, perimeter)
     l2 = _sram(technology.l2, areas.l2, powers.l2, core.bundles)
     intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
@@ -202,7 +202,7 @@ def generate(technology: Technology, split: Split) -> Architecture:
         dram=dram,
         intra=intra,
         inter=inter,
-        uncore_power=technology.uncore.power_per_area * split.die_area,
+        uncore_power=uncore_power(technology, split.die_area, core.voltage, core.frequency),
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
         crossings=crossings_of(split.dies),
@@ -210,9 +210,17 @@ def generate(technology: Technology, split: Split) -> Architecture:
     )
 
 
-def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
+def uncore_power(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:
+    """Watts of what is no part, on supply and clock of the cores: what switches follows V^2 f, what leaks V, the rest neither."""
+    uncore, core = technology.uncore, technology.core
+    supply = voltage / core.nominal_voltage
+    switched = uncore.power_per_area * (supply * supply * (frequency / core.nominal_frequency))
+    return (uncore.steady_per_area + uncore.area_share * core.leakage_per_area * supply + switched) * die_area
+
+
+def compute(core: CoreTechnology, area: Real, power: Real, dies: Real = 1.0) -> Compute:
     """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
-    cores = _count(area, core.area)
+    cores = cores_of(core, area, dies)
     return compute_of(core, cores, power)
 
 
@@ -233,9 +241,11 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
     )
 
 
-def bundles_of(core: CoreTechnology, area: Real) -> Real:
-    """Whole bundles of cores."""
-    return np.floor(_count(area, core.area) / core.cores_per_bundle)
+def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
+    """Cores on so much area; of several dies each has as many whole bundles of them."""
+    count = _count(area, core.area)
+    shared = dies * np.floor(np.floor(count / core.cores_per_bundle) / dies) * core.cores_per_bundle
+    return np.where(np.greater(dies, 1.0), shared, count)[()]
 
 
 def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:

@@ -147,7 +147,9 @@ class Uncore:
     area_share: float = 0.0
     """Of the die."""
     power_per_area: float = 0.0
-    """Watts per square metre of the die, at full activity."""
+    """Watts per square metre of the die that switch with the cores' voltage and clock, at full activity and nominal both."""
+    steady_per_area: float = 0.0
+    """Watts per square metre of the die that follow neither."""
     spare_bundles: float = 0.0
     """Bundles of cores that are made beside those in use, over these; their area is part of this one."""
 
@@ -156,8 +158,8 @@ class Uncore:
             raise ValueError(
                 f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g} has"
             )
-        if not (0.0 <= self.area_share < 1.0 and 0.0 <= self.power_per_area < float("inf")):
-            raise ValueError(f"a share of the die below 1 and a finite power per area are needed, not {self}")
+        if not (0.0 <= self.area_share < 1.0 and all(0.0 <= each < float("inf") for each in (self.power_per_area, self.steady_per_area))):
+            raise ValueError(f"a share of the die below 1 and finite powers per area are needed, not {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,18 @@ class DieLinks:
 
 
 @dataclass(frozen=True, slots=True)
+class UpperDies:
+    """Dies of cores, registers and L1 that are stacked on those of all other parts, with which they share the package's room."""
+
+    area_share: float = 0.0
+    """Of these dies that is no part."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.area_share < 1.0:
+            raise ValueError(f"a share of the dies below 1 is needed, not {self.area_share}")
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -217,6 +231,8 @@ class Technology:
     sustained: tuple[Activity, ...] = (Activity(),)
     """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
     die_links: DieLinks = DieLinks()
+    upper_dies: UpperDies | None = None
+    """Where there are none, one kind of die holds all parts."""
 
     def __post_init__(self) -> None:
         if not self.sustained:
@@ -244,8 +260,8 @@ class Node:
 
 def at_node(technology: Technology, node: Node) -> Technology:
     """The technology at another logic node. Frequencies, threshold voltages, leakage of an area of cores and of a bit, wires and what is no
-    part stay."""
-    core, dram = technology.core, technology.dram
+    part stay, and so do lower dies with all that they hold."""
+    core, dram, stacked = technology.core, technology.dram, technology.upper_dies is not None
     return replace(
         technology,
         core=replace(
@@ -256,8 +272,8 @@ def at_node(technology: Technology, node: Node) -> Technology:
         ),
         registers=_scaled_sram(technology.registers, node),
         l1=_scaled_sram(technology.l1, node),
-        l2=_scaled_sram(technology.l2, node),
-        dram=replace(dram, controller_area=dram.controller_area * node.controller_area),
+        l2=technology.l2 if stacked else _scaled_sram(technology.l2, node),
+        dram=dram if stacked else replace(dram, controller_area=dram.controller_area * node.controller_area),
     )
 
 

@@ -5,8 +5,10 @@ Data      for each part the combinations of its choices (literals k), and for ea
 Choices   z[part, k] in {0, 1}, one of them 1 in each part
 Rows      die area      sum of the areas of the parts, with their share of uncore   <= budget
           package       the same and that of the stacks, or a larger die and that   <= budget
-          power         sum of the least that each part draws, and its uncore       <= budget, in each of the kernels that draw most
+          power         sum of the least that each part draws, and its uncore at
+                        the least clock, of which cores tell the rest               <= budget, in each of the kernels that draw most
           reticle       the die area                                                <= dies x reticle
+          upper dies    the same three, where cores lie on dies of their own
           registers     bytes that the tiles of all bundles take                    <= their capacity; the same of L1
 
 The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks and tiles depend. There each
@@ -16,7 +18,7 @@ literal is taken at its best, so that every row holds for every chip. What a chi
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from crossopt.crossflow.technology import HOLDING, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
-from crossopt.instances.codesign.chips import PART_OF, followers, split_of, used_die
+from crossopt.instances.codesign.chips import PART_OF, followers, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 _STEPS = 1 << 19
@@ -39,7 +41,8 @@ _SLACK = 1.0 + 1.0e-12
 """Sums are computed in an order of their own, so that their last places may differ from the full model's."""
 _MOST = 20_000
 """Literals of all parts together."""
-_DIE = "die"
+_DIE, _UNCORE = "die", "uncore"
+_NOTHING = Parts(*[0.0] * len(fields(Parts)))
 MEMORIES = ("dram", "l2", "l1", "registers")
 _OF_CORES, _OF_MEMORIES = ("throughput", "vector_throughput", "bundles"), ("capacity", "bandwidth")
 
@@ -232,14 +235,19 @@ _UNITS: dict[str, Callable[[float], str]] = {"area": lambda area: f"{area * 1e6:
 def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, parts: tuple[Part, ...]) -> Iterator[Budget]:
     """The rows of the chip, each with its limit less what is not chosen."""
     reticle = instance.budget.one_die * _SLACK
-    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), reticle) for part in parts}
     fixed = _taken(free, space, root, reticle)
+    least = float(fixed[_UNCORE, _DIE][0])
+    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), reticle, least) for part in parts}
     names, asked = [field.name for field in fields(Parts)], instance.budget
     every = [*names, _DIE]
     rows = [("die area", asked.die_area, "area", every), ("package area", asked.package_area, "package", every)]
     rows += [(name, asked.power, name, every) for name, _ in _kernels(free)]
     if np.isfinite(asked.one_die):
         rows.append(("reticle", 0.0, "reticle", every))
+    if free.technology.upper_dies is not None:
+        rows += [("upper dies", asked.die_area, "upper", names), ("package area of upper dies", asked.package_area, "upper package", names)]
+        if np.isfinite(asked.one_die):
+            rows.append(("reticle of upper dies", 0.0, "upper reticle", every))
     if _DIE in chosen:
         rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
     rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
@@ -254,28 +262,36 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
                 yield budget
 
 
-def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float) -> dict[tuple[str, str], Array]:
-    """The least that each part takes of each budget, on any chip of each box."""
+def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore: float = inf) -> dict[tuple[str, str], Array]:
+    """The least that each part takes of each budget, on any chip of each box.
+
+    All parts take the least power of uncore on their area, `uncore` by area where it is told, and cores that make it draw more take what
+    that is on the whole die."""
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
+    density = best.uncore_power / least.die_area
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
+    taken[_UNCORE, _DIE], common = density, np.minimum(density, uncore)
     for name in (field.name for field in fields(Parts)):
-        area = used_die(free.technology, getattr(least.areas, name))
+        area, upper = used_dies(free.technology, replace(_NOTHING, **{name: getattr(least.areas, name)}))
         taken["area", name] = taken["package", name] = taken["reticle", name] = area
+        taken["upper", name] = taken["upper package", name] = taken["upper reticle", name] = upper
         for kernels, busy in _kernels(free):
             drawn = getattr(busy, name) * getattr(best, name).power
-            taken[kernels, name] = drawn + free.technology.uncore.power_per_area * area
+            above = (density - common) * least.die_area if name == "core" else 0.0
+            taken[kernels, name] = drawn + common * area + above
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
+    taken["upper package", "dram"] = best.dram.package_area
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
     for kernels, _ in _kernels(free):
-        taken[kernels, _DIE] = best.die_links_power + free.technology.uncore.power_per_area * links
-    taken["reticle", _DIE] = links - reticle * most.dies
+        taken[kernels, _DIE] = best.die_links_power + common * links
+    taken["reticle", _DIE], taken["upper reticle", _DIE] = links - reticle * most.dies, -reticle * most.dies
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
         taken[level, level] = -getattr(best, level).capacity
     for level in followers(free.technology, space.names):
-        for kind in ("area", "package", "reticle", level):
+        for kind in ("area", "package", "reticle", "upper", "upper package", "upper reticle", level):
             taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
 

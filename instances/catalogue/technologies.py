@@ -17,6 +17,7 @@ from crossopt.crossflow.technology import (
     SramTechnology,
     Technology,
     Uncore,
+    UpperDies,
     at_node,
     at_precision,
     scale_logic,
@@ -60,6 +61,7 @@ def build_technology(
         uncore=Uncore(**asdict(entry.uncore)),
         sustained=tuple(Activity(**asdict(parts_of(busy))) for busy in entry.sustained.values()) or (Activity(),),
         die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
+        upper_dies=UpperDies(**asdict(entry.upper_dies)) if entry.upper_dies else None,
     )
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
     made = scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
@@ -102,7 +104,8 @@ def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) 
     stack = given.stacks.get(memory or next(iter(entry.memories), ""))
     if wafer is None or stack is None:
         return None
-    return Prices(0.0, 0.0, wafer=wafer, defect_density=given.defects_per_square_metre, stack=stack, package=given.package, lane=given.lane)
+    beside = {name: getattr(given, name) for name in ("package", "interposer", "bonding_loss", "lane")}
+    return Prices(0.0, 0.0, wafer=wafer, defect_density=given.defects_per_square_metre, stack=stack, **beside)
 
 
 def edges_of(split: ShareEntry) -> Edges:

@@ -21,6 +21,7 @@ from crossopt.instances.files.quantities import (
     Power,
     PowerPerArea,
     PowerPerBit,
+    PricePerArea,
     Ratio,
     Voltage,
 )
@@ -126,7 +127,8 @@ class UncoreEntry:
     """What a chip has beside its parts: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
-    power_per_area: Annotated[PowerPerArea, Doc("of the die, at full activity")] = 0.0
+    power_per_area: Annotated[PowerPerArea, Doc("of the die, that follows voltage and clock of the cores, at nominal both")] = 0.0
+    steady_per_area: Annotated[PowerPerArea, Doc("of the die, that follows neither voltage nor clock")] = 0.0
     spare_bundles: Annotated[
         Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
     ] = 0.0
@@ -147,6 +149,16 @@ class DieLinksEntry:
     def __post_init__(self) -> None:
         _check_physics("DieLinks", asdict(self))
         check_above_zero(("links_per_metre", self.links_per_metre), ("nominal_frequency", self.nominal_frequency))
+
+
+@dataclass(frozen=True, slots=True)
+class UpperDiesEntry:
+    """Dies of cores, registers and L1 on those of all other parts, whose area `die_area` then is."""
+
+    area_share: Annotated[Ratio, Doc("of the upper dies that is no part")] = 0.0
+
+    def __post_init__(self) -> None:
+        _check_physics("UpperDies", asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +240,11 @@ class PricesEntry:
     wafers: Annotated[dict[str, Money], Doc("of a processed wafer, by logic node")]
     stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
     defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
-    package: Annotated[Money, Doc("interposer, substrate, test and assembly, with the device's share of board and host")]
+    package: Annotated[Money, Doc("substrate, test and assembly, with the device's share of board and host")]
+    interposer: Annotated[PricePerArea, Doc("of the package under dies and stacks, of joining them there")] = 0.0
+    bonding_loss: Annotated[
+        float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
+    ] = 0.0
     lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
 
 
@@ -273,6 +289,9 @@ class TechnologyEntry:
     power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
     reticle: Annotated[Area | None, Doc("of the largest die that can be exposed; without a limit where nothing is said")] = None
     die_links: Annotated[DieLinksEntry | None, Doc("wires between dies; a package holds one die where nothing is said")] = None
+    upper_dies: Annotated[
+        UpperDiesEntry | None, Doc("dies of cores, registers and L1 that are stacked on the others; one kind of die holds all else")
+    ] = None
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
@@ -290,6 +309,8 @@ class TechnologyEntry:
         check_constants("efficiency", self.efficiency)
         if self.efficiency and self.constants is not None:
             raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
+        if self.upper_dies is not None and self.prices is not None:
+            raise ValueError("prices know of one kind of die, and there are two (leave out `prices`, or `upper_dies`)")
         if self.split.dies > 1 and self.die_links is None:
             raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 

@@ -36,6 +36,7 @@ _OF_TECHNOLOGY: Final = (
     "network.utilisation",
     "uncore.area_share",
     "uncore.power_per_area",
+    "uncore.steady_per_area",
 )
 _OF_DEVICE: Final = ("dram.bandwidth", "node_network.bandwidth", "node_network.latency", "network.bandwidth", "network.latency")
 _OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
@@ -148,7 +149,7 @@ def ranges_of(entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, vari
 
 def price_ranges(prices: Prices) -> Iterator[Range]:
     """The prices that there are, each a fifth either way."""
-    names = ("device", "wafer", "defect_density", "stack", "package", "lane", "electricity", "lifetime")
+    names = ("device", "wafer", "defect_density", "stack", "package", "interposer", "lane", "electricity", "lifetime")
     return (Range(PRICES, name, 1.0 - _FIFTH, 1.0 + _FIFTH, _ESTIMATE) for name in names if getattr(prices, name))
 
 

@@ -9,7 +9,8 @@ from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.dies import die_with_links, perimeter_of
-from crossopt.crossflow.generator import Architecture, Parts, Split, bundles_of, dram_power_at_nominal, generate, has_edge, wires_of
+from crossopt.crossflow.envelope import core_counts
+from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate, has_edge, wires_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -35,17 +36,18 @@ def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made
     """
     technology = free.technology
     share, low, high = technology.uncore.spare_bundles, _bundled(least), _bundled(most)
-    many = bundles_of(technology.core, most.areas.core)
-    rest = np.maximum(least.die_area - (1.0 + share) * high, used_die(technology, _sum(least.areas)) - (1.0 + share) * low)
+    few, many = (np.floor(cores / technology.core.cores_per_bundle) for cores in core_counts(technology.core, least, most))
+    rest = np.maximum(least.die_area - (1.0 + share) * high, sum(used_dies(technology, least.areas)) - (1.0 + share) * low)
     return Made(
         die_area=least.die_area,
         stacks=stacks,
         rest=np.maximum(rest, 0.0),
         bundle=np.maximum(low / np.maximum(many, 1.0), technology.core.cores_per_bundle * technology.core.area),
-        needed=np.minimum(np.maximum(bundles_of(technology.core, least.areas.core), 1.0), many) if share else 0.0,
+        needed=np.minimum(np.maximum(few, 1.0), many) if share else 0.0,
         spare=np.floor(share * many),
         wires=wires_of(technology.inter, least.areas.inter, least.edges.inter * perimeter_of(least.die_area, least.dies)),
         dies=most.dies,
+        package_area=least.die_area + stacks * technology.dram.stack_area,
     )
 
 
@@ -56,7 +58,8 @@ def _bundled(split: Split) -> Real:
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     """The split of the chip with these choices; what is not chosen follows from them, or from the usual split.
 
-    The die is as large as its parts, what is no part and its links to other dies, unless a larger one is chosen for the sake of its edge.
+    The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
+    one is chosen for the sake of its edge.
     Registers and L1 that hold the tiles of each bundle come with the cores.
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")
@@ -69,7 +72,8 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     if stacks is not None:
         areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
     dies = chosen.get("dies", free.dies)
-    die = np.maximum(die_with_links(free.technology.die_links, used_die(free.technology, _sum(areas)), dies), chosen.get("die_area", 0.0))
+    lower, upper = used_dies(free.technology, areas)
+    die = np.maximum(die_with_links(free.technology.die_links, lower, dies), np.maximum(upper, chosen.get("die_area", 0.0)))
     package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
     if stacks is not None and "hbm_power" not in chosen:
         powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, edges.dram * perimeter_of(die, dies)))
@@ -102,13 +106,12 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
     )
 
 
-def used_die(technology: Technology, area: Real) -> Real:
-    """Square metres of die that so much area of parts takes, with its share of what is no part."""
-    return area / (1.0 - technology.uncore.area_share)
-
-
-def _sum(areas: Parts) -> Real:
-    return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
+def used_dies(technology: Technology, areas: Parts) -> tuple[Real, Real]:
+    """Square metres of dies that parts take with their share of what is no part: of those below, and of those stacked on them."""
+    upper, lower = areas.core + areas.registers + areas.l1, areas.l2 + areas.dram + areas.intra + areas.inter
+    if technology.upper_dies is not None:
+        return lower / (1.0 - technology.uncore.area_share), upper / (1.0 - technology.upper_dies.area_share)
+    return (upper + areas.l2 + areas.dram + areas.intra + areas.inter) / (1.0 - technology.uncore.area_share), 0.0
 
 
 def _chosen(options: Options, points: Whole) -> dict[str, Array]:

@@ -136,6 +136,8 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
         report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
     if section.wafer is not None and usual is None and (section.stack is None or section.package is None):
         report("prices", "with the price of a wafer those of a stack and a package are needed too (0 USD where they are free)")
+    if section.wafer is not None and getattr(getattr(hardware, "technology", None), "upper_dies", None) is not None:
+        report("prices.wafer", "dies of two kinds are stacked here, of which no price follows from one wafer (give `device`)")
     base = usual or Prices(0.0, 0.0)
     given = {
         "device": section.device,
@@ -143,6 +145,8 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
         "defect_density": section.defects_per_square_metre,
         "stack": section.stack,
         "package": section.package,
+        "interposer": section.interposer,
+        "bonding_loss": section.bonding_loss,
         "lane": section.lane,
     }
     faults: list[tuple[str, str]] = []

@@ -22,6 +22,7 @@ from crossopt.instances.files.quantities import (
     Power,
     PowerChoice,
     PowerPerArea,
+    PricePerArea,
     PricePerEnergy,
     RatioChoice,
 )
@@ -145,7 +146,11 @@ class PricesSection:
         float, Bounds(0.1), Doc("of defects, in the negative binomial yield (1 + area x defects / clustering)^-clustering")
     ] = 3.0
     stack: Annotated[Money | None, Doc("of one memory stack; needed with wafer")] = None
-    package: Annotated[Money | None, Doc("of package, board, host and network for one device; needed with wafer")] = None
+    package: Annotated[Money | None, Doc("of substrate, board, host and network for one device; needed with wafer")] = None
+    interposer: Annotated[PricePerArea | None, Doc("of the package under dies and stacks, of joining them there")] = None
+    bonding_loss: Annotated[
+        float | None, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
+    ] = None
     lane: Annotated[Money | None, Doc("of port, optics and switches for one wire between nodes")] = None
 
 

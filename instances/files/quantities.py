@@ -21,6 +21,7 @@ AreaPerBit: TypeAlias = Annotated[float, Unit("area_per_bit")]
 PerLength: TypeAlias = Annotated[float, Unit("per_length")]
 Money: TypeAlias = Annotated[float, Unit("money")]
 PricePerEnergy: TypeAlias = Annotated[float, Unit("price_per_energy")]
+PricePerArea: TypeAlias = Annotated[float, Unit("price_per_area")]
 Ratio: TypeAlias = Annotated[float, Unit("ratio"), Bounds(0.0, 1.0)]
 Positive: TypeAlias = Annotated[int, Bounds(1)]
 

@@ -87,6 +87,9 @@ DIMENSIONS: Final[Mapping[str, Dimension]] = {
         {f"USD/{unit}": 1 / size for unit, size in (_units("- k M G", "Wh", _HOUR) | _units("- k M G", "J")).items()},
         ("USD/kWh",),
     ),
+    "price_per_area": Dimension(
+        "a price of area", "0.5 USD/mm^2", {f"USD/{unit}": 1 / size for unit, size in _AREAS.items()}, ("USD/mm^2",)
+    ),
     "ratio": Dimension("a ratio", "0.85", {"": Fraction(1), "%": Fraction(1, 100)}, ("",)),
     "per_length": Dimension(
         "a number per length", "400 /mm", {f"/{unit}": 1 / size for unit, size in _units("u m c -", "m").items()}, ("/mm",)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.dies import perimeter_of, through_joints
-from crossopt.crossflow.generator import generate
+from crossopt.crossflow.generator import Split, generate
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
-from crossopt.instances.codesign.chips import made_of, split_of
+from crossopt.instances.codesign.chips import made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
@@ -47,7 +48,7 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     technology = free.technology
     return (
         *_edge(free, chip, design["hardware"]),
-        *_dies(instance, technology, chip),
+        *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
         *_ports(technology, chip),
         *_tiles(technology, chip),
         *price_of(instance, design),
@@ -59,16 +60,20 @@ def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
     prices, free = instance.prices, instance.hardware
     if prices is None or prices.wafer is None or not isinstance(free, FreeHardware):
         return
-    split = split_of(free, {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"})
+    split = split_of(free, _chosen(design["hardware"]))
     made = made_of(free, split, split, generate(free.technology, split).dram.stacks)
     good, dies = float(np.max(good_share(prices, made))), float(np.max(dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter)))
     stacks, wires, several = (float(np.max(count)) for count in (made.stacks, made.wires, made.dies))
     parts = (
         ("dies" if several > 1 else "die", several * prices.wafer / (dies * good)),
         ("stacks", stacks * prices.stack),
+        ("interposer", float(np.max(made.package_area)) * prices.interposer),
         ("package and host", prices.package),
     )
-    listed = ", ".join(f"{name} {value:,.0f}" for name, value in (*parts, ("ports", wires * prices.lane)) if value)
+    lost = sum(value for _, value in parts[:3]) * (1.0 / float(np.max(joined_well(prices, made))) - 1.0)
+    listed = ", ".join(
+        f"{name} {value:,.0f}" for name, value in (*parts, ("lost when joined", lost), ("ports", wires * prices.lane)) if value
+    )
     total = float(np.max(device_price(prices, made)))
     yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
@@ -97,9 +102,17 @@ def _millimetres(length: float) -> str:
     return f"{length * 1e3:.1f} mm"
 
 
-def _dies(instance: Instance, technology: Technology, chip: Hardware) -> Iterator[str]:
-    """Of several dies, how large each is, and what the joints between them let through."""
+def _chosen(hardware: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: np.array([value], np.float64) for name, value in hardware.items() if name != "name"}
+
+
+def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Split) -> Iterator[str]:
+    """How large dies are that lie on others, and of several dies how large each is, and what the joints between them let through."""
     dies, each = round(float(chip.dies)), float(chip.die_area / chip.dies)
+    if technology.upper_dies is not None:
+        upper, lower = (float(np.max(area)) for area in (used_dies(technology, split.areas)[1], chip.die_area))
+        taken, room = (rounded_quantity(area, "area") for area in (upper, lower))
+        yield f"dies of cores, registers and L1: {taken} on {room} of the others{_binds(upper, lower)}"
     if dies > 1:
         reticle = instance.budget.reticle
         limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes{_binds(each, reticle)}" if reticle < float("inf") else ""

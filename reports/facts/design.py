@@ -10,7 +10,7 @@ from crossopt.crossflow.generator import Architecture, Parts, Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload_words import model_words
@@ -144,9 +144,11 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts,
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:
+    """What the die is dealt to; cores, registers and L1 are not on it where they have dies of their own above."""
     links = float(die_links_area(technology.die_links, split.die_area, split.dies))
     beside = (("uncore", technology.uncore.area_share * (float(split.die_area) - links)), ("links between dies", links))
-    areas = (*_by_part(split.areas), *(part for part in beside if part[1]))
+    here = {name for name, part in PARTS if technology.upper_dies is None or part not in ("core", *HOLDING)}
+    areas = (*(one for one in _by_part(split.areas) if one[0] in here), *(part for part in beside if part[1]))
     rest = float(split.die_area) - sum(value for _, value in areas)
     return (*areas, ("left empty", rest)) if rest > 1e-9 * float(split.die_area) else areas
 

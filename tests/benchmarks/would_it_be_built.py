@@ -6,9 +6,9 @@ was ever measured, and set beside a bought device of the same node, area and pow
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import sqrt
 from typing import Final
 
+from crossopt.crossflow.dies import perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -133,7 +133,7 @@ class Chip:
     def places(self) -> int:
         """Stacks that lie along the part of the edge that is theirs."""
         assert isinstance(self.instance.hardware, FreeHardware)
-        edge = float(self.instance.hardware.edges.dram) * 4.0 * sqrt(float(self.hardware.die_area))
+        edge = float(self.instance.hardware.edges.dram) * float(perimeter_of(self.hardware.die_area, self.hardware.dies))
         return int(edge / self.technology.dram.stack_edge)
 
     def each(self, level: str) -> float:
@@ -257,7 +257,7 @@ _READ: Final = """
 
 At 7 nm a free chip is an A100 with a peak 12 to 24 % higher on half of its L2 and with a stack less or more, as this one plan needs it;
 another network on the same chip may not. Gains above 15 % are of that kind. With 300 W or on 500 mm^2 it is slower than an A100, which has
-more of both. At 4 nm it is 2 to 8 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
+more of both. At 4 nm it is 3 to 7 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
 """
 
 

@@ -68,7 +68,7 @@ def test_many_devices_at_once_give_the_digits_of_each_alone() -> None:
 
 SPARED = Made(die_area=800 * MM2, stacks=5.0, rest=250 * MM2, bundle=1000 * MM2 / 9, needed=2.0, spare=1.0, wires=4.0)
 """With a thousand defects a square metre that do not cluster at all but by one: 1 / (1 + 0.25) beside the bundles, 0.9 of each of three."""
-DEARER = ("die_area", "stacks", "rest", "bundle", "needed", "wires")
+DEARER = ("die_area", "stacks", "rest", "bundle", "needed", "wires", "package_area")
 
 
 def test_a_die_is_good_if_the_rest_is_and_enough_of_its_bundles_are() -> None:
@@ -77,6 +77,14 @@ def test_a_die_is_good_if_the_rest_is_and_enough_of_its_bundles_are() -> None:
     assert enough_of(2.0, 1.0, 0.9) == pytest.approx(0.972)
     assert good_share(prices, SPARED) == pytest.approx(0.8 * 0.972)
     assert device_price(prices, SPARED) == pytest.approx(10_000 / (64.80 * 0.7776) + 5 * 100 + 500 + 4 * 25, rel=1e-4)
+
+
+def test_dies_and_stacks_are_joined_on_an_interposer_and_all_are_lost_with_one() -> None:
+    """1,400 mm^2 at half a dollar, and 0.99 for each of two dies and five stacks."""
+    prices, made = replace(WAFER, defect_density=0.0), Made(800 * MM2, 5.0, dies=2.0, package_area=1400 * MM2)
+    plain = device_price(prices, made)
+    joined = replace(prices, interposer=5e5, bonding_loss=0.01)
+    assert device_price(joined, made) == pytest.approx((plain - 500 + 700) / 0.99**7 + 500)
 
 
 def test_bundles_that_are_told_without_spares_must_all_work_and_untold_ones_are_part_of_the_die() -> None:
@@ -97,8 +105,8 @@ def test_more_of_anything_but_spares_is_never_cheaper(
     name: str, factor: float, needed: int, spare: int, density: float, clustering: float
 ) -> None:
     """Nor are fewer spares."""
-    prices = replace(WAFER, defect_density=density, clustering=clustering, lane=10.0)
-    made = Made(800 * MM2, 5.0, 150 * MM2, 5 * MM2, float(needed), float(spare), 4.0)
+    prices = replace(WAFER, defect_density=density, clustering=clustering, lane=10.0, interposer=5e5, bonding_loss=0.02)
+    made = Made(800 * MM2, 5.0, 150 * MM2, 5 * MM2, float(needed), float(spare), 4.0, package_area=1400 * MM2)
     value = getattr(made, name) + 1.0 if name == "needed" else getattr(made, name) * factor
     usual, more = (device_price(prices, one) for one in (made, replace(made, **{name: value})))
     assert more >= usual * (1.0 - 1e-12)

@@ -29,6 +29,7 @@ from crossopt.crossflow.technology import (
     LinkTechnology,
     SramTechnology,
     Technology,
+    Uncore,
 )
 from tests.every import every
 
@@ -264,6 +265,20 @@ def test_the_power_of_a_chip_is_what_its_busiest_kernels_draw() -> None:
     assert built.power((products, streams)) == built.power((products,)) == pytest.approx(sum(parts.values()) - 0.5 * parts["dram"])
     assert built.power((streams,)) == pytest.approx(sum(parts.values()) - parts["core"])
     assert built.die_power((streams, products)) == built.die_power(BASE.sustained)
+
+
+@pytest.mark.parametrize(("core_power", "clock"), [(0.5, 0.2), (1.0, 1.0), (2.0, 1.6)])
+def test_the_uncore_switches_and_leaks_with_the_cores_and_draws_the_rest_steadily(core_power: float, clock: float) -> None:
+    """Of 815 mm^2 0.1 W/mm^2 switch at nominal voltage and clock and 0.04 do always; a fifth of them leaks as the cores, 0.05 W/mm^2."""
+    uncore = Uncore(area_share=0.2, power_per_area=0.1 / MM2, steady_per_area=0.04 / MM2)
+    made = replace(BASE, core=replace(BASE.core, leakage_per_area=0.05 / MM2), uncore=uncore)
+    nominal = BASE.core.nominal_power * np.floor(0.3 * 815 / 0.38)
+    built = generate(made, replace(V100, powers=replace(V100.powers, core=core_power * nominal)))
+    supply, rate = built.core.voltage / 0.8, built.core.frequency / 1.33e9
+    assert (rate < 1.0, rate > 1.0) == (clock < 1.0, clock > 1.0)
+    assert built.uncore_power == pytest.approx(815 * (0.1 * supply**2 * rate + 0.2 * 0.05 * supply + 0.04))
+    if clock == 1.0:
+        assert built.uncore_power == pytest.approx(815 * (0.1 + 0.01 + 0.04))
 
 
 def test_every_figure_is_finite_and_none_is_negative() -> None:

@@ -21,6 +21,8 @@ DIVING = 1024
 """Plans that decide the way, those with the least bounds in a box."""
 AGAIN = 3
 """After so many boxes they are chosen again."""
+BACK = 8
+"""Times that a way which leads nowhere is left for the other half of the last box that was cut."""
 
 
 def found_from(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf")) -> Incumbent | None:
@@ -32,28 +34,35 @@ def found_from(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, val
 
 def dive(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf")) -> Whole | None:
     """A chip that keeps the budgets: the better half of every box, from this one down to one point. None where no chip does, or where
-    the bound of a box is not below a value."""
-    level = count()
+    the bounds of the boxes on the way are not below a value."""
+    level, others, back = count(), list[Boxes](), 0
     while True:
         if next(level) % AGAIN == 0 or single(box):
             bounds = values_of(instance, corners(instance, space, box), plans)[:, 0]
             if not bounds.min() < value:
-                return None
+                if back == BACK or not others:
+                    return None
+                box, level, back = tightened(instance, space, others.pop()), count(), back + 1
+                continue
             chosen: AnyPlans = rows_of(plans, np.argsort(bounds, kind="stable")[:DIVING])
         if single(box):
             return np.asarray(box.low[0])
-        box = tightened(instance, space, better_half(box, least_of(instance, space, chosen)))
+        better, other = halves(box, least_of(instance, space, chosen))
+        others.append(other)
+        box = tightened(instance, space, better)
 
 
-def better_half(box: Boxes, least: Callable[[Boxes], Array]) -> Boxes:
-    """The half with the lesser bound of a box that is cut in the middle of the choice that tells most; the upper one if both are equal."""
+def halves(box: Boxes, least: Callable[[Boxes], Array]) -> tuple[Boxes, Boxes]:
+    """The halves of a box that is cut in the middle of the choice that tells most, the one with the lesser bound first; the upper one if
+    both are equal."""
     choices = np.flatnonzero(box.low[0] < box.high[0])
     sides = sides_of(box, choices, (box.low[0, choices] + box.high[0, choices]) // 2)
     bounds = least(sides).reshape(2, -1)
     if not np.isfinite(bounds).any():
-        return sides.at(len(choices))
+        return sides.at(len(choices)), sides.at(0)
     best = int(np.argmax(told(bounds)))
-    return sides.at(best + len(choices) * last_least(bounds[:, best]))
+    upper = last_least(bounds[:, best])
+    return sides.at(best + len(choices) * upper), sides.at(best + len(choices) * (1 - upper))
 
 
 def least_of(instance: Instance, space: Grid, plans: AnyPlans) -> Callable[[Boxes], Array]:

@@ -37,6 +37,9 @@ WIDE = ask(
 )
 
 
+ENOUGH = ("budget={die_area: 4000 mm^2, package_area: 6000 mm^2, power: 3000 W, power_density: 9 W/mm^2, reticle: 4000 mm^2}",)
+
+
 @dataclass(frozen=True)
 class Case:
     """A question with every chip and every plan priced by the full model."""
@@ -118,6 +121,29 @@ def test_every_design_keeps_every_row(case: Case) -> None:
     model = with_weak_rows(with_strong_rows(problem, every), every).model()
     for row, plan in designs(case)[::7]:
         assert violations(model, solution(case, problem, row, plan)) == ()
+
+
+DIES = ("compute_area=[500 mm^2, 620 mm^2, 740 mm^2]", "compute_power=[150 W, 250 W, 400 W]", "l2_area=[60 mm^2, 160 mm^2, 460 mm^2]")
+
+
+@pytest.mark.parametrize("technology", ["accelerator-7nm", "accelerator-4np", "accelerator-5nm-stacked"])
+def test_every_chip_of_several_dies_keeps_the_rows_of_all_budgets(technology: str) -> None:
+    """What the uncore draws follows the clock of the cores, on the area of all parts; budgets are those of a chip, to the last digits."""
+    asked = ask(TINY_FREE, f"technology={technology}", "tensor=1", *DIES, "dies=[3, 2, 5]", "hbm_stacks=[4, 6]")
+    loose = ask(TINY_FREE, f"technology={technology}", "tensor=1", *DIES, "dies=[3, 2, 5]", "hbm_stacks=[4, 6]", *ENOUGH)
+    space = grid(asked)
+    places = np.array(list(np.ndindex(*space.sizes)))
+    every = corners(loose, grid(loose), Boxes(places, places))
+    looked = 0
+    for row in np.flatnonzero(every.alive)[::4]:
+        watts, die = float(every.hardware.power[row]), float(every.hardware.die_area[row])
+        own = replace(asked, budget=replace(loose.budget, power=watts, die_area=die))
+        chip = chip_of(own, space, whole(space))
+        point = chip.point(places[row])
+        for budget in chip.budgets:
+            looked += 1
+            assert sum(float(taken[point[name]]) for name, taken in budget.amounts.items()) <= budget.limit, budget.name
+    assert looked > 30
 
 
 def test_chips_that_offer_no_more_are_no_faster(case: Case) -> None:

@@ -11,7 +11,7 @@ import pytest
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.dies import die_with_links
-from crossopt.crossflow.generator import Architecture, generate, split_for_stacks
+from crossopt.crossflow.generator import Architecture, Parts, generate, has_edge, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -32,7 +32,7 @@ from crossopt.instances.catalogue.registry import (
 )
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, TechnologyEntry
-from crossopt.instances.codesign.chips import used_die
+from crossopt.instances.codesign.chips import used_dies
 from tests.every import every
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -62,7 +62,9 @@ def test_the_registries_have_the_promised_entries() -> None:
         "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v4", "tpu-v5e", "tpu-v5p",
         "tpu-v6e", "trainium2", "v100-16g", "v100-32g",
     }  # fmt: skip
-    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-4np", "accelerator-7nm", "tensor-7nm", "v100-class"}
+    assert set(names("technologies")) == {
+        "accelerator-4nm", "accelerator-4np", "accelerator-5nm-stacked", "accelerator-7nm", "tensor-7nm", "v100-class",
+    }  # fmt: skip
     assert set(WEIGHTS) < set(names("workloads"))
 
 
@@ -128,7 +130,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         {field.name for field in fields(entry)}
         - named
         - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
-        - ({"prices"} if getattr(entry, "prices", None) is None else set())
+        - {name for name in ("prices", "upper_dies") if getattr(entry, name, None) is None}
         - ({"ranges"} if all(len(one.source) > 5 for one in getattr(entry, "ranges", {}).values()) else set())
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
         - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() or getattr(entry, "like", "") else set())
@@ -309,6 +311,15 @@ def test_a_stack_of_each_generation_moves_what_its_standard_says(name: str) -> N
     assert made["hbm4"].dram.controller_area == pytest.approx(1.6 * entry.dram.controller_area)
 
 
+@pytest.mark.parametrize(
+    ("memory", "sides"), [("hbm2", (7.75, 11.87)), ("hbm2e", (10, 11)), ("hbm3", (11, 11)), ("hbm4", (12.775, 10.975))]
+)
+def test_stacks_take_the_footprints_that_their_sources_say(memory: str, sides: tuple[float, float]) -> None:
+    for name in ("accelerator-4nm", "accelerator-4np", "accelerator-7nm"):
+        assert technology(name).memories[memory].stack_area == pytest.approx(sides[0] * sides[1] * 1e-6, rel=0.005)
+    assert technology("accelerator-4nm").dram.stack_area == technology("accelerator-4nm").memories["hbm3"].stack_area
+
+
 def test_generations_of_the_network_give_the_published_bandwidths() -> None:
     published = [48.1, 96.1, 192.2, 384.5, 769, 1395.8, 1996, 2791, 3829, 5170, 6888, 9077, 11856, 15375, 19824, 25441, 32527, 41464, 52729]
     built = [usual_chip("v100-class", network=step).inter.bandwidth / GIB for step in technology("v100-class").network_steps]
@@ -422,7 +433,9 @@ def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: 
     assert chip.register_traffic * chip.throughput <= chip.registers.bandwidth
     assert chip.registers.capacity == pytest.approx(like.registers.capacity, rel=0.1)
     assert chip.power == pytest.approx(like.power, rel=0.1)
-    die = die_with_links(built.die_links, used_die(built, generate(built, usual_split(entry)).area), float(entry.split.dies))
+    made = generate(built, usual_split(entry))
+    lower, _ = used_dies(built, Parts(**{part.name: getattr(made, part.name).area for part in fields(Parts)}))
+    die = die_with_links(built.die_links, lower, float(entry.split.dies))
     assert die <= entry.split.die_area <= entry.split.dies * entry.reticle
     assert die == pytest.approx(like.die_area, rel=0.1)
     assert chip.package_area == pytest.approx(like.package_area, rel=0.1)
@@ -433,6 +446,27 @@ def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: 
             narrow, theirs = build_technology(entry, name, precision=precision), build_device(device(sold), sold, precision, 2)
             assert generate(narrow, usual_split(entry)).core.peak == pytest.approx(theirs.throughput, rel=0.05)
             assert narrow.core.wide_share == pytest.approx(theirs.wide_share, rel=0.01)
+
+
+def test_the_usual_stacked_chip_is_like_an_mi300x() -> None:
+    """304 compute units on eight dies of 115 mm^2, on four of 370 mm^2 (AMD 2023); of the 17 TB/s of its cache 11.9 were measured."""
+    name, like = "accelerator-5nm-stacked", build_device(device("mi300x"), "mi300x", "bf16", 2)
+    entry = technology(name)
+    made, built = build_technology(entry, name), usual_chip(name)
+    lower, upper = used_dies(made, Parts(**{part.name: getattr(built, part.name).area for part in fields(Parts)}))
+    assert die_with_links(made.die_links, lower, 4.0) == pytest.approx(4 * 370e-6, rel=0.01)
+    assert upper == pytest.approx(8 * 115e-6, rel=0.01)
+    assert built.package_area == pytest.approx((4 * 370 + 8 * 121) * 1e-6)
+    assert (built.core.peak, built.core.bundles) == (pytest.approx(like.throughput, rel=0.01), like.bundles)
+    assert (built.dram.capacity, built.dram.bandwidth) == (like.dram.capacity, pytest.approx(like.dram.bandwidth, rel=0.01))
+    assert (built.l2.capacity, built.l2.bandwidth) == (like.l2.capacity, pytest.approx(11.9e12, rel=0.01))
+    assert built.l1.capacity == pytest.approx(304 * 96 * 1024, rel=0.01)
+    assert built.registers.capacity == pytest.approx(304 * 512 * 1024, rel=0.01)
+    assert made.core.register_traffic * 2 * built.core.peak <= built.registers.bandwidth
+    assert built.intra.bandwidth == pytest.approx(like.links[0].bandwidth, rel=0.01)
+    assert has_edge(usual_split(entry), built.edge)
+    assert like.power * 0.95 < built.power(made.sustained) <= like.power
+    assert generate(build_technology(entry, name, precision="fp8"), usual_split(entry)).core.peak == pytest.approx(2614.9e12, rel=0.01)
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.crossflow.generator import sram_of, sram_static_power
+from crossopt.crossflow.generator import compute, sram_of, sram_static_power
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology
 from crossopt.instances.codesign.instance import Instance
@@ -46,7 +46,11 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     beside = USUAL + 815.0 * (0.0485 + 0.0375) * (400.0 / (815.0 * 0.54) - 1.0)  # registers and L1 come with the cores
     die = (400.0 + beside + 4 * 8.0) / (1.0 - 0.19)
     assert chip.die_area == pytest.approx(die * MM2)
-    registers, l1, l2, links, uncore = 48.4, 22.6, 32.4, 19.2 + 3.0, 0.106 * die
+    cores = compute(MADE.core, 400 * MM2, 100.0)
+    supply, clock = float(cores.voltage) / 0.8, float(cores.frequency) / 1.41e9
+    assert supply < clock / 0.9 < 1.0  # at 100 W in place of 132 W
+    uncore = (0.0546 * supply**2 * clock + 0.19 * 0.06 * supply + 0.04) * die
+    registers, l1, l2, links = 48.4, 22.6, 32.4, 19.2 + 3.0
     assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + links + uncore) / die / MM2, rel=1e-6)
     stacks = 4 * (5e-12 * 1024 * 3.2e9 + 8 * 0.6e-12 * 16 * 2**30)
     assert chip.power == pytest.approx(100.0 + registers + l1 + l2 + stacks / 2 + links + uncore, rel=1e-6)
@@ -107,7 +111,7 @@ def test_heat_that_cooling_cannot_take_away_is_named() -> None:
     assert [member.name for member in members] == ["power_density"]
     assert members[0].allowed == (1e6,)
     assert members[0].least == pytest.approx(device_at(question(*hot), 0).power_density)
-    assert answered(question(*hot, "budget.power_density=2 W/mm^2"), "boxes", Limits()).status == "OPTIMAL"
+    assert answered(question(*hot, "budget.power_density=2 W/mm^2", "budget.power=1200 W"), "boxes", Limits()).status == "OPTIMAL"
 
 
 def test_a_bought_device_comes_with_its_cooling() -> None:
@@ -156,11 +160,11 @@ def test_that_no_stacks_find_a_place_is_said() -> None:
 
 
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(753.8) / 10.5 mm is 5.86, 41 banks x 90 GB/s x 0.7 are 2.583 TB/s; 192 KiB is what an A100 has."""
+    """By hand: 0.56 x 4 x sqrt(802.2) / 10.5 mm is 6.04, 41 banks x 90 GB/s x 0.7 are 2.583 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  HBM stacks: 4, of 5 that lie along the die's edge" in said
-    assert "  die edge: 62.8 mm, of 109.8 mm: stacks 42.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    assert "  HBM stacks: 6, of 6 that lie along the die's edge, binds" in said
+    assert "  die edge: 83.8 mm, of 113.3 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
     assert "  L2: 2.583 TB/s, of 2.583 TB/s that its banks let through, binds" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 

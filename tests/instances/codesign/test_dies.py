@@ -4,6 +4,10 @@ from math import comb, sqrt
 
 import pytest
 
+from crossopt.crossflow.generator import compute
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.catalogue.registry import technology
+from crossopt.instances.catalogue.technologies import build_technology
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
@@ -13,6 +17,7 @@ from tests.solvers.codesign.asking import answered, checked, silent
 from tests.solvers.codesign.questions import FREE_PRICES, TINY_FREE, ask
 
 MM2 = 1e-6
+MADE = build_technology(technology("accelerator-7nm"), "accelerator-7nm")
 BESIDE = 815.0 * (0.0485 + 0.0375 + 0.0945 + 0.03 + 0.005)
 """Square millimetres of registers, L1, L2 and links of the usual chip."""
 
@@ -33,6 +38,21 @@ def parts() -> float:
     return (600.0 + BESIDE + follow + 4 * 8.0) / (1.0 - 0.19)
 
 
+def drawn_by_area(dies: int) -> float:
+    """Watts of uncore on a square millimetre, which switch and leak with the clock of 600 cores, or of 592 on four dies."""
+    cores = compute(MADE.core, 600 * MM2, 300.0, float(dies))
+    supply, clock = float(cores.voltage) / 0.8, float(cores.frequency) / 1.41e9
+    return 0.0546 * supply**2 * clock + 0.19 * 0.06 * supply + 0.04
+
+
+@pytest.mark.parametrize(("dies", "cores"), [(1, 600), (2, 600), (3, 600), (4, 592)])
+def test_dies_share_whole_bundles(dies: int, cores: int) -> None:
+    """Of 150 bundles of four cores 37 on each of four dies."""
+    chip = device_at(one(dies, "budget.reticle=9999 mm^2"), 0)
+    assert chip.bundles == cores / 4
+    assert compute(MADE.core, 600 * MM2, 300.0, float(dies)).cores == cores
+
+
 @pytest.mark.parametrize("dies", [2, 3, 4])
 def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None:
     """A millimetre deep; 200 wires of 8 Gb/s on a millimetre of joint at 0.56 pJ a bit."""
@@ -41,7 +61,8 @@ def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None
     assert alone.die_area == pytest.approx(parts() * MM2)
     assert chip.die_area == pytest.approx((parts() + 2 * (dies - 1) * side) * MM2)
     watts = (dies - 1) * side * 200 * 8e9 * 0.56e-12
-    assert chip.power == pytest.approx(alone.power + watts + 0.106 * (chip.die_area - alone.die_area) / MM2)
+    uncore = [drawn_by_area(count) * made.die_area / MM2 for count, made in ((1, alone), (dies, chip))]
+    assert chip.power - uncore[1] == pytest.approx(alone.power - uncore[0] + watts)
     crossings = (dies - 1 / dies) / 3
     assert chip.l2.energy == pytest.approx(alone.l2.energy + 8 * crossings * 0.56e-12)
 
@@ -74,7 +95,7 @@ def test_a_reticle_exposes_one_die_and_not_another() -> None:
     assert answered(one(1, "budget.reticle=1100 mm^2"), "boxes").status == "OPTIMAL"
 
 
-def test_two_small_dies_cost_less_than_one_large_one() -> None:
+def test_two_small_dies_cost_less_than_one_large_one_but_for_joining_them() -> None:
     """A wafer of 9,000 dollars with 0.1 defects on a square centimetre; 150 bundles are in use, and 27 spare, 13 on each of two dies."""
     prices = (f"prices={FREE_PRICES}", "budget.reticle=9999 mm^2")
     large, small = (device_at(one(dies, *prices), 0) for dies in (1, 2))
@@ -87,10 +108,15 @@ def test_two_small_dies_cost_less_than_one_large_one() -> None:
         enough = sum(comb(made, failed) * (1 - works) ** failed * works ** (made - failed) for failed in range(spare + 1))
         return 9000 * dies / gross / enough * (1 + (area - 1.185 * bundled) / dies * 1e-3 / 3) ** 3
 
-    beside = 4 * 120 + 900 + 4 * 700  # lanes at the usual price of the technology
-    assert large.price == pytest.approx(silicon(large.die_area / MM2, 1, 27) + beside)
-    assert small.price == pytest.approx(silicon(small.die_area / MM2, 2, 13) + beside)
-    assert small.price < large.price
+    def whole(chip: Hardware, dies: int, spare: int) -> float:
+        """Lanes, the interposer and what is lost when dies and stacks are joined as usual for the technology."""
+        joined = silicon(chip.die_area / MM2, dies, spare) + 4 * 120 + 0.49 * (chip.die_area / MM2 + 4 * 110)
+        return joined / 0.99 ** (dies + 4) + 900 + 4 * 700
+
+    assert large.price == pytest.approx(whole(large, 1, 27))
+    assert small.price == pytest.approx(whole(small, 2, 13))
+    assert silicon(small.die_area / MM2, 2, 13) < silicon(large.die_area / MM2, 1, 27)
+    assert small.price > large.price  # by another die that is joined, and a larger interposer
 
 
 @pytest.mark.parametrize(
@@ -119,3 +145,44 @@ def test_what_dies_and_joints_allow_is_explained() -> None:
     chip, said = device_at(asked, 0), building_of(asked, answered(asked))
     assert f"dies: 2 of {chip.one_die / MM2:.1f} mm^2, of 858 mm^2 that a reticle exposes" in said
     assert [words for words in said if words.endswith("of which half may pass between dies, binds")]
+
+
+# Dies on dies -----------------------------------------------------------------------------------------------------------------------
+
+STACKED = ("technology=accelerator-5nm-stacked", "budget={die_area: 1600 mm^2, package_area: 3000 mm^2, power: 800 W}")
+CHIPS = ("compute_area=[500 mm^2, 700 mm^2, 900 mm^2, 1100 mm^2]", "compute_power=[240 W, 320 W]", "l2_area=[300 mm^2, 460 mm^2]")
+
+
+def stacked(*settings: str) -> Instance:
+    return question(*STACKED, "hbm_stacks=[6, 8]", "pipeline=1", *settings)
+
+
+@pytest.mark.parametrize(("compute", "binds"), [(500, "lower"), (1100, "upper")])
+def test_the_die_below_is_as_large_as_its_parts_or_as_the_dies_on_it(compute: int, binds: str) -> None:
+    """Registers and L1 come with the cores; 57 % of the lower dies and 19 % of the upper ones are no part."""
+    chip = device_at(stacked(f"compute_area={compute} mm^2", "compute_power=240 W", "hbm_stacks=8", "budget.die_area=3000 mm^2"), 0)
+    upper = compute * (1 + (0.1146 + 0.0223) / 0.3666) / 0.81
+    parts = (1480 * (0.3106 + 0.0379 + 0.0028) + 8 * 8) / 0.43
+    lower = parts + 2 * 3 * sqrt(chip.die_area / MM2 / 4)
+    assert (upper > lower) == (binds == "upper")
+    assert chip.die_area / MM2 == pytest.approx(max(upper, lower))
+    assert chip.package_area == pytest.approx(chip.die_area + 8 * 121 * MM2)
+
+
+def test_engines_agree_on_dies_that_lie_on_others() -> None:
+    """The largest dies of cores take more than the budget below them has."""
+    asked = stacked(*CHIPS, "dies=[2, 4]")
+    found = [answered(asked, engine) for engine in ("exhaustive", "boxes", "milp")]
+    assert found[0].status == "OPTIMAL"
+    assert [result.value for result in found] == pytest.approx([found[0].value] * 3, rel=2e-4)
+    assert all(checked(result).accepted for result in found)
+    tight = stacked("compute_area=1100 mm^2", "compute_power=240 W")
+    assert [answered(tight, engine).status for engine in ("boxes", "milp")] == ["INFEASIBLE"] * 2
+
+
+def test_dies_that_lie_on_others_are_told_and_have_no_price_by_the_wafer() -> None:
+    asked = stacked(*CHIPS)
+    [words] = [words for words in building_of(asked, answered(asked)) if words.startswith("dies of cores")]
+    assert " mm^2 of the others" in words
+    with pytest.raises(InstanceError, match="dies of two kinds are stacked here"):
+        stacked(*CHIPS, f"prices={FREE_PRICES}")

@@ -27,14 +27,17 @@ def price_of(*settings: str) -> float:
 
 
 def test_a_chip_of_a_technology_with_prices_needs_none_in_the_question() -> None:
-    """Some 65 dies of a wafer of 10,000 dollars, four stacks of 260, 4,300 beside, and four lanes of 700."""
-    beside = 4 * 260 + 4300 + 4 * 700
-    die = price_of() - beside
+    """Some 65 dies of a wafer of 10,000 dollars, four stacks of 260, an interposer of 49 cents a square millimetre under both, of which 1 %
+    are lost for each of the five; 3,560 beside, and four lanes of 700."""
+    area = device_at(ask(TINY_FREE, COST, *ONE), 0).package_area / 1e-6
+    beside, joined = 3560 + 4 * 700, 4 * 260 + 0.49 * area
+    die = (price_of() - beside) * 0.99**5 - joined
     assert 10_000 / 90 < die < 10_000 / 65 / 0.6
-    assert price_of("prices.wafer=20000 USD") == pytest.approx(2 * die + beside)
-    assert price_of("prices.defects_per_square_metre=0", "prices.stack=0 USD", "prices.lane=0 USD") < die + 4300
+    assert price_of("prices.wafer=20000 USD") == pytest.approx((2 * die + joined) / 0.99**5 + beside)
+    assert price_of("prices.bonding_loss=0", "prices.interposer=0 USD/mm^2") == pytest.approx(die + 4 * 260 + beside)
+    assert price_of("prices.defects_per_square_metre=0", "prices.stack=0 USD", "prices.lane=0 USD") < price_of() - 4 * 700
     assert price_of("prices.device=9000 USD") == 9000.0
-    assert price_of("factors.prices.package=0") == pytest.approx(die + beside - 4300)
+    assert price_of("factors.prices.package=0") == pytest.approx(price_of() - 3560)
     assert price_of("technology={base: accelerator-7nm, logic: 5nm}") > price_of()
 
 
@@ -48,7 +51,7 @@ def test_every_generation_of_a_technology_with_prices_has_one() -> None:
 def test_the_die_of_an_h100_is_within_a_tenth_of_what_others_say_that_it_costs() -> None:
     """300 dollars, 80 % of the dies good (estimates of its bill of 3,320 dollars, Raymond James 2023, and of its yield)."""
     chip = ("technology=accelerator-4nm", "compute_area=440 mm^2", "compute_power=240 W", "choices.l2_area=80 mm^2", "hbm_stacks=5")
-    asked = ask(TINY_FREE, COST, *chip, "budget.power=700 W")
+    asked = ask(TINY_FREE, COST, *chip, "budget.power=700 W", "prices.interposer=0 USD/mm^2", "prices.bonding_loss=0")
     assert asked.prices is not None
     assert isinstance(asked.hardware, FreeHardware)
     _, made = generated(asked.hardware, np.array([0]))
@@ -95,7 +98,10 @@ def test_a_device_that_is_bought_needs_its_price() -> None:
 def test_the_parts_of_a_price_in_words_add_up_to_it() -> None:
     asked = ask(TINY_FREE, COST, *ONE)
     [words] = price_words(asked, {"hardware": {"name": "", "compute_area": 400e-6, "compute_power": 100.0, "hbm_stacks": 4}})
-    total, die, stacks, package, ports = (float(part.replace(",", "")) for part in re.findall(r"\d[\d,]*", words.partition(";")[0]))
-    assert (stacks, package, ports) == (4 * 260, 4300, 4 * 700)
-    assert total == pytest.approx(die + stacks + package + ports, abs=1.0)
+    total, die, stacks, interposer, package, lost, ports = (
+        float(part.replace(",", "")) for part in re.findall(r"\d[\d,]*", words.partition(";")[0])
+    )
+    assert (stacks, package, ports) == (4 * 260, 3560, 4 * 700)
+    assert lost == pytest.approx((die + stacks + interposer) * (0.99**-5 - 1.0), abs=1.0)
+    assert total == pytest.approx(die + stacks + interposer + package + lost + ports, abs=3.0)
     assert total == pytest.approx(price_of(), abs=0.5)

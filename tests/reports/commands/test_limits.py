@@ -37,6 +37,21 @@ def test_limits_that_make_no_sense_are_refused(words: tuple[str, ...], sentence:
 def test_the_form_and_the_workers_are_taken(engine: str, strict: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = tmp_path / "question.yaml"
     question.write_text(TINY_FREE, encoding="utf-8")
-    words = ["solve", str(question), "--engine", engine, "--form", "log", "--workers", "2"]
+    several = (
+        "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
+        "compute_power=[100 W, 150 W, 200 W]",
+        "l2_area=[20 mm^2, 80 mm^2]",
+    )
+    words = [
+        "solve",
+        str(question),
+        *(word for one in several for word in ("--set", one)),
+        "--engine",
+        engine,
+        "--form",
+        "log",
+        "--workers",
+        "2",
+    ]
     assert main([*words, "--strict"] if strict else words) == (UNPROVED if strict else 0)  # told, as no tree is sought of this form
     assert "in the log form" in " ".join(capsys.readouterr().out.split())

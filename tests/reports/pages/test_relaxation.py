@@ -26,12 +26,16 @@ def silent(progress: object) -> None:
     del progress
 
 
+POWER = "budget.power=430 W"
+"""With which the tree has several chips to rule out."""
+
+
 @pytest.fixture(scope="module")
 def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The file of a relaxation, and what the command prints."""
     path, printed = tmp_path_factory.mktemp("relaxation") / "relaxed.json", StringIO()
     with redirect_stdout(printed):
-        assert main(["explain", "quickstart", "--relaxation", "--out", str(path)]) == 0
+        assert main(["explain", "quickstart", "--set", POWER, "--relaxation", "--out", str(path)]) == 0
     return path, printed.getvalue()
 
 
@@ -107,7 +111,7 @@ def test_where_the_model_has_no_solution_there_are_designs_and_none_is_below_the
         if node["status"] != "nothing below" or not node["choice"].startswith("compute area") or not on_the_way:
             continue  # of chips alone: a chip that is chosen is none of those forbidden above it
         area, power = (part.split(" ", 2)[2] for part in node["choice"].split(", "))
-        found = search(read_instance(INSTANCES / "quickstart.yaml", (f"compute_area={area}", f"compute_power={power}")), silent)
+        found = search(read_instance(INSTANCES / "quickstart.yaml", (f"compute_area={area}", f"compute_power={power}", POWER)), silent)
         looked_at += 1
         assert found.value is not None
         assert found.value >= data["start"]

@@ -48,13 +48,14 @@ def wide_text(seed: int, choices: int, options: int) -> str:
     entry = technology(base)
     model = str(random.choice(_TRANSFORMERS if random.random() < 0.75 else _OTHERS))
     devices = int(random.choice([1, 4, 8, 16]))
+    paid = "device" if entry.upper_dies else "wafer"
     lines = [
         "kind: codesign",
         f"workload: {model}",
         f"cluster: {{devices: {devices}, devices_per_node: {min(devices, int(random.choice([1, 2, 4])))}}}",
         f"technology: {{base: {base}{_generations(entry, random)}}}",
         f"objective: {random.choice(['step_time', 'energy_per_token', 'cost_per_token'])}",
-        f"prices: {{electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, wafer_diameter: {random.choice([0.05, 0.3])} m,"
+        f"prices: {{electricity: 0.1 USD/kWh, lifetime: 4 year, {paid}: 9000 USD, wafer_diameter: {random.choice([0.05, 0.3])} m,"
         f" defects_per_square_metre: {random.choice([0, 1000, 20000])}, clustering: {random.choice([0.5, 2.7])},"
         f" stack: {random.choice([0, 120])} USD, package: 900 USD}}",
         _budget(entry, random),

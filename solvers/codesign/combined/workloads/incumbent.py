@@ -17,7 +17,7 @@ from crossopt.instances.codesign.boxes import Boxes, Grid, tightened
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.boxes.cuts import single
-from crossopt.solvers.codesign.boxes.descent import AGAIN, DIVING, better_half
+from crossopt.solvers.codesign.boxes.descent import AGAIN, DIVING, halves
 from crossopt.solvers.codesign.boxes.incumbent import best_plans, chip_moves
 from crossopt.solvers.codesign.combined.workloads.combined import chips_of
 from crossopt.solvers.codesign.objective import Joint, combined
@@ -62,7 +62,7 @@ def _dive(
             break
         for _ in range(AGAIN):
             if not single(box):
-                box = tightened(asked.parts[0], space, better_half(box, least_of(asked, space, pools)))
+                box = tightened(asked.parts[0], space, halves(box, least_of(asked, space, pools))[0])
         pools, bounds = _pools(asked, space, box, plans)
     return None
 

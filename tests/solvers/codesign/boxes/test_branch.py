@@ -17,7 +17,7 @@ from crossopt.solvers.codesign.boxes import branch as engine
 from crossopt.solvers.codesign.boxes import descent
 from crossopt.solvers.codesign.boxes.branch import PlanSearch, Spend, branch, root_node, seldom
 from crossopt.solvers.codesign.boxes.cuts import best_cuts
-from crossopt.solvers.codesign.boxes.descent import better_half, dive, found_from
+from crossopt.solvers.codesign.boxes.descent import dive, found_from, halves
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent
 from crossopt.solvers.codesign.boxes.search import cuts_of, reread
 from crossopt.solvers.codesign.boxes.search import search as solve
@@ -140,12 +140,12 @@ def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() ->
     assert np.isfinite(values_of(QUICK, corners(QUICK, space, Boxes(places[None], places[None])), plans)).any()
 
 
-def test_the_better_half_is_that_of_the_choice_that_tells_most_and_the_upper_one_of_two_equal_ones() -> None:
+def test_the_halves_is_that_of_the_choice_that_tells_most_and_the_upper_one_of_two_equal_ones() -> None:
     """Lower halves of both choices and then upper ones; a half that holds nothing tells most, even where the others have a bound of 0."""
     box = Boxes(np.array([[0, 0]]), np.array([[7, 3]]))
 
     def half(*bounds: float) -> list[list[int]]:
-        found = better_half(box, lambda _: np.array(bounds))
+        found, _ = halves(box, lambda _: np.array(bounds))
         return [*found.low.tolist(), *found.high.tolist()]
 
     assert half(2.0, 1.0, 3.0, 1.0) == [[0, 0], [3, 3]]

@@ -165,7 +165,7 @@ def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: s
 def test_a_bound_above_the_optimum_is_refused_by_a_cross_check() -> None:
     """A solver that lied: a worse design is called proved. Its figures fit each other, and only another engine sees it."""
     instance = QUICK
-    good, worse = answered(instance, "milp", TOLD), answered(instance, "hardware-only")
+    good, worse = answered(instance, "milp", TOLD), answered(instance, "recipes")
     assert good.value is not None
     assert worse.value is not None
     assert worse.value > good.value
