@@ -1,6 +1,7 @@
 """From a CSV file of measured runs to rows of words and numbers, or every fault of the file at once.
 
-An empty cell, or a word of NOTHING, means that the source does not say; text where a number is needed is a fault of the file.
+An empty cell, or a word of NOTHING, means that the source does not say. Text where a number is needed is a fault of its row alone; only
+what is no table, or lacks a column, cannot be read at all.
 """
 
 import csv
@@ -51,22 +52,21 @@ class Row:
     counts: Mapping[str, int | None]
     numbers: Mapping[str, float | None]
     flags: Mapping[str, bool | None]
+    faults: tuple[str, ...] = ()
+    """What is wrong with its cells, a sentence each."""
 
 
 def read_rows(path: str | Path) -> tuple[Row, ...]:
-    """The rows of a CSV file; an InstanceError with every fault if it cannot be used. Columns beyond the known ones are ignored."""
-    source, faults = str(path), list[Fault]()
+    """The rows of a CSV file; an InstanceError if it is no table of them. Columns beyond the known ones are ignored."""
+    source = str(path)
     lines = _lines(_text(Path(path), source), source)
     head_line, header = next(lines, (1, []))
     header = [name.strip() for name in header]
-    faults += _header_faults(header, head_line)
-    if faults:
+    if faults := _header_faults(header, head_line):
         raise InstanceError(source, faults)
-    rows = [_row(line, header, cells, faults) for line, cells in lines if any(cell.strip() for cell in cells)]
+    rows = [_row(line, header, cells) for line, cells in lines if any(cell.strip() for cell in cells)]
     if not rows:
-        faults.append(Fault(head_line, 1, "", "there are no rows below the header (add one row for each measured run)"))
-    if faults:
-        raise InstanceError(source, faults)
+        raise _refused(source, "there are no rows below the header (add one row for each measured run)", head_line)
     return tuple(rows)
 
 
@@ -120,48 +120,49 @@ def _missing(name: str, header: Sequence[str]) -> str:
     return f"this column is missing ({f'is {quoted(guess[0])} meant? ' if guess else ''}leave its cells empty where nothing is known)"
 
 
-def _row(line: int, header: Sequence[str], cells: Sequence[str], faults: list[Fault]) -> Row:
+def _row(line: int, header: Sequence[str], cells: Sequence[str]) -> Row:
+    given, faults = {name: cell.strip() for name, cell in zip(header, cells, strict=False)}, list[str]()
+    words = {name: given.get(name, "") for name in WORDS}
     if len(cells) != len(header):
         message = f"the row has {len(cells)} cells, the header has {len(header)} (put a cell that holds a comma in double quotes)"
-        faults.append(Fault(line, 1, "", message))
-        return Row(line, {}, {}, {}, {})
-    given = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+        return Row(line, words, {}, {}, {}, (message,))
     return Row(
         line=line,
-        words={name: given.get(name, "") for name in WORDS},
-        counts={name: _count(given, name, line, faults) for name in (*COUNTS, *MORE_COUNTS)},
-        numbers={name: _number(given, name, line, faults) for name in NUMBERS},
-        flags={name: _flag(given, name, line, faults) for name in FLAGS},
+        words=words,
+        counts={name: _count(given, name, faults) for name in (*COUNTS, *MORE_COUNTS)},
+        numbers={name: _number(given, name, faults) for name in NUMBERS},
+        flags={name: _flag(given, name, faults) for name in FLAGS},
+        faults=tuple(faults),
     )
 
 
-def _number(given: Mapping[str, str], name: str, line: int, faults: list[Fault]) -> float | None:
+def _number(given: Mapping[str, str], name: str, faults: list[str]) -> float | None:
     text = given.get(name, "")
     if text.casefold() in NOTHING:
         return None
     value = float(text) if _NUMBER.fullmatch(text) else None
     if value is None or not 0.0 < value < float("inf"):
         problem = "is no number" if value is None else "is out of range"
-        faults.append(Fault(line, 1, name, f"{quoted(text)} {problem}, a number above 0 is needed (or leave the cell empty)"))
+        faults.append(f"{name}: {quoted(text)} {problem}, a number above 0 is needed (or leave the cell empty)")
         return None
     return value
 
 
-def _count(given: Mapping[str, str], name: str, line: int, faults: list[Fault]) -> int | None:
-    value = _number(given, name, line, faults)
+def _count(given: Mapping[str, str], name: str, faults: list[str]) -> int | None:
+    value = _number(given, name, faults)
     if value is not None and (value % 1.0 or value > LARGEST_COUNT):
         message = f"{quoted(given[name])} is no count, a whole number up to {LARGEST_COUNT} is needed (or leave the cell empty)"
-        faults.append(Fault(line, 1, name, message))
+        faults.append(f"{name}: {message}")
         return None
     return None if value is None else int(value)
 
 
-def _flag(given: Mapping[str, str], name: str, line: int, faults: list[Fault]) -> bool | None:
+def _flag(given: Mapping[str, str], name: str, faults: list[str]) -> bool | None:
     text = given.get(name, "").casefold().removesuffix(".0")
     if text in NOTHING:
         return None
     if text not in _YES_NO:
-        faults.append(Fault(line, 1, name, f"{quoted(given[name])} is neither 1 nor 0 (write one of them, or leave the cell empty)"))
+        faults.append(f"{name}: {quoted(given[name])} is neither 1 nor 0 (write one of them, or leave the cell empty)")
     return _YES_NO.get(text)
 
 
