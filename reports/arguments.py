@@ -191,18 +191,30 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="compare")
 
 
+KERNELS = ("products", "attention", "collectives")
+
+
 def _add_accuracy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="measured runs, a CSV file with one run a row")
+    parser.add_argument("file", type=Path, help="measured runs or kernels, a CSV file with one a row")
     parser.add_argument("--by", choices=("source", "gpu", "model", "nodes"), default="source", help="what to tell apart (default: source)")
     parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
+    parser.add_argument("--of", choices=KERNELS, help="measured kernels of this kind (default: what the columns say)")
+    parser.add_argument(
+        "--constants",
+        action="append",
+        default=[],
+        metavar="GPU=FILE",
+        help="of kernels: price those of this device by what `calibrate --of` printed (default: by the device's file)",
+    )
     parser.set_defaults(command="accuracy")
 
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="measured step times, a CSV file as for `accuracy`")
+    parser.add_argument("file", type=Path, help="measured step times or kernels, a CSV file as for `accuracy`")
     parser.add_argument("--gpu", required=True, metavar="NAME", help="a device of `crossopt list hardware`; all rows of its kind are used")
+    parser.add_argument("--of", choices=KERNELS, help="fit constants of measured kernels of this kind (default: what the columns say)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
     parser.set_defaults(command="calibrate")
 

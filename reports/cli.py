@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, parser_of_commands
@@ -22,6 +23,9 @@ from crossopt.reports.commands.console import (
     usage,
 )
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, NO_DESIGN, code_of, code_of_ending
+
+if TYPE_CHECKING:
+    from crossopt.instances.measured.kernels import Of
 
 INTERNAL, INVALID, REFUSED = 1, 3, 30
 _MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
@@ -189,6 +193,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     import json  # noqa: PLC0415
 
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
     from crossopt.reports.texts.accuracy import document, plot, text  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
@@ -197,6 +202,10 @@ def _accuracy(options: argparse.Namespace) -> int:
     if str(options.plot) == "-":
         usage("--plot -: a picture goes into a file of its own (name one)")
     spare_data(options.plot, options.file, "--plot")
+    if (of := options.of or kernels_in(options.file)) is not None:
+        return _accuracy_of_kernels(options, of)
+    if options.constants:
+        usage("--constants: only kernels are priced by them (a question has its own under `efficiency`)")
     measured, name = read_measured(options.file), options.file.name
     seconds = predictions(measured.measurements, with_variants)
     result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
@@ -211,19 +220,25 @@ def _accuracy(options: argparse.Namespace) -> int:
     return ANSWERED if result.priced else INVALID
 
 
+def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
+    from crossopt.reports.tables.kernels import accuracy_of_kernels  # noqa: PLC0415
+
+    try:
+        report, priced = accuracy_of_kernels(options, of)
+    except ValueError as error:
+        usage(str(error))
+    sys.stdout.write(report)
+    return ANSWERED if priced else INVALID
+
+
 def _calibrate(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
-    from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
-    from crossopt.reports.commands.progress import notes_on  # noqa: PLC0415
-    from crossopt.solvers.measured.calibrate import calibrate, of_kind, registry_text, used_rows  # noqa: PLC0415
+    from crossopt.reports.tables.calibration import fitted_sections  # noqa: PLC0415
 
     check_target(options.out)
     spare_data(options.out, options.file, "--out")
     try:
-        rows = of_kind(read_measured(options.file), options.gpu, options.file.name)
-        sys.stderr.write(f"{used_rows(options.file.name, rows)}\n")
-        with notes_on(sys.stderr) as note:
-            text = registry_text(calibrate(rows.measurements, note=note), options.file.name)
+        text = fitted_sections(options.file, options.gpu, options.of)
     except ValueError as error:
         usage(str(error))
     try:

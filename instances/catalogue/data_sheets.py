@@ -15,6 +15,7 @@ from crossopt.instances.catalogue.entries import (
     CalibrationEntry,
     DeviceEntry,
     Figures,
+    KernelsEntry,
     LinkEntry,
     MemoryEntry,
     NetworkEntry,
@@ -97,6 +98,9 @@ class DeviceSheet:
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     stacks: Annotated[StacksEntry, Doc("constants that differ by the stack which launches")] = field(default_factory=StacksEntry)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
+    kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         check_device(self)

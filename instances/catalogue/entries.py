@@ -5,6 +5,7 @@ from typing import Annotated, Protocol
 
 from crossopt.crossflow.workload import NARROW, Biased
 from crossopt.instances.catalogue.constants import check_constants
+from crossopt.instances.catalogue.kernel_constants import kernel_constants
 from crossopt.instances.files.quantities import (
     Area,
     Bandwidth,
@@ -91,6 +92,19 @@ class CalibrationEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelsEntry:
+    """One kind of kernels that were measured alone, as `crossopt calibrate --of` prints it. Steps are not priced by it."""
+
+    constants: Annotated[dict[str, Annotated[float, Bounds(0.0)]], Doc("in SI units and shares, by name")]
+    rows: Annotated[Positive, Doc("measured kernels")]
+    error: Annotated[float, Bounds(0.0), Doc("their mean absolute relative error")]
+    left_out: Annotated[Figures, Doc("the same by constants fitted without the shapes of a fifth of them, over all and by size")] = field(
+        default_factory=dict
+    )
+    at_bound: Annotated[tuple[str, ...], Doc("constants that ended on a bound")] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceEntry:
     """A device one can buy, with every figure; `data_sheets.DeviceSheet` is what is read."""
 
@@ -117,6 +131,9 @@ class DeviceEntry:
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
     stacks: Annotated[StacksEntry, Doc("constants that differ by the stack which launches")] = field(default_factory=StacksEntry)
+    kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
+        default_factory=dict
+    )
 
     derived: tuple[str, ...] = ()
     """What its file leaves out, with what was taken instead (`data_sheets`)."""
@@ -152,6 +169,8 @@ class Describing(Protocol):
     def pessimistic(self) -> dict[str, float]: ...
     @property
     def stacks(self) -> "StacksEntry": ...
+    @property
+    def kernels(self) -> "dict[str, KernelsEntry]": ...
 
 
 def check_device(device: Describing) -> None:
@@ -171,6 +190,8 @@ def check_device(device: Describing) -> None:
         check_constants(section, getattr(device, section))
     for name in ("torchtitan", "fsdp", "deepspeed"):
         check_constants(f"stacks.{name}", getattr(device.stacks, name))
+    for kind, kernels in device.kernels.items():
+        kernel_constants(kind, kernels.constants)
 
 
 @dataclass(frozen=True, slots=True)

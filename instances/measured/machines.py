@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
-from crossopt.instances.catalogue.registry import device
+from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.files.units import quoted
 
 SUSTAINED: Final = 0.8
@@ -80,7 +81,7 @@ def machine(spelling: str, source: str, devices_per_node: int | None, inter_node
 
 
 def gpu_named(spelling: str) -> str:
-    """The device of the registry that is meant; a ValueError if there is none."""
+    """The device of the registry that is meant, which its very name says too; a ValueError if there is none."""
     _, devices, memory = _read(spelling)
     return devices.get(memory, devices[""])
 
@@ -93,6 +94,8 @@ def is_certain(spelling: str) -> bool:
 
 def _read(spelling: str) -> tuple[str, Mapping[str, str], str]:
     """The kind of device, the devices of that kind by memory, and the memory that is stated; a ValueError where there are none."""
+    if spelling in _registered():
+        return spelling.partition("-")[0], {"": spelling}, ""
     plain = _plain(spelling)
     if not plain:
         raise ValueError("the GPU is not stated")
@@ -101,6 +104,12 @@ def _read(spelling: str) -> tuple[str, Mapping[str, str], str]:
         kind = found[1].upper() if found and not _ON_A_CARD.search(plain) else quoted(spelling)
         raise ValueError(f"{kind} is no device of the registry (see `crossopt list hardware`)")
     return found[1], _DEVICES[found[1]], memory[1] if memory else ""
+
+
+@cache
+def _registered() -> frozenset[str]:
+    """The names of all devices, looked for once: a file has thousands of rows."""
+    return frozenset(names("hardware"))
 
 
 def _plain(spelling: str) -> str:

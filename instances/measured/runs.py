@@ -99,7 +99,7 @@ class Measured:
 
 
 def read_measured(path: str | Path) -> Measured:
-    """The measured runs in a CSV file; an InstanceError with every fault of its cells."""
+    """The measured runs in a CSV file; an InstanceError if it is no table of them."""
     outcomes = [_outcome(row) for row in read_rows(path)]
     return Measured(
         measurements=tuple(outcome for outcome in outcomes if isinstance(outcome, Measurement)),
@@ -143,6 +143,8 @@ def _gpu(spelling: str) -> str:
 
 def _measurement(row: Row) -> Measurement:
     words, inferred = row.words, list[str]()
+    if row.faults:
+        raise _RejectedError("; ".join(row.faults))
     if trains_adapters(words["model"], words["note"]):
         raise _RejectedError("fine-tuning of adapters is not modelled")
     seconds, derived = _seconds(row, inferred)

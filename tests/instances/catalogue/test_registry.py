@@ -134,6 +134,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         - ({"ranges"} if all(len(one.source) > 5 for one in getattr(entry, "ranges", {}).values()) else set())
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
         - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() or getattr(entry, "like", "") else set())
+        - ({"kernels"} if not getattr(entry, "kernels", {}) else set())
     )
 
 

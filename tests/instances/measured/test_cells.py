@@ -1,11 +1,12 @@
-"""Files of measured runs that cannot be used: every fault at once, each with its line, its column and a remedy."""
+"""Files of measured runs that cannot be used, and rows that cannot: every fault at once, each with its place and a remedy."""
 
 from pathlib import Path
 
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.measured.cells import LARGEST, REQUIRED, read_rows
+from crossopt.instances.measured.cells import REQUIRED, read_rows
+from crossopt.instances.measured.tables import LARGEST
 from tests.every import every
 
 ROW = dict.fromkeys(REQUIRED, "8") | {"source": "a paper", "model": "GPT", "gpu": "A100"}
@@ -30,15 +31,19 @@ def faults(file: Path) -> list[str]:
     return [f"{fault.line}: {fault.path}: {fault.message}" for fault in caught.value.faults]
 
 
-def test_all_faults_are_told_at_once_with_their_places(file: Path) -> None:
-    write(file, {**ROW, "heads": "many", "seq": "-1"}, {**ROW, "gbs": "6.5", "seq_parallel": "maybe"}, {**ROW, "gpus": "nan", "tp": "inf"})
-    assert faults(file) == [
+def test_bad_cells_are_faults_of_their_row_and_all_are_told(file: Path) -> None:
+    """The last row is sound, and is read."""
+    bad = [{"heads": "many", "seq": "-1"}, {"gbs": "6.5", "seq_parallel": "maybe"}, {"gpus": "nan", "tp": "inf"}, {"mbs": "6 (recalled)"}]
+    rows = read_rows(write(file, *({**ROW, **cells} for cells in bad), ROW))
+    assert [f"{row.line}: {fault}" for row in rows for fault in row.faults] == [
         "2: heads: 'many' is no number, a number above 0 is needed (or leave the cell empty)",
         "2: seq: '-1' is out of range, a number above 0 is needed (or leave the cell empty)",
         "3: gbs: '6.5' is no count, a whole number up to 2147483648 is needed (or leave the cell empty)",
         "3: seq_parallel: 'maybe' is neither 1 nor 0 (write one of them, or leave the cell empty)",
         "4: tp: 'inf' is no number, a number above 0 is needed (or leave the cell empty)",
+        "5: mbs: '6 (recalled)' is no number, a number above 0 is needed (or leave the cell empty)",
     ]
+    assert rows[-1].counts["heads"] == 8
 
 
 def test_missing_and_repeated_columns_are_faults(file: Path) -> None:
@@ -49,9 +54,13 @@ def test_missing_and_repeated_columns_are_faults(file: Path) -> None:
     ]
 
 
-def test_a_row_of_another_length_is_a_fault(file: Path) -> None:
-    file.write_text(",".join(REQUIRED) + "\n1,2,3\n", encoding="utf-8")
-    assert faults(file) == ["2: : the row has 3 cells, the header has 13 (put a cell that holds a comma in double quotes)"]
+def test_a_row_of_another_length_is_a_fault_of_that_row(file: Path) -> None:
+    write(file, ROW)
+    file.write_text(file.read_text(encoding="utf-8") + "a table,2,3\n", encoding="utf-8")
+    sound, short = read_rows(file)
+    assert sound.faults == ()
+    assert short.words["source"] == "a table"
+    assert short.faults == ("the row has 3 cells, the header has 13 (put a cell that holds a comma in double quotes)",)
 
 
 @every(

@@ -193,6 +193,7 @@ def test_experts_are_told_by_the_name(file: Path) -> None:
         ("B200 DGX", "b200"),
         ("B200 (source prints H200)", "b200"),
         ("H200", "h200"),
+        ("b300", "b300"),
     ],
 )
 def test_spellings_of_devices(spelling: str, name: str) -> None:

@@ -289,12 +289,21 @@ def test_the_command_gives_json(file: Path, capsys: Captured) -> None:
     assert [refused["line"] for refused in found["rejected"]] == [9]
 
 
-def test_a_broken_file_exits_with_three_and_its_faults(file: Path, capsys: Captured) -> None:
-    file.write_text(file.read_text().replace("2048", "wide", 1), encoding="utf-8")
+def test_a_bad_cell_costs_its_row_and_not_the_file(file: Path, capsys: Captured) -> None:
+    file.write_text(file.read_text().replace("2048", "2048 (recalled)", 1), encoding="utf-8")
+    assert main(["accuracy", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("runs.csv: 8 rows, 6 priced (6 with a setting that the source does not state), 2 rejected\n")
+    assert "hidden: '2048 (recalled)' is no number, a number above 0 is needed (or leave the cell empty) (line 2)" in " ".join(out.split())
+    assert err == ""
+
+
+def test_a_file_without_a_needed_column_exits_with_three_and_its_faults(file: Path, capsys: Captured) -> None:
+    file.write_text(file.read_text().replace("hidden", "width", 1), encoding="utf-8")
     assert main(["accuracy", str(file)]) == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"{file}:2:1: hidden: 'wide' is no number")
+    assert err.startswith(f"{file}:1:1: hidden: this column is missing")
 
 
 def test_a_file_without_a_run_that_can_be_priced_exits_with_three_and_the_reasons(tmp_path: Path, capsys: Captured) -> None:

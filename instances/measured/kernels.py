@@ -1,0 +1,206 @@
+"""Measured kernels: each row of a file as the call that is priced for it, or the reason why there is none.
+
+The columns are those of the tables of ai-dynamo/aiconfigurator. A row is rejected, never dropped: the reason is kept and counted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.kernels.attention_kernel import SHARED_HEADS, AttentionFormat, ContextCall, GenerationCall
+from crossopt.crossflow.kernels.collective_kernel import OPERATIONS, CollectiveCall
+from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductCall
+from crossopt.instances.catalogue.registry import device
+from crossopt.instances.files.units import quoted
+from crossopt.instances.measured.machines import gpu_named
+from crossopt.instances.measured.tables import Cells, columns_of, count, number, read_table
+
+Of: TypeAlias = Literal["products", "attention", "collectives"]
+Call: TypeAlias = ProductCall | ContextCall | GenerationCall | CollectiveCall
+NEEDED: Final[Mapping[Of, tuple[str, ...]]] = {
+    "products": ("gpu", "dtype", "m", "n", "k", "time_us"),
+    "attention": ("gpu", "op", "attn_dtype", "kv_cache_dtype", "heads", "kv_heads", "head_dim", "batch", "isl", "step", "time_us"),
+    "collectives": ("gpu", "library", "op", "gpus", "bytes", "time_us"),
+}
+FURTHER: Final = ("engine", "kernel", "window", "source", "dtype")
+_EIGHT_BITS: Final = {"fp8": True, "bfloat16": False, "float16": False}
+_MICRO: Final = 1.0e-6
+_KIB: Final = 1024.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One measured kernel, and what to price for it."""
+
+    line: int
+    gpu: str
+    """The device's name in the registry."""
+    kind: str
+    """Kernels of one kind on one device have constants in common."""
+    format: str
+    size: str
+    """Class of sizes in which errors are told."""
+    shape: tuple[float, ...]
+    """Kernels of one shape are left out of a fit together."""
+    call: Call
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedKernel:
+    """A row that cannot be priced, and why."""
+
+    line: int
+    gpu: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """All rows of a file, in its order."""
+
+    of: Of
+    measured: tuple[Kernel, ...]
+    rejected: tuple[RejectedKernel, ...]
+
+
+class _RejectedError(Exception):
+    """Why a row cannot be priced."""
+
+
+def kernels_in(path: str | Path) -> Of | None:
+    """What kernels a file has by its columns; None where it has none, as a file of training runs."""
+    columns = set(columns_of(path))
+    return next((of for of, needed in NEEDED.items() if columns.issuperset(needed)), None)
+
+
+def read_kernels(path: str | Path, of: Of) -> Kernels:
+    """The kernels in a CSV file; an InstanceError if it is no table of them."""
+    known = {*NEEDED[of], *FURTHER}
+    outcomes = [_outcome(cells, of) for cells in read_table(path, NEEDED[of], known, "measured kernel").lines]
+    return Kernels(
+        of,
+        tuple(outcome for outcome in outcomes if isinstance(outcome, Kernel)),
+        tuple(outcome for outcome in outcomes if isinstance(outcome, RejectedKernel)),
+    )
+
+
+def _outcome(cells: Cells, of: Of) -> Kernel | RejectedKernel:
+    spelling = cells.given.get("gpu", "")
+    try:
+        if cells.fault:
+            raise _RejectedError(cells.fault)
+        gpu = gpu_named(spelling)
+        row = _READERS[of](cells, gpu)
+    except (_RejectedError, ValueError) as error:
+        return RejectedKernel(cells.line, _known(spelling), str(error))
+    return row
+
+
+def _known(spelling: str) -> str:
+    try:
+        return gpu_named(spelling)
+    except ValueError:
+        return spelling
+
+
+def _product(cells: Cells, gpu: str) -> Kernel:
+    rows, columns, depth, seconds = _figures(cells, ("m", "n", "k"))
+    word = _word(cells, "dtype", FORMATS)
+    call = ProductCall(rows, columns, depth, FORMATS[word])
+    _check_time(call.least_flops, gpu, seconds)
+    kind = " ".join(filter(None, (word, cells.given.get("kernel", ""))))
+    return Kernel(cells.line, gpu, kind, word, _rows_class(rows), (columns, depth), call, seconds)
+
+
+def _rows_class(rows: float) -> str:
+    return "up to 64 rows" if rows <= 64 else "to 1,024 rows" if rows <= 1024 else "more rows"
+
+
+def _attention(cells: Cells, gpu: str) -> Kernel:
+    heads, kv_heads, size, batch, tokens, seconds = _figures(cells, ("heads", "kv_heads", "head_dim", "batch", "isl"))
+    if heads % kv_heads:
+        raise _RejectedError(f"{heads:g} heads cannot share {kv_heads:g} heads of keys evenly")
+    past, window = _from_nothing(cells, "step"), _from_nothing(cells, "window")
+    computed, kept = (_word(cells, name, _EIGHT_BITS) for name in ("attn_dtype", "kv_cache_dtype"))
+    eight_bits, packs = _EIGHT_BITS[computed] or _EIGHT_BITS[kept], "vllm" in cells.given.get("engine", "").casefold()
+    word, form = f"{computed}, keys {kept}", AttentionFormat(1.0 if _EIGHT_BITS[kept] else 2.0, eight_bits, packs)
+    shape = (heads, kv_heads, size, window)
+    if cells.given["op"] == "context":
+        if past:
+            raise _RejectedError("a context with past tokens is not modelled")
+        call = ContextCall(heads, kv_heads, size, window, batch, tokens, form)
+        _check_time(call.least_flops, gpu, seconds)
+        return Kernel(cells.line, gpu, f"context {word}", word, _tokens_class("context", tokens), shape, call, seconds)
+    if cells.given["op"] != "generation":
+        raise _RejectedError(f"op: {quoted(cells.given['op'])} is not understood (context or generation)")
+    if tokens != 1.0:
+        raise _RejectedError("generation of more than one token a sequence is not modelled")
+    alone = heads == kv_heads or (not packs and heads / kv_heads > SHARED_HEADS)
+    form = AttentionFormat(form.cache_bytes, eight_bits, packs, alone, splits=not (alone and packs))
+    kind = f"generation {word}, {'heads alone' if alone else 'shared heads'}"
+    generated = GenerationCall(heads, kv_heads, size, window, batch, past + 1.0, form)
+    return Kernel(cells.line, gpu, kind, word, _tokens_class("generation", past), shape, generated, seconds)
+
+
+def _tokens_class(op: str, tokens: float) -> str:
+    return f"{op}, up to 1,024 tokens" if tokens <= 1024 else f"{op}, more tokens"
+
+
+def _collective(cells: Cells, gpu: str) -> Kernel:
+    ranks, size, seconds = _figures(cells, ("gpus", "bytes"))
+    operation = _word(cells, "op", OPERATIONS)
+    if ranks < 2.0:
+        raise _RejectedError("one device exchanges nothing")
+    if ranks > device(gpu).devices_per_node:
+        raise _RejectedError(f"{ranks:g} devices are more than a node has: exchanges between nodes are not modelled")
+    library = cells.given.get("source") or cells.given["library"]
+    word = cells.given.get("dtype", "") or "not said"
+    classes = ((64.0 * _KIB, "up to 64 KiB"), (4.0 * _KIB * _KIB, "to 4 MiB"))
+    name = next((name for most, name in classes if size <= most), "beyond 4 MiB")
+    return Kernel(
+        cells.line, gpu, f"{operation} {library}", word, name, (ranks, size), CollectiveCall(ranks, size, OPERATIONS[operation]), seconds
+    )
+
+
+_READERS: Final[Mapping[Of, Callable[[Cells, str], Kernel]]] = {
+    "products": _product,
+    "attention": _attention,
+    "collectives": _collective,
+}
+
+
+def _figures(cells: Cells, names: Sequence[str]) -> tuple[float, ...]:
+    """The counts of these columns, then the seconds of the row."""
+    faults = list[str]()
+    figures = [count(cells.given, name, faults) for name in names]
+    micro = number(cells.given, "time_us", faults)
+    if faults:
+        raise _RejectedError("; ".join(faults))
+    missing = [name for name, figure in zip((*names, "time_us"), (*figures, micro), strict=True) if figure is None]
+    if missing:
+        raise _RejectedError(f"not stated: {', '.join(missing)}")
+    return (*(float(figure) for figure in figures if figure is not None), (micro or 0.0) * _MICRO)
+
+
+def _from_nothing(cells: Cells, name: str) -> float:
+    """A count that may be 0, which is meant where nothing is said."""
+    faults = list[str]()
+    found = 0 if cells.given.get(name, "") in {"0", "0.0"} else count(cells.given, name, faults) or 0
+    if faults:
+        raise _RejectedError(faults[0].replace("above 0", "from 0 on"))
+    return float(found)
+
+
+def _word(cells: Cells, name: str, words: Mapping[str, object]) -> str:
+    word = cells.given[name]
+    if word not in words:
+        raise _RejectedError(f"{name}: {quoted(word)} is not understood (one of {', '.join(words)})")
+    return word
+
+
+def _check_time(flops: Real, gpu: str, seconds: float) -> None:
+    if flops > seconds * device(gpu).peak["bf16"]:
+        raise _RejectedError("the time is shorter than the arithmetic takes at the peak of the device: a figure is misstated")

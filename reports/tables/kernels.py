@@ -1,0 +1,149 @@
+"""How far operators are from measured kernels, as a report for the terminal and as a document."""
+
+import json
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from textwrap import wrap
+from typing import Annotated, Any, Final
+
+from crossopt.instances.catalogue.entries import KernelsEntry
+from crossopt.instances.catalogue.kernel_constants import kernel_constants
+from crossopt.instances.catalogue.registry import device
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import read_file
+from crossopt.instances.files.schema import Doc, Prose, read_as
+from crossopt.instances.measured.kernels import Kernels, Of, read_kernels
+from crossopt.solvers.measured.kernels.accuracy import (
+    BY,
+    KernelErrors,
+    PricedKernel,
+    errors_of,
+    kernel_errors,
+    price_kernels,
+    worst_kernels,
+)
+
+_PAGE: Final = 108
+_LABEL: Final = 52
+_LISTED: Final = 6
+_WIDTHS: Final = (8, 8, 9, 9, 9, 10)
+_TITLES: Final = ("rows", "fitted", "mean", "median", "bias", "largest")
+_LEGEND: Final = (
+    "Errors are predicted over measured time, less 1: mean and median of their sizes, their mean with signs, and the largest. Fitted are "
+    "rows of a kind of which the device's file, or --constants, has constants; all others are priced as training steps price the operator."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """What `crossopt calibrate --of` printed."""
+
+    kernels: Annotated[dict[str, KernelsEntry], Doc("constants by the kind of kernels")]
+    sources: Annotated[dict[str, str] | None, Prose(), Doc("what they were fitted to")] = None
+
+    def __post_init__(self) -> None:
+        for kind, entry in self.kernels.items():
+            kernel_constants(kind, entry.constants)
+
+
+def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
+    """What `crossopt accuracy` prints of kernels, and whether a row could be priced; a ValueError where it is asked for what they lack."""
+    if options.plot or options.by != "source":
+        raise ValueError("--plot and --by: runs are drawn and told apart by them (kernels are told by kind, format, size and device)")
+    path, known = options.file, _known(options.constants)
+    kernels = read_kernels(path, of)
+    for gpu in {kernel.gpu for kernel in kernels.measured} - set(known):
+        known[gpu] = {kind: kernel_constants(kind, entry.constants) for kind, entry in device(gpu).kernels.items()}
+    priced = price_kernels(kernels.measured, known)
+    if options.json:
+        return f"{json.dumps(_document(path.name, kernels, priced), indent=2, allow_nan=False)}\n", bool(priced)
+    return _text(path.name, kernels, priced, options.worst), bool(priced)
+
+
+def _known(own: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Constants by device, from files that are given as GPU=FILE."""
+    known: dict[str, dict[str, Any]] = {}
+    for given in own:
+        gpu, sign, name = given.partition("=")
+        if not sign:
+            raise ValueError(f"--constants {given}: GPU=FILE is needed, a device of `crossopt list hardware` and what `calibrate` printed")
+        device(gpu)
+        faults = list[Fault]()
+        read = read_as(_Sections, read_file(name), faults)
+        if read is None:
+            raise InstanceError(name, faults)
+        known.setdefault(gpu, {}).update({kind: kernel_constants(kind, entry.constants) for kind, entry in read.kernels.items()})
+    return known
+
+
+# --- the report ----------------------------------------------------------------------------------------------------------------------
+
+
+def _text(name: str, kernels: Kernels, priced: Sequence[PricedKernel], count: int) -> str:
+    rows, fitted = len(priced) + len(kernels.rejected), sum(one.fitted for one in priced)
+    head = (
+        f"{name}: {rows:,} row{'' if rows == 1 else 's'} of {kernels.of}, {len(priced):,} priced, {fitted:,} of them by fitted constants, "
+        f"{len(kernels.rejected):,} rejected"
+    )
+    parts = [[head]]
+    if priced:
+        blocks = [[_row(by, _TITLES), *(_figures(line) for line in kernel_errors(priced, by))] for by in BY]
+        parts += [*blocks, [_figures(errors_of("all", priced))], _wrapped("  ", _LEGEND)]
+        if worst := worst_kernels(priced, count):
+            parts += [["largest errors", *(line for one in worst for line in _outlier(one))]]
+    if kernels.rejected:
+        parts += [["rejected rows", *_reasons(kernels)]]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _figures(line: KernelErrors) -> str:
+    shares = (f"{line.mean:.1%}", f"{line.median:.1%}", f"{line.bias:+.1%}", f"{line.largest:+.1%}")
+    return _row(line.label, (f"{line.rows:,}", f"{line.fitted:,}" if line.fitted else "-", *shares))
+
+
+def _row(label: str, cells: Sequence[str]) -> str:
+    short = label if len(label) <= _LABEL else f"{label[: _LABEL - 3]}..."
+    return f"  {short:<{_LABEL}}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+
+
+def _outlier(one: PricedKernel) -> list[str]:
+    kernel = one.kernel
+    seconds = f"{kernel.seconds * 1e6:.4g} us measured, {one.seconds * 1e6:.4g} us predicted"
+    shape = " x ".join(f"{side:g}" for side in kernel.shape)
+    return _wrapped(f"  line {kernel.line:<6}{one.error:>+8.1%}  ", f"{seconds}; {kernel.kind} on {kernel.gpu}, {kernel.size}, of {shape}")
+
+
+def _reasons(kernels: Kernels) -> Iterator[str]:
+    """Each reason with how often it was given, and the first lines where it was."""
+    for reason, count in Counter(row.reason for row in kernels.rejected).most_common():
+        lines = [str(row.line) for row in kernels.rejected if row.reason == reason]
+        more = ", ..." if count > _LISTED else ""
+        yield from _wrapped(f"  {count:>6,}  ", f"{reason} (line{'s' * (count > 1)} {', '.join(lines[:_LISTED])}{more})")
+
+
+def _wrapped(label: str, words: str) -> list[str]:
+    return wrap(words, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
+
+
+def _document(name: str, kernels: Kernels, priced: Sequence[PricedKernel]) -> dict[str, Any]:
+    return {
+        "file": name,
+        "of": kernels.of,
+        "lines": {by: [asdict(line) for line in kernel_errors(priced, by)] for by in BY},
+        "all": asdict(errors_of("all", priced)) if priced else None,
+        "kernels": [
+            {
+                "line": one.kernel.line,
+                "gpu": one.kernel.gpu,
+                "kind": one.kernel.kind,
+                "measured": one.kernel.seconds,
+                "predicted": one.seconds,
+                "error": one.error,
+                "fitted": one.fitted,
+            }
+            for one in priced
+        ],
+        "rejected": [asdict(row) for row in kernels.rejected],
+    }

@@ -1,0 +1,1 @@
+"""Operators against measured kernels: errors, and constants fitted to them."""
