@@ -111,6 +111,9 @@ def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
     if goal.budget is not None and goal.rent is None and goal.purchase is None:
         remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
         faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
+    if goal.by == "slowest" and goal.deadline is None and goal.budget is None:
+        remedy = "add `deadline` or `budget`, ask for objective: worst_step_time, or remove `by`"
+        faults.append(("goal.by", f"the goal has no limit that the slowest constants could hold ({remedy})"))
     if goal.rent is not None and goal.purchase is not None:
         faults.append(("goal.purchase", "devices are rented or bought, here they are both (remove `rent` or `purchase`)"))
     if goal.purchase is not None and file.technology is not None:

@@ -31,6 +31,9 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
 """All of dense networks."""
+STAGED: Final = Measured(6, 0.076, 0.149)
+"""Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
+benchmarks/llama3_h100_202412_torchtitan.md (31a17bfd), tables 5 and 6, with what was assumed in tests/benchmarks/published/runs.yaml."""
 WITH_EXPERTS: Final = Measured(21, 0.182, 0.468)
 """Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
 KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
@@ -67,7 +70,7 @@ _USUAL: Final = "megatron-core"
 def measured_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
     shared = f"; {_SHARED_WHOLE}" if _stack(instance) == _USUAL and plan.get("zero", 0) > 1 else ""
-    return f"{_measured(instance)}{shared}"
+    return f"{_measured(instance)}{shared}{_staged_words(instance, plan)}"
 
 
 def error_of(instance: Instance) -> float | None:
@@ -95,6 +98,16 @@ def _measured(instance: Instance) -> str:
     most = f", {found.most:.1%} at most" if found.most is not None else ""
     seen = "to which constants were fitted, so that others may be further off" if found.fitted else "none of which was fitted to"
     return f"{found.runs} public runs of {stack} on {device}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
+
+
+def _staged_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+    """Of torchtitan's pipelines how far those are off whose times are known."""
+    if _stack(instance) != "torchtitan" or plan.get("pipeline", 1) == 1:
+        return ""
+    return (
+        f"; of its runs with pipeline stages {STAGED.runs} are known, Llama 3.1 405B in 8 bits on 512 H100: {STAGED.error:.1%} off on "
+        f"average, {STAGED.most:.1%} at most"
+    )
 
 
 def _runs_like(instance: Instance) -> Measured | None:

@@ -170,7 +170,20 @@ def _kind_of(schedule: str) -> Schedule:
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     """What its schedule goes without, and what its configuration does not say of the network."""
     split = ("stages whose backward passes are split are not compiled (--compile.enable stays off)",) if plan.schedule != "1f1b" else ()
-    return (*split, *_unsaid(model, plan))
+    return (*_kept_outputs(model, plan), *split, *_unsaid(model, plan))
+
+
+def _kept_outputs(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    """What the last stage kept of every microbatch, until schedules took `return_outputs` (pytorch/pytorch pull request 165822 of
+    2025-10-18, which pytorch/torchtitan pull request 1922 uses): the logits of its part of the vocabulary."""
+    if plan.pipeline == 1:
+        return ()
+    logits = model.global_batch / plan.data * model.sequence / plan.context * model.vocabulary / plan.tensor
+    kept = logits * model.activation_bytes / 2**30
+    return (
+        "stages need PyTorch 2.10 or newer, whose schedules take return_outputs: older ones keep the logits of all microbatches on the "
+        f"last stage, {kept:.2f} GiB that are not priced here",
+    )
 
 
 def _unsaid(model: Transformer, plan: Plan) -> tuple[str, ...]:

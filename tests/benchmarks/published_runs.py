@@ -70,14 +70,22 @@ SHORT: Final = {"a100-80g": "A100", "h100-sxm": "H100", "b200": "B200", "gb200-n
 
 def runs() -> tuple[Run, ...]:
     """All rows of the table."""
-    table = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
-    return tuple(run_of(row, table) for row in table["runs"])
+    return _listed("runs")
 
 
 def further() -> tuple[Run, ...]:
     """Runs that are priced as launched, beside no optimum."""
+    return _listed("further")
+
+
+def staged() -> tuple[Run, ...]:
+    """Such runs of torchtitan with pipeline stages."""
+    return _listed("staged")
+
+
+def _listed(section: str) -> tuple[Run, ...]:
     table = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
-    return tuple(run_of(row, table) for row in table["further"])
+    return tuple(run_of(row, table) for row in table[section])
 
 
 def sources() -> dict[str, str]:

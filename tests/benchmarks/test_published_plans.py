@@ -8,10 +8,10 @@ import yaml
 
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.reports.api import read
-from crossopt.reports.facts.measured_runs import KNOWN, WITH_EXPERTS
+from crossopt.reports.facts.measured_runs import KNOWN, STAGED, WITH_EXPERTS
 from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
-from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, priced, solve, with_plan
-from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, further, launched, opened, run_of, runs, seconds, sources
+from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, priced, refused, solve, with_plan
+from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, further, launched, opened, run_of, runs, seconds, sources, staged
 from tests.paths import reference
 
 AGAIN = "the model or the questions changed: draw the page again with `make published-plans`"
@@ -45,6 +45,20 @@ def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
         WITH_EXPERTS.error,
         WITH_EXPERTS.most,
     )
+
+
+def test_answers_name_the_error_of_pipelines_of_torchtitan() -> None:
+    """And each is a plan that the stack launches; half of the step is a bubble, as eight microbatches on eight stages of one chunk wait for
+    seven others: 7 / 15, and of two chunks 7 / 23, but for what is exchanged once a step."""
+    found = [priced(launched(run)) for run in staged()]
+    errors = [price.seconds / seconds(run) - 1.0 for price, run in zip(found, staged(), strict=True)]
+    assert [round(error, 3) for error in errors] == [-0.142, -0.149, 0.014, -0.072, 0.009, -0.07]
+    assert round(sum(map(abs, errors)) / len(errors), 3) == STAGED.error
+    assert (len(errors), round(max(map(abs, errors)), 3)) == (STAGED.runs, STAGED.most)
+    for price, run in zip(found, staged(), strict=True):
+        assert refused(run) == ()
+        chunks = run.plan["interleave"]
+        assert abs(dict(price.terms)["pipeline bubble"] / price.seconds - 7.0 / (7.0 + 8.0 * chunks)) < 0.02
 
 
 def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -> None:

@@ -371,6 +371,11 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
     assert measured_words(usual, {}).startswith(
         "77 public runs of megatron-core on h100-sxm, none of which was fitted to: 7.5% off on average"
     )
+    assert measured_words(titan, {"pipeline": 8}) == (
+        f"{measured_words(titan, {'pipeline': 1})}; of its runs with pipeline stages 6 are known, Llama 3.1 405B in 8 bits on 512 H100: "
+        "7.6% off on average, 14.9% at most"
+    )
+    assert measured_words(usual, {"pipeline": 8}) == measured_words(usual, {})
     assert measured_words(deep, {}).startswith("none of deepspeed on h100-sxm was compared with the model")
     assert measured_words(ask(TINY_FREE), {}).startswith("none of accelerator-7nm was compared")
 

@@ -131,6 +131,14 @@ def test_the_slowest_constants_are_needed_where_they_are_asked_for() -> None:
         read_question(asked("{tokens: 1e9, deadline: 1 d, by: slowest}", "efficiency={loss_passes: 12}"))
 
 
+def test_the_slowest_constants_need_a_limit_to_hold() -> None:
+    """A deadline, or a budget with a rent, is one; tokens alone are none."""
+    with pytest.raises(InstanceError, match=r"goal\.by: the goal has no limit that the slowest constants could hold \(add `deadline`"):
+        read_question(asked("{tokens: 1e9, by: slowest}"))
+    for limit in ("deadline: 1 d", "budget: 100 USD, rent: 2 USD"):
+        assert read_question(asked(f"{{tokens: 1e9, {limit}, by: slowest}}")).ceilings
+
+
 FAILING = "cluster.failures={mean_time: 1000 h, checkpoint: 60 s, restart: 600 s}"
 
 
