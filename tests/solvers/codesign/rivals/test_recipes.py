@@ -233,7 +233,7 @@ def test_the_recipes_mind_a_limit_on_the_step_time() -> None:
 
 
 def test_who_has_no_time_takes_the_expert_of_small_questions_and_the_recipes_of_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = read_instance(SMALL["quickstart"])
+    instance = read_instance(SMALL["mixtral-8x7b-64xh100"])
     expert, best = expert_design(instance), recipes_design(instance)
     assert expert != best
     assert simplest_design(instance) == expert
