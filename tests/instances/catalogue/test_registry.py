@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
 
@@ -34,8 +33,9 @@ from crossopt.instances.catalogue.technologies import build_technology, usual_sp
 from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, TechnologyEntry
 from crossopt.instances.codesign.chips import used_dies
 from tests.every import every
+from tests.paths import ROOT
 
-DATA = Path(__file__).parents[2] / "../shared/data"
+DATA = ROOT / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published reference data is not on this machine")
 GIB = 2.0**30
 MIB = 2.0**20
