@@ -49,14 +49,13 @@ _GENERATION: Final = (
     Constant("serial", 1.0e-10, 5.0e-9, 2.0e-7),
 )
 _PARTED: Final = Constant("reduction", 1.0e-8, 3.0e-6, 5.0e-5)
-_SHARED: Final = (Constant("width", 1.0e-9, 5.0e-7, 2.0e-5), Constant("group", 1.0e-10, 2.0e-8, 1.0e-6))
+_SHARED: Final = (Constant("group", 1.0e-10, 2.0e-8, 1.0e-6),)
 _CACHE: Final = Constant("cache", 5.0e11, 6.0e12, 2.0e14)
 _COLLECTIVE: Final = (
-    Constant("start", 5.0e-7, 6.0e-6, 6.0e-5),
     Constant("step", 1.0e-9, 1.0e-6, 1.0e-5),
+    Constant("start", 5.0e-7, 6.0e-6, 6.0e-5),
     Constant("rate", 0.01, 0.3, 10.0),
     Constant("large_start", 5.0e-7, 1.5e-5, 1.0e-4),
-    Constant("large_step", 1.0e-9, 1.0e-6, 3.0e-5),
     Constant("large_rate", 0.1, 0.9, 3.0),
     Constant("pairing", 1.0e-3, 0.6, 1.2),
 )
