@@ -18,6 +18,7 @@ from crossopt.crossflow.kernels.collective_kernel import CollectiveCall
 from crossopt.crossflow.kernels.product_kernel import ProductCall
 from crossopt.crossflow.roofline import Product, fused_attention_cost, product_cost, stream_cost
 from crossopt.instances.catalogue.kernel_constants import KernelConstants
+from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Call, Kernel, Kernels
 from crossopt.solvers.measured.kernels.forms import hardware_of, in_columns, kernel_times
 
@@ -109,7 +110,10 @@ def of_device_kind(kernels: Kernels, gpu: str) -> Kernels:
 
 def _seconds(kernels: Sequence[Kernel], constants: KernelConstants | None) -> Array:
     hardware, call = hardware_of(kernels[0].gpu), in_columns([kernel.call for kernel in kernels])
-    found = _as_in_steps(call, hardware) if constants is None else kernel_times(call, constants, hardware)
+    with np.errstate(all="ignore"):
+        found = _as_in_steps(call, hardware) if constants is None else kernel_times(call, constants, hardware)
+    if not np.all(np.isfinite(found) & (found > 0.0)):
+        raise ModelError(f"constants of {kernels[0].kind} on {kernels[0].gpu} give no time that can be counted")
     return np.broadcast_to(found, (len(kernels), 1))[:, 0]
 
 

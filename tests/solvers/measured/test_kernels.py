@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from crossopt.instances.catalogue.kernel_constants import kernel_constants
+from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
+from crossopt.reports.api import accuracy
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.kernels.accuracy import errors_of, kernel_errors, price_kernels
 from crossopt.solvers.measured.kernels.fitting import fit_kernels, folds
@@ -68,6 +70,13 @@ def test_kernels_without_constants_are_priced_as_training_steps_price_them(file:
     assert unfitted.mean > 0.05
 
 
+def test_constants_without_a_finite_time_are_refused(file: Path) -> None:
+    rows = read_kernels(file, "products").measured
+    known = {"h100-sxm": {"bfloat16 lib": kernel_constants("bfloat16 lib", {**TRUTH, "matrix": 1e-320})}}
+    with pytest.raises(ModelError, match="constants of bfloat16 lib on h100-sxm give no time that can be counted"):
+        price_kernels(rows, known)
+
+
 # --- the commands --------------------------------------------------------------------------------------------------------------------
 
 
@@ -84,6 +93,7 @@ def test_what_calibrate_prints_prices_kernels(file: Path, tmp_path: Path, capsys
     found = json.loads(capsys.readouterr().out)
     assert (found["of"], found["all"]["fitted"], len(found["kernels"]), len(found["rejected"])) == ("products", 128, 128, 2)
     assert found["all"]["mean"] < 0.003
+    assert accuracy(file)["all"]["fitted"] == 0
 
 
 def test_accuracy_tells_errors_by_kind_format_size_and_device_and_every_rejected_row(file: Path, capsys: Captured) -> None:
