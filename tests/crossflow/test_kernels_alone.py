@@ -24,7 +24,7 @@ from crossopt.instances.catalogue.registry import build_device, device
 from tests.every import every
 
 H100 = build_device(device("h100-sxm"), "h100-sxm", "bf16", 1)
-PRODUCT = ProductConstants(2.4e-6, 0.88, 72.0, 0.88, 1.0e-10, 2.8e-6, 2.2e-12)
+PRODUCT = ProductConstants(2.4e-6, 0.88, 72.0, 0.88, 1.0e-10, 0.3, 2.8e-6, 2.2e-12)
 CONTEXT = ContextConstants(1.3e-5, 0.6, 3.0e-6, 5.0e-11, 1.7, 2.4)
 GENERATION = GenerationConstants(8.0e-6, 0.8, 1.0e-6, 9.0e-9, 4.0e-8, 4.0e-6, 5.0e12)
 COLLECTIVE = CollectiveConstants(9.0e-7, 5.0e-6, 0.4, 2.0e-5, 0.97, 0.6, 4194304.0)
@@ -68,6 +68,14 @@ def test_a_product_of_one_tile_is_counted_by_hand() -> None:
     tile, memory = (arithmetic**2 + steps**2) ** 0.5, 3 * 64 * 64 * 2 / 0.5e12
     call = ProductCall(64.0, 64.0, 64.0, FORMATS["bfloat16"])
     assert product_time(call, constants, hardware) == pytest.approx(1.0e-6 + (tile**2 + memory**2) ** 0.5)
+
+
+def test_products_that_go_on_for_long_are_throttled() -> None:
+    """Hardly within microseconds, and by 0.3 after a second."""
+    short, long = (ProductCall(side, side, side, FORMATS["bfloat16"]) for side in (256.0, 65536.0))
+    free = replace(PRODUCT, throttle=0.0)
+    assert product_time(short, PRODUCT, H100) == pytest.approx(product_time(short, free, H100), rel=2e-3)
+    assert product_time(long, PRODUCT, H100) == pytest.approx(1.3 * product_time(long, free, H100), rel=2e-3)
 
 
 def test_a_cast_is_paid_for_each_element_of_the_input() -> None:

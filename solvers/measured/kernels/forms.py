@@ -31,6 +31,7 @@ _PRODUCT: Final = (
     Constant("fill", 1.0, 64.0, 1000.0),
     Constant("stream", 0.4, 0.85, 1.0),
     Constant("step", 5.0e-11, 5.0e-10, 5.0e-9),
+    Constant("throttle", 1.0e-3, 0.1, 0.5),
 )
 _REDUCTION: Final = Constant("reduction", 1.0e-8, 1.0e-6, 1.0e-5)
 _CAST: Final = Constant("cast", 1.0e-15, 2.0e-12, 2.0e-11)
