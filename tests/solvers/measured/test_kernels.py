@@ -86,7 +86,7 @@ def test_what_calibrate_prints_prices_kernels(file: Path, tmp_path: Path, capsys
     out, err = capsys.readouterr()
     assert out == target.read_text(encoding="utf-8")
     assert err.splitlines()[:2] == [
-        "kernels.csv: 128 rows of products of this kind of device to fit; 1 rejected",
+        "kernels.csv: 128 rows of products of this device to fit; 1 rejected",
         "kernels.csv:130: m: '8 (recalled)' is no number, a number above 0 is needed (or leave the cell empty)",
     ]
     assert main(["accuracy", str(file), "--constants", f"h100-sxm={target}", "--json"]) == 0
@@ -112,7 +112,6 @@ def test_accuracy_tells_errors_by_kind_format_size_and_device_and_every_rejected
         ["accuracy", "{}", "--by", "gpu"],
         ["accuracy", "{}", "--constants", "fitted.yaml"],
         ["accuracy", "{}", "--constants", "abacus=fitted.yaml"],
-        ["calibrate", "{}", "--gpu", "b200"],
         ["calibrate", "{}", "--gpu", "abacus"],
     ],
 )
@@ -120,6 +119,14 @@ def test_what_cannot_be_asked_of_kernels_is_refused(arguments: list[str], file: 
     with pytest.raises(SystemExit) as caught:
         main([argument.replace("{}", str(file)) for argument in arguments])
     assert caught.value.code == 2
+
+
+def test_a_device_without_rows_is_told_which_have_some(file: Path, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["calibrate", str(file), "--gpu", "b200"])
+    assert caught.value.code == 2
+    told = "kernels.csv has no row of products on b200 that can be priced (128 of h100-sxm; see `crossopt accuracy`)"
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 @every(
