@@ -197,12 +197,16 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
 
 
 def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
-    """How far the model is from measured runs in a CSV file."""
+    """How far the model is from measured runs in a CSV file, or from measured kernels, which are told apart in all ways at once."""
+    from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
+    from crossopt.reports.tables.kernels import document_of_kernels  # noqa: PLC0415
     from crossopt.reports.texts.accuracy import document  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy as of_runs  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import likely, predictions, with_variants  # noqa: PLC0415
 
+    if (of := kernels_in(file)) is not None:
+        return document_of_kernels(Path(file), of)
     measured = read_measured(Path(file))
     seconds = predictions(measured.measurements, with_variants)
     return document(Path(file).name, of_runs(measured, seconds[:, 0], by, likely(measured.measurements, seconds)))

@@ -213,7 +213,12 @@ def _add_accuracy(parser: argparse.ArgumentParser) -> None:
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="measured step times or kernels, a CSV file as for `accuracy`")
-    parser.add_argument("--gpu", required=True, metavar="NAME", help="a device of `crossopt list hardware`; all rows of its kind are used")
+    parser.add_argument(
+        "--gpu",
+        required=True,
+        metavar="NAME",
+        help="a device of `crossopt list hardware`; runs of all devices of its kind are used, and its own kernels",
+    )
     parser.add_argument("--of", choices=KERNELS, help="fit constants of measured kernels of this kind (default: what the columns say)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
     parser.set_defaults(command="calibrate")

@@ -132,10 +132,8 @@ class GenerationConstants:
     """Seconds of a unit, however few keys it has."""
     serial: Real
     """Seconds of one key in a part."""
-    width: Real = 0.0
-    """Seconds of a unit for each 64 values of a head."""
     group: Real = 0.0
-    """The same for each head that shares the unit's keys."""
+    """Seconds of a unit for each 64 values of each head that shares its keys."""
     reduction: Real = 0.0
     """Seconds to put parts together."""
     cache: Real = np.inf
@@ -162,11 +160,9 @@ def generation_time(call: GenerationCall, constants: GenerationConstants, hardwa
     kept = 2.0 * call.batch * reach * call.head_size * form.cache_bytes
     queries = 2.0 * call.batch * call.heads * call.head_size * _VALUE_BYTES
     read = (kept * call.kv_heads + queries) / (hardware.dram.bandwidth * constants.stream)
-    unit = constants.unit + constants.width * (call.head_size / _HEAD)
+    unit = constants.unit if form.alone else constants.unit + constants.group * (group * call.head_size / _HEAD)
     if form.alone:
         read = read + np.where(group > 1.0, kept * call.heads / constants.cache, 0.0)
-    else:
-        unit = unit + constants.group * (group * call.head_size / _HEAD)
     units = call.batch * (call.heads if form.alone else call.kv_heads)
     parts = np.minimum(np.floor(_WAVES * hardware.bundles / units), np.ceil(call.keys / _PART)) if form.splits else 1.0
     parts = np.maximum(parts, 1.0)

@@ -3,8 +3,8 @@
     time = start + steps * step + bytes on the wire / (link's bandwidth * rate * share of n ranks)          below the switch, and above it
 
 with n - 1 steps and (n - 1) / n of the message on the wire, twice both for an all-reduce (Thakur, Rabenseifner, Gropp 2005). Each protocol
-has constants of its own: those for small messages wait less and send flags or half words with the data (LL, LL128 and Simple of
-NVIDIA/nccl, src/graph/tuning.cc). Two ranks do not keep all links busy: the share of n ranks is 1 - pairing / n.
+has a start and a rate of its own: those for small messages wait less and send flags with the data (LL, LL128 and Simple of NVIDIA/nccl,
+src/graph/tuning.cc). Two ranks do not keep all links busy: the share of n ranks is 1 - pairing / n.
 """
 
 from dataclasses import dataclass
@@ -23,14 +23,13 @@ OPERATIONS: Final = {"all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0, 
 class CollectiveConstants:
     """What is fitted of one operation of a library on one device."""
 
+    step: Real
+    """Seconds of each step."""
     start: Real
     """Seconds of a small message before its first step."""
-    step: Real
-    """Seconds of each of its steps."""
     rate: Real
     """Of the link's bandwidth, for small messages."""
     large_start: Real
-    large_step: Real
     large_rate: Real
     """The same of large ones."""
     pairing: Real
@@ -53,6 +52,5 @@ def collective_time(call: CollectiveCall, constants: CollectiveConstants, hardwa
     """Seconds on the device's innermost links."""
     steps = call.sends * (call.ranks - 1.0)
     wire = steps / call.ranks * call.size / (hardware.links[0].bandwidth * (1.0 - constants.pairing / call.ranks))
-    small = constants.start + steps * constants.step + wire / constants.rate
-    large = constants.large_start + steps * constants.large_step + wire / constants.large_rate
-    return np.where(np.less(call.size, constants.switch), small, large)
+    small, large = constants.start + wire / constants.rate, constants.large_start + wire / constants.large_rate
+    return steps * constants.step + np.where(np.less(call.size, constants.switch), small, large)

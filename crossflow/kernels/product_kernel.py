@@ -1,8 +1,8 @@
 """Seconds of one matrix product that a library launches alone, by few constants of the device, the library and the format of its values.
 
-    time = launch + root( best tile , DRAM bytes / (bandwidth * stream) ) + cast * elements of the input
+    time = launch + root( best (1 + throttle best / (best + 1 ms)) , DRAM bytes / (bandwidth * stream) ) + cast * elements of the input
 
-    tile = waves * root( (depth + fill) * arithmetic of a tile , depth * step ) + partial sums
+    best tile = waves * root( (depth + fill) * arithmetic of a tile , depth * step ) + partial sums
 
 root(a, b) = sqrt(a^2 + b^2): what runs side by side hides most of the shorter part, and not all of it. Tiles are those of `roofline`, dealt
 to the bundles in whole waves. Where the library splits the inner dimension, the parts of a tile are dealt out too, and their sums are
@@ -26,6 +26,8 @@ _PARTS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _ALIGNED: Final = 64.0
 _OUTPUT_BYTES: Final = 2.0
 _SUM_BYTES: Final = 4.0
+_SOON: Final = 1.0e-3
+"""Seconds after which the clock has fallen by half of what it falls: between 0.3 and 4 ms public kernels are met alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class ProductConstants:
     """Share of the memory's peak."""
     step: Real
     """Seconds of one step of the inner dimension, however small the tile."""
+    throttle: Real = 0.0
+    """Share by which products that go on for long take longer: the clock falls as the device comes to its power limit."""
     reduction: Real = 0.0
     """Seconds to start summing parts."""
     cast: Real = 0.0
@@ -105,6 +109,7 @@ def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardw
         if parts > 1.0:
             tile = tile + constants.reduction + call.rows * call.columns * (2.0 * _SUM_BYTES * parts) / memory
         best = np.minimum(best, tile)
+    best = best + constants.throttle * (best / (1.0 + _SOON / best))
     moved = call.columns * call.depth * form.weight_bytes + call.rows * call.depth * form.input_bytes
     time = constants.launch + root(best, (moved + call.rows * call.columns * _OUTPUT_BYTES) / memory)
     return time + constants.cast * call.rows * call.depth if form.casts else time

@@ -27,6 +27,7 @@ NEEDED: Final[Mapping[Of, tuple[str, ...]]] = {
 FURTHER: Final = ("engine", "kernel", "window", "source", "dtype")
 _EIGHT_BITS: Final = {"fp8": True, "bfloat16": False, "float16": False}
 _MICRO: Final = 1.0e-6
+_SHORTEST: Final = 1.0e-9
 _KIB: Final = 1024.0
 
 
@@ -182,7 +183,10 @@ def _figures(cells: Cells, names: Sequence[str]) -> tuple[float, ...]:
     missing = [name for name, figure in zip((*names, "time_us"), (*figures, micro), strict=True) if figure is None]
     if missing:
         raise _RejectedError(f"not stated: {', '.join(missing)}")
-    return (*(float(figure) for figure in figures if figure is not None), (micro or 0.0) * _MICRO)
+    seconds = (micro or 0.0) * _MICRO
+    if seconds < _SHORTEST:
+        raise _RejectedError("time_us: no kernel ends within a nanosecond")
+    return (*(float(figure) for figure in figures if figure is not None), seconds)
 
 
 def _from_nothing(cells: Cells, name: str) -> float:

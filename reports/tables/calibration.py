@@ -3,12 +3,11 @@
 import sys
 from pathlib import Path
 
-from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.kernels import Kernels, Of, kernels_in, read_kernels
 from crossopt.instances.measured.runs import read_measured
 from crossopt.reports.commands.progress import notes_on
 from crossopt.solvers.measured.calibrate import calibrate, of_kind, registry_text, used_rows
-from crossopt.solvers.measured.kernels.accuracy import of_device_kind
+from crossopt.solvers.measured.kernels.accuracy import of_device
 from crossopt.solvers.measured.kernels.fitting import fit_kernels
 from crossopt.solvers.measured.kernels.sections import sections_text
 
@@ -27,8 +26,7 @@ def _of_runs(path: Path, gpu: str) -> str:
 
 
 def _of_kernels(path: Path, gpu: str, of: Of) -> str:
-    device(gpu)
-    kernels = of_device_kind(read_kernels(path, of), gpu)
+    kernels = of_device(read_kernels(path, of), gpu, path.name)
     sys.stderr.write(_used(path.name, kernels))
     with notes_on(sys.stderr) as note:
         fits, refused = fit_kernels(kernels.measured, note)
@@ -42,6 +40,4 @@ def _used(name: str, kernels: Kernels) -> str:
     """One line on the rows that a fit uses, and one for each that it cannot."""
     used, rejected = len(kernels.measured), kernels.rejected
     told = "".join(f"{name}:{row.line}: {row.reason}\n" for row in rejected)
-    return (
-        f"{name}: {used:,} row{'' if used == 1 else 's'} of {kernels.of} of this kind of device to fit; {len(rejected):,} rejected\n{told}"
-    )
+    return f"{name}: {used:,} row{'' if used == 1 else 's'} of {kernels.of} of this device to fit; {len(rejected):,} rejected\n{told}"

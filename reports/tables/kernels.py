@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, Final
 
@@ -52,14 +53,22 @@ def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
     """What `crossopt accuracy` prints of kernels, and whether a row could be priced; a ValueError where it is asked for what they lack."""
     if options.plot or options.by != "source":
         raise ValueError("--plot and --by: runs are drawn and told apart by them (kernels are told by kind, format, size and device)")
-    path, known = options.file, _known(options.constants)
-    kernels = read_kernels(path, of)
+    name, (kernels, priced) = options.file.name, _priced(options.file, of, options.constants)
+    if options.json:
+        return f"{json.dumps(_document(name, kernels, priced), indent=2, allow_nan=False)}\n", bool(priced)
+    return _text(name, kernels, priced, options.worst), bool(priced)
+
+
+def document_of_kernels(path: Path, of: Of) -> dict[str, Any]:
+    """The same as figures and rows, by the constants that devices' files have."""
+    return _document(path.name, *_priced(path, of, ()))
+
+
+def _priced(path: Path, of: Of, own: Sequence[str]) -> tuple[Kernels, tuple[PricedKernel, ...]]:
+    known, kernels = _known(own), read_kernels(path, of)
     for gpu in {kernel.gpu for kernel in kernels.measured} - set(known):
         known[gpu] = {kind: kernel_constants(kind, entry.constants) for kind, entry in device(gpu).kernels.items()}
-    priced = price_kernels(kernels.measured, known)
-    if options.json:
-        return f"{json.dumps(_document(path.name, kernels, priced), indent=2, allow_nan=False)}\n", bool(priced)
-    return _text(path.name, kernels, priced, options.worst), bool(priced)
+    return kernels, price_kernels(kernels.measured, known)
 
 
 def _known(own: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 The second is what `roofline` and `collectives` say of the same operator without what lies between kernels of a step.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -18,6 +19,8 @@ from crossopt.crossflow.kernels.collective_kernel import CollectiveCall
 from crossopt.crossflow.kernels.product_kernel import ProductCall
 from crossopt.crossflow.roofline import Product, fused_attention_cost, product_cost, stream_cost
 from crossopt.instances.catalogue.kernel_constants import KernelConstants
+from crossopt.instances.catalogue.registry import device
+from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Call, Kernel, Kernels
 from crossopt.solvers.measured.kernels.forms import hardware_of, in_columns, kernel_times
 
@@ -97,19 +100,23 @@ def worst_kernels(priced: Sequence[PricedKernel], count: int) -> list[PricedKern
     return sorted(priced, key=lambda one: (-abs(float(np.log(one.seconds / one.kernel.seconds))), one.kernel.line))[:count]
 
 
-def of_device_kind(kernels: Kernels, gpu: str) -> Kernels:
-    """The rows of all devices of one kind: an A100 of 40 GB and one of 80 GB compute alike."""
-    kind = gpu.partition("-")[0]
-    return replace(
-        kernels,
-        measured=tuple(row for row in kernels.measured if row.gpu.partition("-")[0] == kind),
-        rejected=tuple(row for row in kernels.rejected if row.gpu.partition("-")[0] == kind),
-    )
+def of_device(kernels: Kernels, gpu: str, name: str) -> Kernels:
+    """The rows of the file `name` of one device; a ValueError where none can be priced, or the registry has no such device."""
+    device(gpu)
+    measured = tuple(row for row in kernels.measured if row.gpu == gpu)
+    if not measured:
+        others = Counter(row.gpu for row in kernels.measured)
+        listed = ", ".join(f"{count:,} of {other}" for other, count in others.most_common()) or "none of any device"
+        raise ValueError(f"{name} has no row of {kernels.of} on {gpu} that can be priced ({listed}; see `crossopt accuracy`)")
+    return replace(kernels, measured=measured, rejected=tuple(row for row in kernels.rejected if row.gpu == gpu))
 
 
 def _seconds(kernels: Sequence[Kernel], constants: KernelConstants | None) -> Array:
     hardware, call = hardware_of(kernels[0].gpu), in_columns([kernel.call for kernel in kernels])
-    found = _as_in_steps(call, hardware) if constants is None else kernel_times(call, constants, hardware)
+    with np.errstate(all="ignore"):
+        found = _as_in_steps(call, hardware) if constants is None else kernel_times(call, constants, hardware)
+    if not np.all(np.isfinite(found) & (found > 0.0)):
+        raise ModelError(f"constants of {kernels[0].kind} on {kernels[0].gpu} give no time that can be counted")
     return np.broadcast_to(found, (len(kernels), 1))[:, 0]
 
 

@@ -31,6 +31,7 @@ _PRODUCT: Final = (
     Constant("fill", 1.0, 64.0, 1000.0),
     Constant("stream", 0.4, 0.85, 1.0),
     Constant("step", 5.0e-11, 5.0e-10, 5.0e-9),
+    Constant("throttle", 1.0e-3, 0.1, 0.5),
 )
 _REDUCTION: Final = Constant("reduction", 1.0e-8, 1.0e-6, 1.0e-5)
 _CAST: Final = Constant("cast", 1.0e-15, 2.0e-12, 2.0e-11)
@@ -49,14 +50,13 @@ _GENERATION: Final = (
     Constant("serial", 1.0e-10, 5.0e-9, 2.0e-7),
 )
 _PARTED: Final = Constant("reduction", 1.0e-8, 3.0e-6, 5.0e-5)
-_SHARED: Final = (Constant("width", 1.0e-9, 5.0e-7, 2.0e-5), Constant("group", 1.0e-10, 2.0e-8, 1.0e-6))
+_SHARED: Final = (Constant("group", 1.0e-10, 2.0e-8, 1.0e-6),)
 _CACHE: Final = Constant("cache", 5.0e11, 6.0e12, 2.0e14)
 _COLLECTIVE: Final = (
-    Constant("start", 5.0e-7, 6.0e-6, 6.0e-5),
     Constant("step", 1.0e-9, 1.0e-6, 1.0e-5),
+    Constant("start", 5.0e-7, 6.0e-6, 6.0e-5),
     Constant("rate", 0.01, 0.3, 10.0),
     Constant("large_start", 5.0e-7, 1.5e-5, 1.0e-4),
-    Constant("large_step", 1.0e-9, 1.0e-6, 3.0e-5),
     Constant("large_rate", 0.1, 0.9, 3.0),
     Constant("pairing", 1.0e-3, 0.6, 1.2),
 )

@@ -15,13 +15,13 @@ from crossopt.instances.files.schema import read_as
 from tests.every import every
 
 PRODUCT = {"launch": 3e-6, "matrix": 0.8, "fill": 64.0, "stream": 0.9, "step": 1e-10}
-COLLECTIVE = {"start": 1e-6, "step": 1e-6, "rate": 0.4, "large_start": 1e-5, "large_step": 1e-6, "large_rate": 1.0, "pairing": 0.0}
+COLLECTIVE = {"step": 2e-6, "start": 1e-6, "rate": 0.4, "large_start": 1e-5, "large_rate": 1.0, "pairing": 0.0}
 
 
 def test_the_first_word_of_a_kind_says_which_constants_it_has() -> None:
     assert kernel_constants("bfloat16 cublas", PRODUCT) == ProductConstants(3e-6, 0.8, 64.0, 0.9, 1e-10)
     found = kernel_constants("all_reduce NCCL", {**COLLECTIVE, "switch": 65536.0})
-    assert found == CollectiveConstants(1e-6, 1e-6, 0.4, 1e-5, 1e-6, 1.0, 0.0, 65536.0)
+    assert found == CollectiveConstants(2e-6, 1e-6, 0.4, 1e-5, 1.0, 0.0, 65536.0)
 
 
 @every(

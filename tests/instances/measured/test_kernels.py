@@ -114,6 +114,7 @@ def test_a_collective_becomes_a_call(file: Path) -> None:
         ("attention", {"op": "generation"}, "generation of more than one token a sequence is not modelled"),
         ("attention", {"window": "-1"}, "window: '-1' is out of range, a number from 0 on is needed"),
         ("attention", {"kv_cache_dtype": "fp4"}, "kv_cache_dtype: 'fp4' is not understood"),
+        ("collectives", {"time_us": "1e-300"}, "time_us: no kernel ends within a nanosecond"),
         ("collectives", {"gpus": "1"}, "one device exchanges nothing"),
         ("collectives", {"gpus": "16"}, "16 devices are more than a node has"),
         ("collectives", {"op": "gossip"}, "op: 'gossip' is not understood (one of all_gather, "),

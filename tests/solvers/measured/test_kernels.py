@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from crossopt.instances.catalogue.kernel_constants import kernel_constants
+from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
+from crossopt.reports.api import accuracy
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.kernels.accuracy import errors_of, kernel_errors, price_kernels
 from crossopt.solvers.measured.kernels.fitting import fit_kernels, folds
@@ -17,7 +19,7 @@ from tests.every import every
 from tests.paths import reference
 
 Captured = pytest.CaptureFixture[str]
-TRUTH = {"launch": 4.0e-6, "matrix": 0.7, "fill": 150.0, "stream": 0.8, "step": 4.0e-10, "reduction": 2.0e-6}
+TRUTH = {"launch": 4.0e-6, "matrix": 0.7, "fill": 150.0, "stream": 0.8, "step": 4.0e-10, "throttle": 0.2, "reduction": 2.0e-6}
 SIDES = (128, 512, 2048, 8192)
 HEADER = "gpu,kernel,dtype,m,n,k,time_us"
 
@@ -56,7 +58,7 @@ def test_rows_of_one_shape_are_left_out_together(file: Path) -> None:
 def test_too_few_rows_are_not_fitted_and_that_is_told(file: Path) -> None:
     fits, refused = fit_kernels(read_kernels(file, "products").measured[:11])
     assert fits == []
-    assert refused == ["bfloat16 lib on h100-sxm: 11 rows are too few to fit 6 constants (at least 12 are needed)"]
+    assert refused == ["bfloat16 lib on h100-sxm: 11 rows are too few to fit 7 constants (at least 14 are needed)"]
 
 
 def test_kernels_without_constants_are_priced_as_training_steps_price_them(file: Path) -> None:
@@ -68,6 +70,13 @@ def test_kernels_without_constants_are_priced_as_training_steps_price_them(file:
     assert unfitted.mean > 0.05
 
 
+def test_constants_without_a_finite_time_are_refused(file: Path) -> None:
+    rows = read_kernels(file, "products").measured
+    known = {"h100-sxm": {"bfloat16 lib": kernel_constants("bfloat16 lib", {**TRUTH, "matrix": 1e-320})}}
+    with pytest.raises(ModelError, match="constants of bfloat16 lib on h100-sxm give no time that can be counted"):
+        price_kernels(rows, known)
+
+
 # --- the commands --------------------------------------------------------------------------------------------------------------------
 
 
@@ -77,13 +86,14 @@ def test_what_calibrate_prints_prices_kernels(file: Path, tmp_path: Path, capsys
     out, err = capsys.readouterr()
     assert out == target.read_text(encoding="utf-8")
     assert err.splitlines()[:2] == [
-        "kernels.csv: 128 rows of products of this kind of device to fit; 1 rejected",
+        "kernels.csv: 128 rows of products of this device to fit; 1 rejected",
         "kernels.csv:130: m: '8 (recalled)' is no number, a number above 0 is needed (or leave the cell empty)",
     ]
     assert main(["accuracy", str(file), "--constants", f"h100-sxm={target}", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["of"], found["all"]["fitted"], len(found["kernels"]), len(found["rejected"])) == ("products", 128, 128, 2)
     assert found["all"]["mean"] < 0.003
+    assert accuracy(file)["all"]["fitted"] == 0
 
 
 def test_accuracy_tells_errors_by_kind_format_size_and_device_and_every_rejected_row(file: Path, capsys: Captured) -> None:
@@ -102,7 +112,6 @@ def test_accuracy_tells_errors_by_kind_format_size_and_device_and_every_rejected
         ["accuracy", "{}", "--by", "gpu"],
         ["accuracy", "{}", "--constants", "fitted.yaml"],
         ["accuracy", "{}", "--constants", "abacus=fitted.yaml"],
-        ["calibrate", "{}", "--gpu", "b200"],
         ["calibrate", "{}", "--gpu", "abacus"],
     ],
 )
@@ -110,6 +119,14 @@ def test_what_cannot_be_asked_of_kernels_is_refused(arguments: list[str], file: 
     with pytest.raises(SystemExit) as caught:
         main([argument.replace("{}", str(file)) for argument in arguments])
     assert caught.value.code == 2
+
+
+def test_a_device_without_rows_is_told_which_have_some(file: Path, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["calibrate", str(file), "--gpu", "b200"])
+    assert caught.value.code == 2
+    told = "kernels.csv has no row of products on b200 that can be priced (128 of h100-sxm; see `crossopt accuracy`)"
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 @every(
