@@ -55,8 +55,7 @@ class Fact:
         column = QUANTITIES[self.quantity].column(model, plans)
         if self.above is not None:
             return np.greater(column, self.above)
-        found: Mask = np.logical_or.reduce([column == number for number in _numbers(self)])
-        return found
+        return np.isin(column, _numbers(self))
 
 
 @cache
