@@ -105,6 +105,8 @@ def test_experts_and_precision_are_said() -> None:
     assert "--bf16" in found
     assert "--cross-entropy-fusion-impl" not in found
     assert settings("megatron", Plan(data=8), replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
+    cautions = [" ".join(remarks(replace(model, logit_bytes=size), Plan(tensor=2, data=4))) for size in (2.0, 4.0)]
+    assert ["Megatron-Core refuses it from 0.18.1 on" in said for said in cautions] == [True, False]
 
 
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:
