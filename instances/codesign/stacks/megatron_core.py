@@ -183,6 +183,11 @@ STACK: Final = Stack(
             _ARGUMENTS,
         ),
         (
+            "attention with bent scores (Gemma 2) keeps them all: Gemma2DotProductAttention is unfused; fused attention by FlashAttention, "
+            "and none by cuDNN, came in August 2026 (attn_logit_softcapping, pull request 6590)",
+            _GEMMA,
+        ),
+        (
             "the loss takes 6 bytes a logit, of which 4 are kept; as many as are kept where it is fused (--cross-entropy-fusion-impl te)",
             Source(_REPOSITORY, "megatron/core/tensor_parallel/cross_entropy.py", "00611e6eeb0b"),
         ),
@@ -192,5 +197,6 @@ STACK: Final = Stack(
         ),
     ),
     once_a_node=True,
+    bends_kept_scores=True,
     logit_peak_bytes=6.0,
 )
