@@ -6,7 +6,8 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.exchanges.hiding import tensor_exchange
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.layer import PASSES, trained_costs
+from crossopt.crossflow.kernels.element_wise import PASSES
+from crossopt.crossflow.layer import trained_costs
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
 from crossopt.crossflow.workload import Transformer

@@ -19,9 +19,9 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import candidates, device_trained, edge_trained, layer_trained, layer_weights
+from crossopt.crossflow.memory import device_trained, edge_trained, layer_trained, layer_weights
 from crossopt.crossflow.roofline import Cost, stream_cost
-from crossopt.crossflow.sharding import Sharding, Weights, expert_shares
+from crossopt.crossflow.sharding import Sharding, Weights, candidates, expert_shares
 from crossopt.crossflow.stages import is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer
 

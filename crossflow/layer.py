@@ -20,18 +20,37 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_gather, exchange_energy, exchange_time, ring_all_reduce
 from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_attention
 from crossopt.crossflow.exchanges.dispatch import to_experts
-from crossopt.crossflow.exchanges.hiding import exposed_turns, products_time, tensor_exchange, together, turns
+from crossopt.crossflow.exchanges.hiding import (
+    exposed_turns,
+    products_time,
+    tensor_exchange,
+    together,
+    turns,
+    turns_after_attention,
+)
 from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
-from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
+from crossopt.crossflow.kernels.element_wise import PASSES, activations, element_wise, narrow_norms, wide_norms
+from crossopt.crossflow.projections import (
+    FEED_FORWARD_PRODUCTS,
+    ROUTER,
+    SHARED_PRODUCTS,
+    UP_PRODUCTS,
+    adapters,
+    named_projections,
+    projections,
+)
+from crossopt.crossflow.ranks import Ranks, local_groups
 from crossopt.crossflow.recomputation import (
     ATTENTION,
     ATTENTION_NORM,
     DENSE_ACTIVATION,
+    DENSE_PART,
     EXPERT_ACTIVATION,
+    EXPERTS,
     FEED_FORWARD_NORM,
     LAYER,
+    SHARED_EXPERTS,
     UP_PROJECTIONS,
 )
 from crossopt.crossflow.roofline import (
@@ -53,8 +72,6 @@ _FUSED_SOFTMAX = 4.0
 """Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
 _UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
 """Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
-PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
-"""Passes over its values of a norm, of GELU and of SwiGLU, forward and backward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +86,7 @@ class Pass:
     energy: Real
     """Joules of the exchanges."""
     modules: tuple[tuple[int, Cost], ...] = ()
-    """Of the work that of each module of `crossflow.recomputation` but attention."""
+    """Of the work that which any of some modules of `crossflow.recomputation` does, attention apart."""
     latents: Cost = NOTHING
     """What it takes to gather latents once more for the products that lead up from them, with sequence parallelism."""
     rest: Cost = NOTHING
@@ -78,6 +95,10 @@ class Pass:
     """Those."""
     open: Real = 0.0
     """Seconds of kernels that wait for the host, and it for them (`exchanges.routing`)."""
+    turn: Cost = NOTHING
+    """What tensor ranks exchange for the feed-forward part, as far as it shows."""
+    routed: Cost = NOTHING
+    """What goes to experts and back."""
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
@@ -169,10 +190,13 @@ def _again(forward: Pass, modules: int) -> Pass:
         return forward
     work = reduce(add, (cost for module, cost in forward.modules if modules & module), NOTHING)
     core, around = (forward.core, forward.context) if modules & ATTENTION else (NOTHING, NONE_AROUND)
-    if not modules & UP_PROJECTIONS:
+    if not modules & (UP_PROJECTIONS | DENSE_PART | SHARED_EXPERTS | EXPERTS):
         return Pass(work, core, 0.0, around, 0.0, around.energy)
-    gathered, energy = np.minimum(forward.latents.time, forward.tensor), forward.latents.energy + around.energy
-    return Pass(work, core, gathered, around, 0.0, np.minimum(energy, forward.energy))
+    latents = forward.latents if modules & UP_PROJECTIONS else NOTHING
+    turn = forward.turn if modules & (DENSE_PART | SHARED_EXPERTS | EXPERTS) else NOTHING
+    routed, waits = (forward.routed, forward.open) if modules & EXPERTS else (NOTHING, 0.0)
+    gathered, energy = np.minimum(latents.time + turn.time, forward.tensor), latents.energy + turn.energy + routed.energy + around.energy
+    return Pass(work, core, gathered, around, routed.time, np.minimum(energy, forward.energy), open=waits)
 
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -187,17 +211,23 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 
 def _modules(costs: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[tuple[int, Cost], ...]:
-    """What the modules that may be computed again take forward: the norm of each input of products, the activations, and what leads up
-    from latents with their norms, without what adapters add to it."""
-    norm = _wide_norms(model, ranks, hardware, PASSES[0][0], 1.0)
-    dense, experts = _activations(model, ranks, hardware, PASSES[0][1 + model.gated])
-    up = reduce(add, (cost for name, cost in costs if name in UP_PRODUCTS), _narrow_norms(model, ranks, hardware, PASSES[0][0]))
-    return (
-        *((module, norm.times(count)) for module, count in zip((ATTENTION_NORM, FEED_FORWARD_NORM), model.normed_parts, strict=True)),
-        (DENSE_ACTIVATION, dense),
-        (EXPERT_ACTIVATION, experts),
-        (UP_PROJECTIONS, up if model.latent else NOTHING),
-    )
+    """What the modules that may be computed again take forward: the norm of each input of products, the activations, what leads up from
+    latents with their norms, and the products of whole parts, without what adapters add to them."""
+    norm = wide_norms(model, ranks, hardware, PASSES[0][0], 1.0)
+    dense, experts = activations(model, ranks, hardware, PASSES[0][1 + model.gated])
+    up = _of(costs, UP_PRODUCTS) + narrow_norms(model, ranks, hardware, PASSES[0][0])
+    before, after = (norm.times(count) for count in model.normed_parts)
+    found = ((ATTENTION_NORM, before), (EXPERT_ACTIVATION, experts), (UP_PROJECTIONS, up if model.latent else NOTHING))
+    if model.experts == 1:
+        part = (DENSE_PART, _of(costs, FEED_FORWARD_PRODUCTS))
+        return (*found, (FEED_FORWARD_NORM | DENSE_PART, after), (DENSE_ACTIVATION | DENSE_PART, dense), part)
+    routed = _of(costs, (ROUTER, *FEED_FORWARD_PRODUCTS)) + permutations(model, ranks, hardware)
+    parts = ((SHARED_EXPERTS, _of(costs, SHARED_PRODUCTS)), (EXPERTS, routed))
+    return (*found, (FEED_FORWARD_NORM, after), (DENSE_ACTIVATION | SHARED_EXPERTS, dense), *parts)
+
+
+def _of(costs: Sequence[tuple[str, Cost]], names: Sequence[str]) -> Cost:
+    return reduce(add, (cost for name, cost in costs if name in names), NOTHING)
 
 
 def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -301,77 +331,22 @@ def _softmax_bytes(model: Transformer, passes: float) -> float:
     return model.activation_bytes * (passes + 2.0) + 1.0 if model.dropout else model.activation_bytes * passes
 
 
-@dataclass(frozen=True, slots=True)
-class ElementWise:
-    """What a layer does beside its products: the norms, the two residual additions, the activation, and the routing of tokens."""
-
-    norms: Cost
-    residuals: Cost
-    activation: Cost
-    routing: Cost
-
-    def total(self) -> Cost:
-        return self.norms + self.residuals + self.activation + self.routing
-
-
-def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
-    """Norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
-    size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
-    elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
-    return ElementWise(
-        norms=_norms(model, ranks, hardware, PASSES[backward][0]),
-        residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
-        activation=reduce(add, _activations(model, ranks, hardware, PASSES[backward][1 + model.gated])[::-1]),
-        routing=permutations(model, ranks, hardware),
-    )
-
-
-def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
-    """Those of width hidden, and of queries and keys or of the latents."""
-    wide = _wide_norms(model, ranks, hardware, passes, float(model.norms))
-    return wide + _narrow_norms(model, ranks, hardware, passes) if model.latent or model.qk_norm else wide
-
-
-def _narrow_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
-    size = model.activation_bytes
-    if model.latent:
-        narrow = ranks.tokens(model) / ranks.norm_split() * float(model.query_rank + model.kv_rank)
-        return stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0 if model.query_rank else 1.0)
-    if model.qk_norm:
-        narrow = ranks.tokens(model) * (model.heads / ranks.tensor + local_groups(model, ranks)) * float(model.head_width)
-        return stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0)
-    return NOTHING
-
-
-def _wide_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, count: float) -> Cost:
-    elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
-    return stream_cost(count * passes * model.activation_bytes * elements, 8.0 * count * elements, hardware, count)
-
-
-def _activations(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> tuple[Cost, Cost]:
-    """Over the width of a dense part or of shared experts, and of the rank's experts."""
-    size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / expert_split(model, ranks)
-    cost = stream_cost(passes * size * inner, 8.0 * inner, hardware)
-    if model.experts == 1:
-        return cost, NOTHING
-    if not model.shared_experts:
-        return NOTHING, cost
-    inner = ranks.tokens(model) * (model.shared_experts * model.expert_width) / ranks.tensor
-    return stream_cost(passes * size * inner, 8.0 * inner, hardware), cost
-
-
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Pass:
     """With latent attention whole inputs are gathered, more than the latents that sequence parallelism could gather, and keys and values
     travel as heads."""
     tensor_bytes = ranks.tokens(model) * model.hidden * model.activation_bytes
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)
-    sent = turns(model, ranks) * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
+    count, joules = turns(model, ranks), exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
+    seconds = exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware)
+    own = np.where(turns_after_attention(model, ranks), 1.0, 0.0)
     return Pass(
         work=work,
         core=core,
-        tensor=exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware),
+        tensor=seconds,
         context=around,
         expert=2.0 * routed,
-        energy=sent + around.energy + 2.0 * routed_energy,
+        energy=count * joules + around.energy + 2.0 * routed_energy,
+        turn=Cost(own * (seconds / count), own * joules, 0.0),
+        routed=Cost(2.0 * routed, 2.0 * routed_energy, 0.0),
     )

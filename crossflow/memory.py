@@ -30,10 +30,13 @@ from crossopt.crossflow.recomputation import (
     ATTENTION,
     ATTENTION_NORM,
     DENSE_ACTIVATION,
+    DENSE_PART,
     EXPERT_ACTIVATION,
+    EXPERTS,
     FEED_FORWARD_NORM,
     LAYER,
     PARTLY,
+    SHARED_EXPERTS,
     UP_PROJECTIONS,
     again,
     layers_again,
@@ -41,6 +44,7 @@ from crossopt.crossflow.recomputation import (
 from crossopt.crossflow.sharding import (
     Sharding,
     Weights,
+    candidates,
     copies_split,
     expert_split,
     has_head,
@@ -192,8 +196,8 @@ def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -
 def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
     """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; modules that are
     computed again (`crossflow.recomputation`) drop what they give: attention's core the 5 a s / h, norms the 2 s b h of each input of
-    products, activations one width of the feed-forward part (E / t of a token's experts), up-projections what is below. Full recomputation
-    keeps the layer's input, 2 s b h.
+    products, activations one width of the feed-forward part (E / t of a token's experts), up-projections what is below, whole parts all
+    but what they start from. Full recomputation keeps the layer's input, 2 s b h.
 
     Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms.
     """
@@ -201,16 +205,18 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     masks = 2.0 if model.dropout else 0.0
     first, second = model.normed_parts
-    inputs = first * (1.0 - again(recompute, ATTENTION_NORM)) + second * (1.0 - again(recompute, FEED_FORWARD_NORM))
+    part = FEED_FORWARD_NORM | (DENSE_PART if model.experts == 1 else 0)
+    inputs = first * (1.0 - again(recompute, ATTENTION_NORM)) + second * (1.0 - again(recompute, part))
     inputs = inputs + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.fullest(sharding.expert)
     dense, experts = (1.0 - again(recompute, module) + (2.0 if model.gated else 1.0) for module in (DENSE_ACTIVATION, EXPERT_ACTIVATION))
-    feed_forward = size * routed * model.expert_width * (experts if model.experts > 1 else dense) / sharding.tensor
+    left = 1.0 - again(recompute, EXPERTS if model.experts > 1 else DENSE_PART)
+    feed_forward = size * routed * model.expert_width * (experts if model.experts > 1 else dense) / sharding.tensor * left
     if model.shared_experts:
-        wide = model.shared_experts * model.expert_width
+        wide = model.shared_experts * model.expert_width * (1.0 - again(recompute, SHARED_EXPERTS))
         feed_forward = feed_forward + size * tokens * wide * dense / sharding.tensor
-    sorted_tokens = 2.0 * size * routed * model.hidden / copies_split(sharding, norm_split) if model.experts > 1 else 0.0
+    sorted_tokens = 2.0 * size * routed * model.hidden / copies_split(sharding, norm_split) * left if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split, recompute)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
@@ -390,11 +396,3 @@ def _device_memory(model: Transformer, sharding: Sharding, stage: Real, common: 
     other = _stage_memory(model, sharding, sharding.pipeline - 1.0 - stage, common)
     held = {field.name: getattr(one, field.name) + np.where(both, getattr(other, field.name), 0.0) for field in fields(StageMemory)}
     return StageMemory(**held | {"working": np.where(both, np.maximum(one.working, other.working), one.working)})
-
-
-def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
-    """Stages of which one is the fullest: the first may hold the embedding alone, each dense layer may have a stage of its own, and the
-    next stage has none. Of devices with two stages also the one with those in the middle."""
-    last = sharding.pipeline - 1.0
-    found = [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]
-    return [*found, np.floor(last / 2.0)] if np.any(is_both_ways(sharding.schedule)) else found

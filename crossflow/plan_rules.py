@@ -6,7 +6,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, PLACEMENTS, Plan, Plans, V, table
-from crossopt.crossflow.recomputation import LAYER, PARTLY, again
+from crossopt.crossflow.recomputation import EXPERTS, LAYER, PARTLY, SHARED_EXPERTS, again
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
@@ -62,13 +62,13 @@ def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
 def concession_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
     """The rules that speak of concessions, each of one. Where the first layers have no backward pass, layers of a stage differ in nothing
     else."""
-    layers = again(plans.recompute, LAYER)
+    layers, experts = (again(plans.recompute, what) for what in (LAYER, EXPERTS | SHARED_EXPERTS))
     found = (
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
         ("split backward passes compute no whole layers again", (plans.schedule == 0) | ~layers),
         ("split backward passes offload nothing", (plans.schedule == 0) | (plans.offload == 0)),
-        ("hidden expert exchange computes no whole layers again", (plans.expert_exchange == 0) | ~layers),
+        ("hidden expert exchange computes no whole layers nor experts again", (plans.expert_exchange == 0) | ~(layers | experts)),
     )
     if not model.frozen_layers:
         return found

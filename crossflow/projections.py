@@ -13,15 +13,19 @@ QUERIES, OUTPUT = "queries, keys, values", "projection"
 """The products of attention whose inputs are not latents."""
 UP_PRODUCTS = ("queries", "queries up", "keys, values up")
 """Those of latent attention that give queries, keys and values."""
+ROUTER = "router"
+FEED_FORWARD_PRODUCTS = ("inner product", "outer product")
+"""Those of the feed-forward part, or of the experts that tokens choose."""
+SHARED_PRODUCTS = ("shared inner product", "shared outer product")
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
     """Beside each product but the router's one into the rank of the adapters and one out of it, of joint matrices one into the ranks of
     all."""
-    joint = {QUERIES: 3.0, "inner product": model.projections - 1.0, "shared inner product": model.projections - 1.0}
+    joint = {QUERIES: 3.0, FEED_FORWARD_PRODUCTS[0]: model.projections - 1.0, SHARED_PRODUCTS[0]: model.projections - 1.0}
     inner, found = float(model.lora_rank), list[Product]()
     for name, one in named_projections(model, ranks) if model.lora_rank else ():
-        if name != "router":
+        if name != ROUTER:
             found += [replace(one, columns=joint.get(name, 1.0) * inner), replace(one, depth=inner)]
     return tuple(found)
 
@@ -43,14 +47,14 @@ def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Prod
     width, local, parts = model.expert_width, model.experts / expert_ranks(model, ranks), expert_split(model, ranks)
     of_one, apart = _tokens_of_one(model, ranks), (local, 1.0) if model.experts > 1 else (1.0, 0.0)
     feed_forward = (
-        ("inner product", Product(of_one, hidden, (model.projections - 1) * width / parts, local, *apart)),
-        ("outer product", Product(of_one, width / parts, hidden, local, *apart)),
+        (FEED_FORWARD_PRODUCTS[0], Product(of_one, hidden, (model.projections - 1) * width / parts, local, *apart)),
+        (FEED_FORWARD_PRODUCTS[1], Product(of_one, width / parts, hidden, local, *apart)),
     )
-    router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
+    router = ((ROUTER, Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
     width = model.shared_experts * width
     shared = (
-        ("shared inner product", Product(tokens, hidden, (model.projections - 1) * width / split)),
-        ("shared outer product", Product(tokens, width / split, hidden)),
+        (SHARED_PRODUCTS[0], Product(tokens, hidden, (model.projections - 1) * width / split)),
+        (SHARED_PRODUCTS[1], Product(tokens, width / split, hidden)),
     )
     return attention + router + (shared if model.shared_experts else ()) + feed_forward
 

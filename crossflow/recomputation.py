@@ -9,6 +9,9 @@ A module is what an operator or a few give: that is not kept, and they work agai
     expert-activation    the activation of the experts that tokens choose                                moe_act
     up-projections       of latents: their norms, and the queries, keys and values that they give        mla_up_proj
     selective            attention from its scores on                                                    core_attn
+    dense-part           the feed-forward part of dense layers, with its norm and its exchange           mlp
+    shared-experts       the experts of every token, with their exchange                                 shared_experts
+    experts              all of the router, the experts and what goes to them, shared ones too           moe
 
 and `norms`, `activations`, `elements` (both) and `selective-elements` are names of several. A set is written with `+` between its modules,
 such as `norms+expert-activation`; `full` is all of a layer with its exchanges, `full-2` that of two layers of each chunk. A module that a
@@ -28,14 +31,16 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.workload import Transformer
 
-ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION, LAYER = (1 << bit for bit in range(7))
-PARTLY: Final = 1 << 7
+ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION = (1 << bit for bit in range(6))
+DENSE_PART, SHARED_EXPERTS, EXPERTS, LAYER = (1 << bit for bit in range(6, 10))
+PARTLY: Final = 1 << 10
 """In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
 _FULL: Final = PARTLY - 1
 _NORMS, _ACTIVATIONS = ATTENTION_NORM | FEED_FORWARD_NORM, DENSE_ACTIVATION | EXPERT_ACTIVATION
 _SETS: Final[dict[str, int]] = {
     "none": 0,
     "full": _FULL,
+    "experts": EXPERTS | SHARED_EXPERTS | EXPERT_ACTIVATION,
     "selective-elements": _NORMS | _ACTIVATIONS | ATTENTION,
     "elements": _NORMS | _ACTIVATIONS,
     "norms": _NORMS,
@@ -46,11 +51,21 @@ _SETS: Final[dict[str, int]] = {
     "expert-activation": EXPERT_ACTIVATION,
     "up-projections": UP_PROJECTIONS,
     "selective": ATTENTION,
+    "dense-part": DENSE_PART,
+    "shared-experts": SHARED_EXPERTS,
 }
 """By name, a set before those that it holds."""
 MODULES: Final = tuple(name for name in _SETS if name not in ("none", "full"))
 """Names that `+` may join."""
-MEGATRON: Final = {"core_attn": "selective", "layernorm": "norms", "moe_act": "expert-activation", "mla_up_proj": "up-projections"}
+MEGATRON: Final = {
+    "core_attn": "selective",
+    "layernorm": "norms",
+    "moe_act": "expert-activation",
+    "mla_up_proj": "up-projections",
+    "mlp": "dense-part",
+    "moe": "experts",
+    "shared_experts": "shared-experts",
+}
 """Our words for those of Megatron-Core."""
 RECOMPUTE: Final = ("none", "elements", "selective", "selective-elements", "full")
 """The modes that are about any network."""
@@ -58,6 +73,8 @@ OF_EXPERTS: Final = ("expert-activation", "feed-forward-norm+expert-activation")
 OF_LATENTS: Final = ("up-projections",)
 OF_BOTH: Final = ("norms+expert-activation+up-projections",)
 """Further ones of networks with experts, with latents, and with both, as recipes for these have them."""
+WHOLE_PARTS: Final = ("dense-part", "shared-experts", "experts")
+"""Those that repeat the products of a part of the layer."""
 
 
 def layers_named(word: str) -> int:
@@ -99,12 +116,17 @@ def sets_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def meaning_of(model: Transformer, number: int) -> int:
-    """The mode without modules that the network does not have."""
+    """The mode without modules that the network does not have, and with those that others hold there."""
     if number & LAYER:
         return number
-    absent = (0 if model.experts > 1 else EXPERT_ACTIVATION) | (0 if model.latent else UP_PROJECTIONS)
-    dense = model.experts == 1 or model.dense_layers or model.shared_experts
-    absent |= (0 if dense else DENSE_ACTIVATION) | (0 if model.normed_parts[1] else FEED_FORWARD_NORM)
+    absent = (0 if model.experts > 1 else EXPERT_ACTIVATION | EXPERTS) | (0 if model.latent else UP_PROJECTIONS)
+    dense = model.experts == 1 or bool(model.dense_layers)
+    absent |= (0 if dense else DENSE_PART) | (0 if model.shared_experts else SHARED_EXPERTS)
+    absent |= (0 if dense or model.shared_experts else DENSE_ACTIVATION) | (0 if model.normed_parts[1] else FEED_FORWARD_NORM)
+    if number & DENSE_PART and model.experts == 1:
+        number |= DENSE_ACTIVATION | FEED_FORWARD_NORM
+    if number & SHARED_EXPERTS and not dense:
+        number |= DENSE_ACTIVATION
     return number & ~absent
 
 

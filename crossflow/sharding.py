@@ -90,6 +90,14 @@ def expert_shares(sharding: Sharding) -> Real:
     return sharding.expert * (split / sharding.tensor)
 
 
+def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
+    """Stages of which one is the fullest: the first may hold the embedding alone, each dense layer may have a stage of its own, and the
+    next stage has none. Of devices with two stages also the one with those in the middle."""
+    last = sharding.pipeline - 1.0
+    found = [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]
+    return [*found, np.floor(last / 2.0)] if np.any(is_both_ways(sharding.schedule)) else found
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Parameters of one device: `shared` ones every data-parallel rank holds, `routed` ones only the ranks with the same experts."""

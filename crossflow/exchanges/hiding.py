@@ -40,7 +40,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, exchange_time
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.ranks import Ranks, are_folded
@@ -78,7 +78,12 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
 
 def turns(model: Transformer, ranks: Ranks) -> Real:
     """Exchanges of a layer in one direction: blocks of parallel parts are exchanged once for both, folded experts without any."""
-    return np.where(are_folded(model, ranks) & (model.shared_experts == 0), 1.0, 1.0 if model.parallel_blocks else 2.0)
+    return np.where(turns_after_attention(model, ranks), 1.0 if model.parallel_blocks else 2.0, 1.0)
+
+
+def turns_after_attention(model: Transformer, ranks: Ranks) -> Mask:
+    """Whether the feed-forward part is exchanged between tensor ranks, with attention or after it."""
+    return np.logical_not(are_folded(model, ranks) & (model.shared_experts == 0))
 
 
 def exposed_turns(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:

@@ -26,7 +26,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.layer import attention_core, attention_core_backward, element_wise
+from crossopt.crossflow.kernels.element_wise import element_wise
+from crossopt.crossflow.layer import attention_core, attention_core_backward
 from crossopt.crossflow.projections import projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.resharding import Lay, MeshAxis, Piece, reshard_time

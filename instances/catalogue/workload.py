@@ -27,7 +27,13 @@ class WorkloadSection:
     ] = None
     sequence: Annotated[Positive | None, Doc("tokens of one sample; needed with `config`, else the model's own")] = None
     precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
-    attention: Annotated[Literal["flash", "unfused"], Doc("flash keeps no scores in memory")] = "flash"
+    attention: Annotated[
+        Literal["flash", "unfused"] | None,
+        Doc(
+            "flash keeps no scores in memory; where nothing is said it is `flash`, but `unfused` for `stack: megatron-core` where scores "
+            "are bent to a range (Gemma 2)"
+        ),
+    ] = None
     dropout: Annotated[bool | None, Doc("the model's own where nothing is said")] = None
     capacity_factor: Annotated[
         float | None,
@@ -175,7 +181,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         global_batch=batch,
         capacity_factor=_or(section.capacity_factor, USUAL_CAPACITY if shape.experts > 1 else 1.0),
         once_a_node=section.expert_dispatch == "nodes",
-        attention=section.attention,
+        attention=_or(section.attention, "flash"),
         lora_rank=section.lora_rank or 0,
         frozen_layers=section.frozen_layers,
         precision=section.precision,

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
-from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE
+from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE, WHOLE_PARTS
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
@@ -181,7 +181,8 @@ def _modes(section: WorkloadSection) -> tuple[str, ...]:
         except UnknownNameError:  # which is told with its place where the network is read
             shape = None
     experts, latents = shape is not None and shape.experts > 1, shape is not None and shape.kv_rank > 0
-    return (*RECOMPUTE, *(OF_EXPERTS if experts else ()), *(OF_LATENTS if latents else ()), *(OF_BOTH if experts and latents else ()))
+    modes = (*RECOMPUTE, *(OF_EXPERTS if experts else ()), *(OF_LATENTS if latents else ()), *(OF_BOTH if experts and latents else ()))
+    return (*modes, *WHOLE_PARTS)
 
 
 def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[str, Any]:

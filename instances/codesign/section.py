@@ -239,6 +239,7 @@ class ChoicesSection:
         Doc(
             "what the backward pass computes again: `none`, `full` layers, or modules: `norms`, `activations`, `elements` (both), "
             "`selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
+            "whole parts (`dense-part`, `shared-experts`, `experts`), "
             "or a set such as `norms+up-projections`"
         ),
     ] = ("none",)

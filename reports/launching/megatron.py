@@ -7,11 +7,11 @@ from typing import Final
 from crossopt.crossflow.exchanges.context import by_all_to_all
 from crossopt.crossflow.plan import END_STAGES, Plan
 from crossopt.crossflow.recomputation import (
-    ATTENTION,
     ATTENTION_NORM,
     EXPERT_ACTIVATION,
-    FEED_FORWARD_NORM,
-    UP_PROJECTIONS,
+    EXPERTS,
+    MEGATRON,
+    SHARED_EXPERTS,
     layers_named,
     number_of,
     word_of,
@@ -42,12 +42,7 @@ _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
     ),
 }
 _RECOMPUTE_SOME: Final = ("--recompute-granularity", "selective", "modules of a layer are computed again in the backward pass")
-_MODULES: Final = {
-    "core_attn": ATTENTION,
-    "layernorm": ATTENTION_NORM | FEED_FORWARD_NORM,
-    "moe_act": EXPERT_ACTIVATION,
-    "mla_up_proj": UP_PROJECTIONS,
-}
+_MODULES: Final = {name: number_of(word) for name, word in MEGATRON.items()}
 
 
 def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
@@ -76,7 +71,9 @@ def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
     if word in _RECOMPUTE:
         return _RECOMPUTE[word]
     if not layers_named(word):
-        listed = " ".join(name for name, bits in _MODULES.items() if number_of(word) & bits)
+        number = number_of(word)
+        number &= ~(SHARED_EXPERTS | EXPERT_ACTIVATION) if number & EXPERTS else number
+        listed = " ".join(name for name, bits in (_MODULES | {"moe": EXPERTS}).items() if number & bits)
         return (_RECOMPUTE_SOME, ("--recompute-modules", listed, f"{word.replace('+', ', ')}: what they give is not kept"))
     return (
         _RECOMPUTE["full"][0],

@@ -64,7 +64,11 @@ def _dispatched(model: Transformer, plan: Plan) -> list[Setting]:
         return [make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back")]
     return [
         make("--moe-token-dispatcher-type", "flex", "tokens go to their experts and back, to those of a node once"),
-        make("--moe-enable-deepep", None, "by DeepEP, which hands them on in the node (later --moe-flex-dispatcher-backend deepep)"),
+        make(
+            "--moe-enable-deepep",
+            None,
+            "by DeepEP, which hands them on in the node (later ones call it --moe-flex-dispatcher-backend deepep)",
+        ),
         make("--moe-router-dtype", "fp32", "which DeepEP needs"),
     ]
 

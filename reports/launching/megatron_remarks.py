@@ -25,9 +25,17 @@ _SHARED: Final = "the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"
 _OPPOSITE: Final = ", which tensor and context ranks beside it want before Blackwell: Megatron warns of both together, so measure it"
 _DEEPEP: Final = (
     "DeepEP is a library of its own, over InfiniBand or RoCE; on Blackwell its branch is HybridEP (of later versions, which have "
-    "--moe-flex-dispatcher-backend hybridep). Without it write --moe-token-dispatcher-type alltoall, and ask with "
-    "workload.expert_dispatch: copies what that costs"
+    "--moe-flex-dispatcher-backend hybridep, and take --moe-enable-deepep with a warning). Without it write --moe-token-dispatcher-type "
+    "alltoall, and ask with workload.expert_dispatch: copies what that costs"
 )
+"""NVIDIA/Megatron-LM pull request 2176 (HybridEP, November 2025); its later transformer_config.py makes the backend deepep of the flag."""
+_LOSS: Final = (
+    "--cross-entropy-fusion-impl te, whose loss is that of all tensor ranks together, keeps gradients of logits in 16 bits: runs have "
+    "diverged with it, and Megatron-Core refuses it from 0.18.1 on until Transformer Engine keeps 32. The word native, asked with "
+    "workload.logit_bytes: 4, is the cautious one"
+)
+"""Megatron-LM issues 1627 and 1750, pull requests 5115, 5144 and 7339; Transformer Engine pull requests 2325 and 3193. It is given the
+tensor group (megatron/core/models/common/language_module/language_module.py), over which its kernel gathers maxima and sums."""
 
 
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
@@ -37,6 +45,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += [_SHARED + (_OPPOSITE if plan.tensor * plan.context > 1 else "")] if plan.zero > 1 else []
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
     found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
+    found += [_LOSS] if model.logit_bytes < 4.0 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}

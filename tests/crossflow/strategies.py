@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at
 from crossopt.crossflow.plan_rules import rules
-from crossopt.crossflow.recomputation import RECOMPUTE, sets_of
+from crossopt.crossflow.recomputation import RECOMPUTE, WHOLE_PARTS, sets_of
 from crossopt.crossflow.workload import Transformer
 
 _RECOMPUTED = (
     *RECOMPUTE,
     *("full-1", "full-2"),
     *sets_of(("attention-norm", "feed-forward-norm", "dense-activation", "expert-activation", "up-projections", "selective")),
+    *sets_of(("norms", "selective", *WHOLE_PARTS)),
 )
 _CODES = [code("recompute", word) for word in _RECOMPUTED]
 

@@ -42,6 +42,9 @@ GIVEN = (
     ("dense-activation", 2048),
     ("up-projections", 128 * (192 + 192 + 128) + (1536 + 512) - 64),
     ("selective", 0),
+    ("shared-experts", 3 * 2048),
+    ("experts", 3 * 9 * 2048 + 2 * 8 * 7168),
+    ("dense-part", 0),
 )
 """Values of a token that a layer of DeepSeek-V3 keeps less: inputs of width 7,168; eight experts and a shared one of width 2,048; 128 heads
 of queries and keys of 192 and values of 128, which come from latents of 1,536 and 512; the turned part of a key stays."""
@@ -54,6 +57,15 @@ def test_each_module_gives_up_what_it_gives(word: str, values: int) -> None:
     whole = kept(model, plan)
     assert whole == 2 * (4 * 7168 + 128 * (192 + 192 + 128 + 128) + 2 * 2048 + 3 * 9 * 2048 + 2 * 8 * 7168) + 4 * 128
     assert kept(model, replace(plan, recompute=word)) == whole - 2 * values
+
+
+def test_a_dense_part_gives_up_all_but_what_enters_its_norm() -> None:
+    """Of a gated network its norm's result and three widths, of another two; the norm goes with it, being one with the product."""
+    network = Transformer("d", layers=4, hidden=1024, heads=8, ffn=4096, vocabulary=1000, sequence=512, global_batch=8)
+    for model, widths in ((network, 2), (replace(network, gated=True), 3)):
+        whole, plan = kept(model, Plan()), Plan(recompute="dense-part")
+        assert whole - kept(model, plan) == 2 * (1024 + widths * 4096)
+        assert meaning_of(model, number_of("dense-part")) == meaning_of(model, number_of("dense-part+dense-activation"))
 
 
 SPREAD = (Plan(data=64, expert=64), Plan(tensor=2, data=32, expert=32, sequence_parallel=True))
@@ -72,7 +84,7 @@ def backward(plan: Plan) -> float:
 @every("plan", SPREAD)
 def test_modules_give_up_their_bytes_and_take_their_time_side_by_side(plan: Plan, share: int) -> None:
     model, _ = deepseek()
-    apart = ("attention-norm", "feed-forward-norm", "dense-activation", "expert-activation", "up-projections", "selective")
+    apart = ("attention-norm", "feed-forward-norm", "expert-activation", "up-projections", "selective", "shared-experts")
     plain, whole, full = backward(plan), kept(model, plan), replace(plan, recompute="full")
     dropped = {name: whole - kept(model, replace(plan, recompute=name)) for name in apart}
     took = {name: backward(replace(plan, recompute=name)) - plain for name in apart}
@@ -92,6 +104,23 @@ def test_up_projections_repeat_their_products() -> None:
     alone, split = (backward(replace(plan, recompute="up-projections")) - backward(plan) for plan in SPREAD)
     assert alone == pytest.approx(flops / (device.throughput * device.efficiency.matrix), rel=0.03)
     assert split == pytest.approx(alone / 2 + 4096 * 2112 * 2 / 2 / 1e11, rel=0.03)
+
+
+def test_whole_parts_repeat_their_products_and_their_exchanges() -> None:
+    """Three products of width 7,168 by 2,048 for the shared expert; for all of them those of eight more, the router's of 256, two exchanges
+    of eight copies and the small kernels. On two tensor ranks a gather and a scatter of 7,168 values come with either, once."""
+    model, device = deepseek()
+    rate, tokens = device.throughput * device.efficiency.matrix, 4096
+    one = 3 * 2 * tokens * 7168 * 2048 / rate
+    for plan, split in zip(SPREAD, (1, 2), strict=True):
+        group = ranks(table([plan]), lay_out(table([plan]), Cluster(64, (8, 64))))
+        whole, plain = forward_pass(model, group, device), backward(plan)
+        turn = float(np.asarray(whole.turn.time).item())
+        assert turn == pytest.approx(0.0 if split == 1 else 2 * tokens * 7168 * 2 / 2 / 1e11)
+        assert backward(replace(plan, recompute="shared-experts")) - plain == pytest.approx(one / split + turn, rel=0.03)
+        sent = float(np.asarray(whole.expert + whole.open).item())
+        routed = 8 * one * model.fullest(plan.expert) / split + 2 * tokens * 7168 * 256 / rate
+        assert backward(replace(plan, recompute="experts")) - plain == pytest.approx(one / split + turn + sent + routed, rel=0.05)
 
 
 def test_each_set_has_one_word_and_each_word_a_number() -> None:
@@ -129,6 +158,9 @@ def test_modules_that_a_network_lacks_are_nothing_there() -> None:
     meant = {word: word_of(meaning_of(dense, number_of(word))) for word in ("up-projections", "expert-activation", "norms", "full")}
     assert meant == {"up-projections": "none", "expert-activation": "none", "norms": "norms", "full": "full"}
     assert word_of(meaning_of(model, number_of("elements+up-projections"))) == "elements+up-projections"
+    parts = {word: word_of(meaning_of(model, number_of(word))) for word in ("dense-part", "shared-experts", "experts")}
+    assert parts == {"dense-part": "none", "shared-experts": "dense-activation+shared-experts", "experts": "experts+dense-activation"}
+    assert {word_for(dense, word) for word in ("shared-experts", "experts")} == {"none"}
     words = {word: word_for(dense, word) for word in ("up-projections", "norms+expert-activation", "elements", "full-2", "activations")}
     assert words == {"up-projections": "none", "norms+expert-activation": "norms", **{w: w for w in ("elements", "full-2", "activations")}}
     alone = replace(model, shared_experts=0)

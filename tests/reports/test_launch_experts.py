@@ -34,6 +34,8 @@ def network(model: str) -> Transformer:
         ("up-projections", "mla_up_proj"),
         ("norms+expert-activation", "layernorm moe_act"),
         ("norms+expert-activation+up-projections+selective", "core_attn layernorm moe_act mla_up_proj"),
+        ("shared-experts", "shared_experts"),
+        ("experts+norms+dense-part", "layernorm mlp moe"),
     ],
 )
 def test_megatron_computes_modules_again(word: str, modules: str) -> None:
@@ -103,6 +105,8 @@ def test_experts_and_precision_are_said() -> None:
     assert "--bf16" in found
     assert "--cross-entropy-fusion-impl" not in found
     assert settings("megatron", Plan(data=8), replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
+    cautions = [" ".join(remarks(replace(model, logit_bytes=size), Plan(tensor=2, data=4))) for size in (2.0, 4.0)]
+    assert ["Megatron-Core refuses it from 0.18.1 on" in said for said in cautions] == [True, False]
 
 
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:
@@ -134,9 +138,12 @@ def test_modules_that_a_network_lacks_are_never_printed() -> None:
     """Megatron refuses mla_up_proj without latents and moe_act without experts."""
     plan = Plan(data=8, zero=1, overlap="data")
     plain = launch("megatron", network("llama3-8b"), plan)
-    for word in ("up-projections", "expert-activation", "expert-activation+up-projections"):
+    for word in ("up-projections", "expert-activation", "expert-activation+up-projections", "experts", "shared-experts"):
         assert launch("megatron", network("llama3-8b"), replace(plan, recompute=word)) == plain
     word = "feed-forward-norm+expert-activation+up-projections"
+    dense = launch("megatron", network("llama3-8b"), replace(plan, recompute="dense-part"))
+    assert "--recompute-modules mlp \\\n" in dense.text
+    assert (dense.plan.recompute, dense.instead) == ("dense-part", ())
     some = launch("megatron", network("mixtral-8x7b"), replace(plan, expert=8, recompute=word))
     assert "--recompute-modules layernorm moe_act \\\n" in some.text
     assert (some.plan.recompute, some.instead) == ("feed-forward-norm+expert-activation", ())

@@ -102,4 +102,6 @@ def test_a_network_that_no_setting_of_the_stack_says_is_told_with_the_answer() -
     told = joined(answer(answered(asked), asked))
     assert "no setting of megatron-core says that scores and logits are bent by tanh, and results are normed: that is priced here" in told
     free = ask(gemma, "choices.overlap=data", "choices.expert_exchange=exposed")
+    said = ask(gemma, "stack=megatron-core", "choices.overlap=data", "choices.expert_exchange=exposed", "workload.attention=flash")
+    assert [getattr(one.workload, "attention", None) for one in (asked, free, said)] == ["unfused", "flash", "flash"]
     assert "not launched" not in answer(answered(free), free)

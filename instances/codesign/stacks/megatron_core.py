@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from crossopt.crossflow.recomputation import sets_of
+from crossopt.crossflow.recomputation import WHOLE_PARTS, sets_of
 from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "NVIDIA/Megatron-LM"
@@ -19,8 +19,8 @@ _LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.p
 
 
 def _modes(*modules: str) -> tuple[str, ...]:
-    """Every set of these modules, and all of a layer."""
-    return (*sets_of(modules), "full")
+    """Every set of these modules and of whole parts, which any network may have, and all of a layer."""
+    return (*dict.fromkeys(sets_of((*modules, *WHOLE_PARTS))), "full")
 
 
 MODES: Final = tuple(
@@ -128,8 +128,9 @@ STACK: Final = Stack(
         ),
         Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
         Row(
-            "what is computed again is a layer, or some of attention, norms, the activation of experts and up-projections "
-            "(--recompute-modules core_attn layernorm moe_act mla_up_proj); moe_act leaves dense parts and shared experts",
+            "what is computed again is a layer, or some of attention, norms, the activation of experts, up-projections and whole parts "
+            "(--recompute-modules core_attn layernorm moe_act mla_up_proj mlp shared_experts moe); moe_act leaves dense parts and shared "
+            "experts, mlp experts, and moe is all of these",
             Fact("mode of recomputation", MODES),
             _CONFIG,
         ),
@@ -182,6 +183,11 @@ STACK: Final = Stack(
             _ARGUMENTS,
         ),
         (
+            "attention with bent scores (Gemma 2) keeps them all: Gemma2DotProductAttention is unfused; fused attention by FlashAttention, "
+            "and none by cuDNN, came in August 2026 (attn_logit_softcapping, pull request 6590)",
+            _GEMMA,
+        ),
+        (
             "the loss takes 6 bytes a logit, of which 4 are kept; as many as are kept where it is fused (--cross-entropy-fusion-impl te)",
             Source(_REPOSITORY, "megatron/core/tensor_parallel/cross_entropy.py", "00611e6eeb0b"),
         ),
@@ -191,5 +197,6 @@ STACK: Final = Stack(
         ),
     ),
     once_a_node=True,
+    bends_kept_scores=True,
     logit_peak_bytes=6.0,
 )

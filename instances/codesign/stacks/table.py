@@ -55,8 +55,7 @@ class Fact:
         column = QUANTITIES[self.quantity].column(model, plans)
         if self.above is not None:
             return np.greater(column, self.above)
-        found: Mask = np.logical_or.reduce([column == number for number in _numbers(self)])
-        return found
+        return np.isin(column, _numbers(self))
 
 
 @cache
@@ -99,13 +98,18 @@ class Stack:
     """Settings that follow from others there: open where a question does not name them."""
     once_a_node: bool = False
     """Whether tokens go to experts of another node once, where a question does not say how they go."""
+    bends_kept_scores: bool = False
+    """Whether attention keeps all scores where these are bent to a range, and a question does not say which attention it is."""
     logit_peak_bytes: float = 6.0
     """What a logit takes when the loss takes most, where a question says nothing of its logits."""
 
     def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
-        """The workload as this stack trains it, but for how tokens go and what logits take where the question says so."""
+        """The workload as this stack trains it, but for how tokens go, which attention there is and what logits take where the question
+        says so."""
         if said.expert_dispatch is None:
             workload = replace(workload, once_a_node=self.once_a_node and workload.experts > 1)
+        if said.attention is None and workload.attention_cap and self.bends_kept_scores:
+            workload = replace(workload, attention="unfused")
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
         return workload

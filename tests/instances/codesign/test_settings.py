@@ -199,7 +199,7 @@ def test_all_opens_every_setting_and_what_is_named_stays() -> None:
 def test_all_opens_layers_of_the_ends_and_of_recomputation_and_groups_that_share() -> None:
     """Eight devices are two nodes of four; DeepSpeed has none of these settings, torchtitan computes all layers again or none."""
     opened = {"last_stage_layers": (0, -1, -2, -3), "first_stage_layers": (0, -1), "shard": (0, 4)}
-    again = ("none", "elements", "selective", "selective-elements", "full", "full-1", "full-2")
+    again = ("none", "elements", "selective", "selective-elements", "full", "full-1", "full-2", "dense-part")
     listed_of = {stack: dict(ask(SMALL, "choices=all", f"stack={stack}").plan_options) for stack in ("null", "torchtitan", "deepspeed")}
     assert {name: listed_of["null"][name] for name in (*opened, "recompute")} == opened | {"recompute": again}
     assert {name: listed_of["torchtitan"][name] for name in (*opened, "recompute")} == opened | {"recompute": ("none", "full")}
