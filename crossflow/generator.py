@@ -228,7 +228,7 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
     """So many cores: the frequency by the power that their leakage leaves."""
     present, count = np.minimum(cores, 1.0), np.maximum(cores, 1.0)
     leaked = core.leakage * count
-    point = operating_point(core, power, core.switching_power * count, leaked)
+    point = operating_point(core, power, core.switching_power * count, leaked, core.maximum_frequency)
     return Compute(
         cores=cores,
         bundles=np.floor(cores / core.cores_per_bundle),

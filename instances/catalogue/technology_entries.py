@@ -52,6 +52,9 @@ class CoreEntry:
         default_factory=dict
     )
     leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
+    maximum_frequency: Annotated[Frequency | None, Doc("whatever the supply; without a limit but the voltage's where nothing is said")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         _check_physics("CoreTechnology", {name: figure for name, figure in asdict(self).items() if name != "rates"})
@@ -222,7 +225,7 @@ class GenerationEntry:
 class NodeEntry:
     """By what factors parts at a logic node differ from those that are described."""
 
-    voltage: Annotated[float, Bounds(0.0), Doc("of the cores, at the same frequency")] = 1.0
+    voltage: Annotated[float, Bounds(0.0), Doc("of the cores, nominal and maximum, at the same frequencies")] = 1.0
     core_area: Annotated[float, Bounds(0.0), Doc("of a core")] = 1.0
     core_power: Annotated[float, Bounds(0.0), Doc("of a core, at the same frequency")] = 1.0
     sram_area: Annotated[float, Bounds(0.0), Doc("of cells and crossbars")] = 1.0
