@@ -45,9 +45,11 @@ class CoreTechnology:
     """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
     leakage_per_area: float = 0.0
     """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
+    whole_bundles: bool = False
+    """Whether cores that fill no bundle are none; DeepFlow counts them."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("leakage_per_area",))
+        _check(self, may_be_zero=("leakage_per_area", "whole_bundles"))
         if self.maximum_frequency < self.nominal_frequency:
             raise ValueError(f"maximum frequency {self.maximum_frequency} must not be below the nominal one, {self.nominal_frequency}")
         if self.leakage >= self.nominal_power:

@@ -1,7 +1,7 @@
 """What a technology's entry describes: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import check_constants
@@ -55,6 +55,7 @@ class CoreEntry:
     maximum_frequency: Annotated[Frequency | None, Doc("whatever the supply; without a limit but the voltage's where nothing is said")] = (
         None
     )
+    whole_bundles: Annotated[bool, Doc("whether cores that fill no bundle are none")] = False
 
     def __post_init__(self) -> None:
         _check_physics("CoreTechnology", {name: figure for name, figure in asdict(self).items() if name != "rates"})
@@ -318,13 +319,13 @@ class TechnologyEntry:
             raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 
 
-def _check_physics(record: str, figures: dict[str, float | None]) -> None:
+def _check_physics(record: str, figures: dict[str, Any]) -> None:
     """Refuse what crossflow's record of this name refuses."""
     from crossopt.crossflow import technology  # noqa: PLC0415 - most questions name a device, and need none of it
 
     getattr(technology, record)(**given_figures(figures))
 
 
-def given_figures(figures: dict[str, float | None]) -> dict[str, float]:
+def given_figures(figures: dict[str, Any]) -> dict[str, Any]:
     """Those that an entry has; crossflow's records have defaults for the others."""
     return {name: value for name, value in figures.items() if value is not None}

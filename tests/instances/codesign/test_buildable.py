@@ -125,6 +125,16 @@ def test_a_bought_device_comes_with_its_cooling() -> None:
         ask(BOUGHT, "budget.power_density=1 W/mm^2")
 
 
+@pytest.mark.parametrize(("name", "cores", "counted"), [("tensor-7nm", 14, 12), ("accelerator-7nm", 443, 440), ("v100-class", 43, 43)])
+def test_cores_that_no_bundle_holds_compute_nothing(name: str, cores: int, counted: int) -> None:
+    """Three bundles of four arrays; but the case study of v100-class counts all cores."""
+    core = build_technology(technology(name), name).core
+    made = compute(core, cores * core.area, 100.0)
+    assert (made.cores, made.area) == (counted, pytest.approx(counted * core.area))
+    assert made.peak == pytest.approx(counted * core.flop_per_cycle * made.frequency)
+    assert made.bundles == cores // core.cores_per_bundle
+
+
 TILES = 144 * 1024
 """Bytes of three stages of operands of a tile of 128 x 256, 64 deep."""
 
