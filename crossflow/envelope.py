@@ -102,7 +102,7 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
     N f = P (f / x) with x = P / N watts a core, and f / x rises up to the efficient power and falls beyond it: so N f rises up to as many
     cores as that makes of P, and falls beyond."""
     low, slow, high = ends
-    efficient = power / efficient_power(core, core.switching_power, core.leakage)
+    efficient = power / efficient_power(core, core.switching_power, core.leakage, core.maximum_frequency)
     best = np.minimum(np.maximum(efficient, np.maximum(low.cores, 1.0)), high.cores)
     differ = low.cores < high.cores
     leaked = core.leakage * np.maximum(low.cores, 1.0) * (slow.voltage / core.nominal_voltage) * np.minimum(low.cores, 1.0)

@@ -228,7 +228,7 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
     """So many cores: the frequency by the power that their leakage leaves."""
     present, count = np.minimum(cores, 1.0), np.maximum(cores, 1.0)
     leaked = core.leakage * count
-    point = operating_point(core, power, core.switching_power * count, leaked)
+    point = operating_point(core, power, core.switching_power * count, leaked, core.maximum_frequency)
     return Compute(
         cores=cores,
         bundles=np.floor(cores / core.cores_per_bundle),
@@ -242,10 +242,10 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
 
 
 def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
-    """Cores on so much area; of several dies each has as many whole bundles of them."""
+    """Cores on so much area; of several dies each has as many whole bundles of them, and one die too where others are none."""
     count = _count(area, core.area)
     shared = dies * np.floor(np.floor(count / core.cores_per_bundle) / dies) * core.cores_per_bundle
-    return np.where(np.greater(dies, 1.0), shared, count)[()]
+    return np.where(np.greater(dies, 1.0) | core.whole_bundles, shared, count)[()]
 
 
 def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:

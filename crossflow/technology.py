@@ -7,6 +7,8 @@ those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-l
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 
+from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
+
 HOLDING = ("registers", "l1")
 """The memories that hold the tiles of each bundle of cores."""
 UNLIMITED_VOLTAGE = 1.0e3
@@ -31,6 +33,8 @@ class CoreTechnology:
     margin_voltage: float
     """Volts that the supply stays above the threshold: below, the clock is throttled at constant voltage."""
     maximum_voltage: float = UNLIMITED_VOLTAGE
+    maximum_frequency: float = UNLIMITED_FREQUENCY
+    """Of the clock, whatever the supply."""
     utilisation: float = 1.0
     """Share of the peak that is usable."""
     register_traffic: float = 8.0 / 28.0
@@ -41,9 +45,13 @@ class CoreTechnology:
     """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
     leakage_per_area: float = 0.0
     """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
+    whole_bundles: bool = False
+    """Whether cores that fill no bundle are none; DeepFlow counts them."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("leakage_per_area",))
+        _check(self, may_be_zero=("leakage_per_area", "whole_bundles"))
+        if self.maximum_frequency < self.nominal_frequency:
+            raise ValueError(f"maximum frequency {self.maximum_frequency} must not be below the nominal one, {self.nominal_frequency}")
         if self.leakage >= self.nominal_power:
             raise ValueError(f"a core leaks {self.leakage} W, less than its nominal power of {self.nominal_power} W is needed")
 
@@ -244,7 +252,7 @@ class Node:
     """By what factors parts at a logic node differ from those that a technology describes."""
 
     voltage: float = 1.0
-    """Of the cores, at the same frequency."""
+    """Of the cores, nominal and maximum, at the same frequencies."""
     core_area: float = 1.0
     core_power: float = 1.0
     sram_area: float = 1.0
@@ -259,14 +267,15 @@ class Node:
 
 
 def at_node(technology: Technology, node: Node) -> Technology:
-    """The technology at another logic node. Frequencies, threshold voltages, leakage of an area of cores and of a bit, wires and what is no
-    part stay, and so do lower dies with all that they hold."""
+    """The technology at another logic node. Frequencies with their maximum, threshold voltages, leakage of an area of cores and of a bit,
+    wires and what is no part stay, and so do lower dies with all that they hold."""
     core, dram, stacked = technology.core, technology.dram, technology.upper_dies is not None
     return replace(
         technology,
         core=replace(
             core,
             nominal_voltage=core.nominal_voltage * node.voltage,
+            maximum_voltage=max(core.maximum_voltage * node.voltage, core.threshold_voltage + core.margin_voltage),
             area=core.area * node.core_area,
             nominal_power=core.nominal_power * node.core_power,
         ),
@@ -295,10 +304,11 @@ def scale_logic(technology: Technology, steps: int) -> Technology:
     """The technology `steps` logic generations on (14, 10, 7, 5, 3, 2, 1 nm are steps 0 to 6 from 14 nm).
 
     Each step: core voltage x 0.9; core, SRAM cell and SRAM controller area x 0.67; core power and SRAM energy x 0.54; DRAM controller
-    area x 0.9 (case study of arXiv 2211.03309).
+    area x 0.9 (case study of arXiv 2211.03309). The highest core voltage stays, as the case study has none.
     """
     area, energy = 0.67**steps, 0.54**steps
-    return at_node(technology, Node(0.9**steps, area, energy, area, energy, 0.9**steps))
+    made = at_node(technology, Node(0.9**steps, area, energy, area, energy, 0.9**steps))
+    return replace(made, core=replace(made.core, maximum_voltage=technology.core.maximum_voltage))
 
 
 def scale_network(technology: Technology, steps: int) -> Technology:

@@ -5,14 +5,19 @@
 with supply V and threshold Vt (Sakurai and Newton 1990; the form used by DeepFlow, arXiv 2211.03309). The supply is not lowered below
 threshold + margin: with less power the clock is throttled at that voltage, where power is linear in frequency. What leaks is drawn beside,
 as long as there is a supply, in proportion to it (AccelWattch, Kandiah et al. 2021: a current that does not depend on the clock).
+Neither supply nor clock go beyond the highest ones that a circuit is made for: more power is left unused.
 """
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
+
+UNLIMITED_FREQUENCY = 1.0e30
+"""Hertz: far above any clock, far below where its square would overflow."""
 
 
 class Clocked(Protocol):
@@ -37,15 +42,17 @@ class OperatingPoint:
     voltage: Real
     frequency: Real
     power: Real
-    """Watts used: the budget, or what the circuit draws at its maximum voltage if that is less."""
+    """Watts used: the budget, or what the circuit draws at its highest voltage if that is less."""
 
 
-def operating_point(circuit: Clocked, power: Real, nominal_power: Real, leakage: Real = 0.0) -> OperatingPoint:
+def operating_point(
+    circuit: Clocked, power: Real, nominal_power: Real, leakage: Real = 0.0, fastest: float = UNLIMITED_FREQUENCY
+) -> OperatingPoint:
     """Voltage and frequency at which a circuit that draws `nominal_power` (> 0) at nominal voltage and frequency, and leaks `leakage`
-    beside that at nominal voltage, draws `power` (>= 0).
+    beside that at nominal voltage, draws `power` (>= 0), with no faster a clock than `fastest`.
 
     V solves V (V - Vt)^2 + k V = power / nominal_power * Vn (Vn - Vt)^2, k = leakage / nominal_power * (Vn - Vt)^2, between threshold +
-    margin and the maximum voltage; then f = fn [(V - Vt)^2 / V] / [(Vn - Vt)^2 / Vn]. Below, f falls from f(lowest V) in proportion to what
+    margin and the highest voltage; then f = fn [(V - Vt)^2 / V] / [(Vn - Vt)^2 / Vn]. Below, f falls from f(lowest V) in proportion to what
     leakage leaves of the power, to zero where it leaves nothing. (Without leakage that equals f(V) (V / lowest V)^2 with the unclamped
     root V, DeepFlow's rule for links: f(V) V^2 is the power.)
 
@@ -57,7 +64,7 @@ def operating_point(circuit: Clocked, power: Real, nominal_power: Real, leakage:
         Leak(leakage / nominal_power * (nominal_drive * nominal_drive), circuit.margin_voltage),
     )
     lowest, always = _drawn(circuit.margin_voltage, threshold), _always(circuit, leakage)
-    highest = _drawn(circuit.maximum_voltage - threshold, threshold, leak)
+    highest = _drawn(_highest_drive(circuit, fastest), threshold, leak)
     used = np.minimum(power, always + nominal_power * (highest / nominal))
     drawn = np.maximum(used - always, 0.0) / nominal_power * nominal
     drive = _drive(np.minimum(np.maximum(drawn, lowest), highest), threshold, leak)
@@ -66,7 +73,7 @@ def operating_point(circuit: Clocked, power: Real, nominal_power: Real, leakage:
     return OperatingPoint(drive + threshold, frequency, used)
 
 
-def efficient_power(circuit: Clocked, nominal_power: float, leakage: float) -> float:
+def efficient_power(circuit: Clocked, nominal_power: float, leakage: float, fastest: float = UNLIMITED_FREQUENCY) -> float:
     """Watts at which a circuit runs most cycles per joule; with less or more its frequency over its power f / P only falls.
 
     Below the lowest voltage f / P rises with P, as leakage weighs less. Above, with V = d + Vt and k as in `operating_point`, the joules
@@ -75,7 +82,7 @@ def efficient_power(circuit: Clocked, nominal_power: float, leakage: float) -> f
     nominal_drive = circuit.nominal_voltage - circuit.threshold_voltage
     leak = leakage / nominal_power * (nominal_drive * nominal_drive)
     drive = max(circuit.margin_voltage, (leak * circuit.threshold_voltage) ** (1.0 / 3.0))
-    drive = min(drive, circuit.maximum_voltage - circuit.threshold_voltage)
+    drive = min(drive, _highest_drive(circuit, fastest))
     drawn = _drawn(drive, circuit.threshold_voltage, Leak(leak, circuit.margin_voltage))
     return float(_always(circuit, leakage) + nominal_power * (drawn / _drawn(nominal_drive, circuit.threshold_voltage)))
 
@@ -84,6 +91,16 @@ def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
     """Power that runs a circuit at its nominal frequency: nominal, times (lowest V / nominal V)^2 where that voltage is out of reach."""
     raised = max(1.0, (circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)
     return nominal_power * (raised * raised)
+
+
+def _highest_drive(circuit: Clocked, fastest: float) -> float:
+    """The overdrive at the maximum voltage, or that with which the clock is the fastest, as far as it is above the margin.
+
+    With s = fastest / fn (Vn - Vt)^2 / Vn the overdrive d solves d^2 / (d + Vt) = s."""
+    threshold = circuit.threshold_voltage
+    speed = fastest / circuit.nominal_frequency * _speed(circuit.nominal_voltage - threshold, threshold)
+    drive = (speed + sqrt(speed * (speed + 4.0 * threshold))) / 2.0
+    return float(min(circuit.maximum_voltage - threshold, max(circuit.margin_voltage, drive)))
 
 
 class Leak(NamedTuple):

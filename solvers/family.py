@@ -305,8 +305,13 @@ def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:
 
 
 def _within(trace: Trace, bound: Number | None) -> Trace:
-    """The way to an answer with no bound above the one that is told, which sums in another order may be; none where none is told."""
-    return tuple((at, value, None if bound is None or below is None else min(below, float(bound))) for at, value, below in trace)
+    """The way to an answer with no bound above a later one or the one that is told: sums in another order may be above it in the last
+    place, and so may the bound of a box that of its parts. None where none is told."""
+    kept, least = [], None if bound is None else float(bound)
+    for at, value, below in reversed(trace):
+        least = least if least is None or below is None else min(below, least)
+        kept.append((at, value, None if below is None else least))
+    return tuple(reversed(kept))
 
 
 def _hold_together(family: Family[Q, A, D], found: Found[A], claims: bool) -> None:

@@ -51,7 +51,7 @@ def build_technology(
     rates = {"bf16": 1.0, "fp16": 1.0, **core.pop("rates")}
     base = Technology(
         name=name,
-        core=CoreTechnology(**core),
+        core=CoreTechnology(**given_figures(core)),
         registers=_sram(entry.registers),
         l1=_sram(entry.l1),
         l2=_sram(entry.l2),

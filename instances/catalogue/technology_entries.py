@@ -1,7 +1,7 @@
 """What a technology's entry describes: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import check_constants
@@ -52,6 +52,10 @@ class CoreEntry:
         default_factory=dict
     )
     leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
+    maximum_frequency: Annotated[Frequency | None, Doc("whatever the supply; without a limit but the voltage's where nothing is said")] = (
+        None
+    )
+    whole_bundles: Annotated[bool, Doc("whether cores that fill no bundle are none")] = False
 
     def __post_init__(self) -> None:
         _check_physics("CoreTechnology", {name: figure for name, figure in asdict(self).items() if name != "rates"})
@@ -222,7 +226,7 @@ class GenerationEntry:
 class NodeEntry:
     """By what factors parts at a logic node differ from those that are described."""
 
-    voltage: Annotated[float, Bounds(0.0), Doc("of the cores, at the same frequency")] = 1.0
+    voltage: Annotated[float, Bounds(0.0), Doc("of the cores, nominal and maximum, at the same frequencies")] = 1.0
     core_area: Annotated[float, Bounds(0.0), Doc("of a core")] = 1.0
     core_power: Annotated[float, Bounds(0.0), Doc("of a core, at the same frequency")] = 1.0
     sram_area: Annotated[float, Bounds(0.0), Doc("of cells and crossbars")] = 1.0
@@ -315,13 +319,13 @@ class TechnologyEntry:
             raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 
 
-def _check_physics(record: str, figures: dict[str, float | None]) -> None:
+def _check_physics(record: str, figures: dict[str, Any]) -> None:
     """Refuse what crossflow's record of this name refuses."""
     from crossopt.crossflow import technology  # noqa: PLC0415 - most questions name a device, and need none of it
 
     getattr(technology, record)(**given_figures(figures))
 
 
-def given_figures(figures: dict[str, float | None]) -> dict[str, float]:
+def given_figures(figures: dict[str, Any]) -> dict[str, Any]:
     """Those that an entry has; crossflow's records have defaults for the others."""
     return {name: value for name, value in figures.items() if value is not None}

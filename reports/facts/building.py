@@ -39,6 +39,14 @@ def package_of(technology: Technology, stacks: float, dies: float) -> Package:
     return Package(round(stacks), (edge, dram.stack_area / edge), round(dies))
 
 
+def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
+    """At what clock and supply the cores of a free chip run; nothing of a device that is given."""
+    if instance is None or not isinstance(free := instance.hardware, FreeHardware):
+        return ()
+    core = generate(free.technology, split_of(free, _chosen(design["hardware"]))).core
+    return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
+
+
 def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     """A sentence for each limit that the technology of a free chip states; nothing of a device that is given."""
     design = design_in(result)

@@ -20,7 +20,7 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, package_of, price_of
+from crossopt.reports.facts.building import Package, clock_words, package_of, price_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
@@ -111,7 +111,7 @@ def facts_of(
         assumed=(
             *assumed,
             origin_of(hardware),
-            *(f"{words[0].upper()}{words[1:]}." for words in price_of(instance, design)),
+            *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *price_of(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             f"Measured runs: {measured_words(instance, design['plan'])}.",
         ),

@@ -9,6 +9,7 @@ from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
+from crossopt.reports.facts.building import clock_words
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
@@ -39,7 +40,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     out = None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out, asked)
-    lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
+    lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design), *chip_lines(evaluation)]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation, asked),
@@ -84,7 +85,7 @@ def evaluation_text(
 ) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
-    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
+    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design, asked), *chip_lines(evaluation)]
     lines += [
         *model_lines(model),
         f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
@@ -148,9 +149,9 @@ def _why(result: DesignResult) -> str:
     return f"{result.engine} searches a part of the question" if result.stopped == "complete" else result.stopped
 
 
-def _design_lines(design: dict[str, Any]) -> list[str]:
+def _design_lines(design: dict[str, Any], asked: Instance | None) -> list[str]:
     return [
-        *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(design))),
+        *listed(f"  {'hardware':<{_LABEL}}", " · ".join((*hardware_words(design), *clock_words(asked, design)))),
         *listed(f"  {'plan':<{_LABEL}}", design["words"]),
     ]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
+from crossopt.crossflow.voltage import efficient_power, nominal_frequency_power, operating_point
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,16 @@ def test_power_beyond_the_maximum_voltage_is_left_unused() -> None:
         assert point.frequency == pytest.approx(64 / 45 * 1.0e9)
 
 
+def test_power_beyond_the_fastest_clock_is_left_unused() -> None:
+    """64/45 of the nominal clock take 1.25 V, as above; where the lowest voltage is too fast already, that is what runs."""
+    for power in (20 / 9, 3.0, 1e300):
+        point = operating_point(PLAIN, power, 1.0, fastest=64 / 45 * 1.0e9)
+        assert (point.voltage, point.power) == (pytest.approx(1.25), pytest.approx(20 / 9))
+        assert point.frequency == pytest.approx(64 / 45 * 1.0e9)
+    assert operating_point(PLAIN, 3.0, 1.0, fastest=1.0e8).frequency == pytest.approx(2 / 9 * 1.0e9)
+    assert efficient_power(PLAIN, 1.0, 10.0, 1.0e9) == pytest.approx(1.0 + 10.0)
+
+
 @given(st.sampled_from(CIRCUITS), st.floats(0.0, 1e6), st.floats(1e-3, 1e3), st.sampled_from([0.0, 0.2, 2.0]))
 def test_the_power_drawn_at_the_point_is_the_power_used(circuit: Circuit, power: float, nominal_power: float, leaks: float) -> None:
     """Power is frequency times voltage squared and leakage times voltage, in every regime but where leakage alone is more."""
@@ -103,10 +113,12 @@ def neighbours(random: np.random.Generator, count: int) -> tuple[Array, Array]:
     return powers, np.maximum(np.nextafter(powers, np.inf), powers * (1.0 + steps))
 
 
+@pytest.mark.parametrize("fastest", [1.1, 1e21])
 @pytest.mark.parametrize("leaks", [0.0, 0.3])
 @pytest.mark.parametrize("circuit", CIRCUITS)
-def test_more_power_never_lowers_voltage_or_frequency_in_the_last_bit(circuit: Circuit, leaks: float) -> None:
-    low, high = (operating_point(circuit, powers, 1.0, leaks) for powers in neighbours(np.random.default_rng(1), 100_000))
+def test_more_power_never_lowers_voltage_or_frequency_in_the_last_bit(circuit: Circuit, leaks: float, fastest: float) -> None:
+    fastest *= circuit.nominal_frequency
+    low, high = (operating_point(circuit, powers, 1.0, leaks, fastest) for powers in neighbours(np.random.default_rng(1), 100_000))
     assert np.all(high.frequency >= low.frequency)
     assert np.all(high.voltage >= low.voltage)
 

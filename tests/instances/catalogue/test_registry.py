@@ -10,7 +10,7 @@ import pytest
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.dies import die_with_links
-from crossopt.crossflow.generator import Architecture, Parts, generate, has_edge, split_for_stacks
+from crossopt.crossflow.generator import Architecture, Parts, compute, generate, has_edge, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -486,3 +486,23 @@ def test_every_network_has_one_shape_and_a_source(name: str) -> None:
     entry = model(name)
     assert sum(shape is not None for shape in (entry.transformer, entry.lstm, entry.gemm)) == 1
     assert len(entry.source) > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "highest"),
+    [
+        ("accelerator-7nm", 1.41e9),
+        ("accelerator-4nm", 1.98e9),
+        ("accelerator-4np", 1.965e9),
+        ("accelerator-5nm-stacked", 2.1e9),
+        ("tensor-7nm", 1.05e9),
+    ],
+)
+def test_cores_run_no_faster_than_those_that_are_sold_however_much_power_they_have(name: str, highest: float) -> None:
+    """At any node; and a later one bears a lower voltage, as it needs one."""
+    for logic in technology(name).logic_nodes:
+        core = build_technology(technology(name), name, logic).core
+        runs = compute(core, 100 * core.area, 1e5)
+        assert runs.frequency == pytest.approx(highest)
+        assert runs.voltage < core.maximum_voltage
+        assert core.maximum_voltage / core.nominal_voltage == pytest.approx(1.1 / 0.8)

@@ -100,8 +100,14 @@ def test_chips_of_the_case_study_have_none_of_these_limits() -> None:
 
 
 def test_heat_that_cooling_cannot_take_away_is_named() -> None:
-    """Cores of 3 nm under all the voltage that they bear, with little beside them."""
-    hot = ("compute_area=400 mm^2", "compute_power=660 W", "hbm_stacks=2", "technology={base: accelerator-7nm, logic: 3nm}")
+    """Cores of 3 nm as fast as they run, with little beside them, under no cold plate."""
+    hot = (
+        "compute_area=400 mm^2",
+        "compute_power=660 W",
+        "hbm_stacks=2",
+        "technology={base: accelerator-7nm, logic: 3nm}",
+        "budget.power_density=0.3 W/mm^2",
+    )
     for engine in ("boxes", "exhaustive", "milp"):
         none = answered(question(*hot), engine, Limits())
         assert (none.status, none.proved) == ("INFEASIBLE", True)
@@ -109,7 +115,7 @@ def test_heat_that_cooling_cannot_take_away_is_named() -> None:
     members = clash(question(*hot), silent)
     assert members is not None
     assert [member.name for member in members] == ["power_density"]
-    assert members[0].allowed == (1e6,)
+    assert members[0].allowed == (0.3e6,)
     assert members[0].least == pytest.approx(device_at(question(*hot), 0).power_density)
     assert answered(question(*hot, "budget.power_density=2 W/mm^2", "budget.power=1200 W"), "boxes", Limits()).status == "OPTIMAL"
 
@@ -117,6 +123,16 @@ def test_heat_that_cooling_cannot_take_away_is_named() -> None:
 def test_a_bought_device_comes_with_its_cooling() -> None:
     with pytest.raises(InstanceError, match=r"budget.power_density: a device that is bought comes with its cooling"):
         ask(BOUGHT, "budget.power_density=1 W/mm^2")
+
+
+@pytest.mark.parametrize(("name", "cores", "counted"), [("tensor-7nm", 14, 12), ("accelerator-7nm", 443, 440), ("v100-class", 43, 43)])
+def test_cores_that_no_bundle_holds_compute_nothing(name: str, cores: int, counted: int) -> None:
+    """Three bundles of four arrays; but the case study of v100-class counts all cores."""
+    core = build_technology(technology(name), name).core
+    made = compute(core, cores * core.area, 100.0)
+    assert (made.cores, made.area) == (counted, pytest.approx(counted * core.area))
+    assert made.peak == pytest.approx(counted * core.flop_per_cycle * made.frequency)
+    assert made.bundles == cores // core.cores_per_bundle
 
 
 TILES = 144 * 1024

@@ -29,7 +29,7 @@ def question(*settings: str) -> Instance:
 def one(dies: int, *settings: str) -> Instance:
     """A single chip, with two plans."""
     plans = ("tensor=1", "pipeline=1")
-    return question("compute_area=600 mm^2", "compute_power=300 W", "hbm_stacks=4", f"dies={dies}", *plans, *settings)
+    return question("compute_area=600 mm^2", "compute_power=180 W", "hbm_stacks=4", f"dies={dies}", *plans, *settings)
 
 
 def parts() -> float:
@@ -40,7 +40,7 @@ def parts() -> float:
 
 def drawn_by_area(dies: int) -> float:
     """Watts of uncore on a square millimetre, which switch and leak with the clock of 600 cores, or of 592 on four dies."""
-    cores = compute(MADE.core, 600 * MM2, 300.0, float(dies))
+    cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
     supply, clock = float(cores.voltage) / 0.8, float(cores.frequency) / 1.41e9
     return 0.0546 * supply**2 * clock + 0.19 * 0.06 * supply + 0.04
 
@@ -50,7 +50,7 @@ def test_dies_share_whole_bundles(dies: int, cores: int) -> None:
     """Of 150 bundles of four cores 37 on each of four dies."""
     chip = device_at(one(dies, "budget.reticle=9999 mm^2"), 0)
     assert chip.bundles == cores / 4
-    assert compute(MADE.core, 600 * MM2, 300.0, float(dies)).cores == cores
+    assert compute(MADE.core, 600 * MM2, 180.0, float(dies)).cores == cores
 
 
 @pytest.mark.parametrize("dies", [2, 3, 4])

@@ -16,6 +16,7 @@ from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Rival
+from crossopt.solvers.checking import trace_holds
 from crossopt.solvers.family import certify
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.blocks import least_busiest
@@ -151,6 +152,19 @@ def test_the_trace_ends_at_the_value_and_no_bound_of_it_is_above() -> None:
     late = ended(asked, "portfolio", Found(placement, 8.0, trace=told[:2]), (), 0.0)
     assert late.trace[-1][1:] == (8.885, 8.0)
     assert ended(asked, "portfolio", Found(None, trace=told), (), 0.0).trace[-1][1:] == (None, 9.0)
+
+
+def test_a_trace_tells_no_bound_above_a_later_one() -> None:
+    """What bounds a part of a box may be below what bounds the box, in the last place: on one chip 11.716728770454166 of ...168."""
+    asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
+    answer = answered(asked, "auto", Limits(), silent)
+    above = float(np.nextafter(8.0, 9.0))
+    told = ((0.1, 9.5, 7.0), (0.2, 9.0, above), (0.3, 9.0, None), (0.4, 8.885, 8.0))
+    found = Found(answer.answer, 8.5, Word("nobody"), "portfolio", trace=told)
+    result = certify(FAMILY, asked, found, Limits(), 1.0)
+    assert [bound for _, _, bound in result.trace] == [7.0, 8.0, None, 8.0]
+    assert trace_holds(result.trace, result.value, result.bound)
+    assert not trace_holds(told, result.value, result.bound)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "explain"])

@@ -15,7 +15,12 @@ from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import agrees_with
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
-SOME = ("compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}", "compute_power=[100 W, 170 W]", "l2_area=[20 mm^2, 80 mm^2]")
+SOME = (
+    "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
+    "budget.power=350 W",
+    "compute_power=[100 W, 170 W]",
+    "l2_area=[20 mm^2, 80 mm^2]",
+)
 ENDINGS = {"lp": "lp", "mps": "mps", "cpsat": "textproto"}
 
 
