@@ -158,7 +158,7 @@ def _read() -> dict[str, Any]:
 def code() -> str:
     """A digest of all that decides answers: the cost model, the questions, and the registry."""
     files = [
-        *(ROOT / "crossflow").glob("*.py"),
+        *(ROOT / "crossflow").rglob("*.py"),
         *(ROOT / "instances/codesign").rglob("*.py"),
         *(ROOT / "instances/registry").rglob("*.yaml"),
     ]
