@@ -8,11 +8,11 @@ schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is
 all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import zip_longest
+from functools import partial, reduce
 from operator import add
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from crossopt.crossflow.exchanges.dispatch import to_experts
 from crossopt.crossflow.exchanges.hiding import exposed_turns, products_time, tensor_exchange, together, turns
 from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
+from crossopt.crossflow.kernels.casts import casts
+from crossopt.crossflow.projections import UP_PRODUCTS, WIDE, adapters, named_projections
 from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.recomputation import (
     ATTENTION,
@@ -45,7 +46,7 @@ from crossopt.crossflow.roofline import (
     product_costs,
     stream_cost,
 )
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import NARROW, Transformer
 
 _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""
@@ -55,6 +56,12 @@ _UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
 """Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
 PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
 """Passes over its values of a norm, of GELU and of SwiGLU, forward and backward."""
+
+
+_Gradients = tuple[Cost, Cost]
+"""Of the input, and of the weights."""
+_Of = TypeVar("_Of", Cost, _Gradients)
+_Priced = Callable[[Sequence[Product], float, Hardware], list[_Of]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +184,7 @@ def _again(forward: Pass, modules: int) -> Pass:
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
-    costs = product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware)
-    named = _named(costs, model, ranks)
+    named = _priced(product_costs, (*named_projections(model, ranks), *_unnamed(model, ranks)), model, hardware)
     work = products_time(named, model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False).total()
     found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
@@ -213,28 +219,38 @@ def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> C
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
-    both = _own_gradients(projections(model, ranks), model, model.value_bytes, hardware)
-    both += gradient_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else []
-    whole, inputs = (_named(costs, model, ranks) for costs in ([one + other for one, other in both], [one for one, _ in both]))
+    own: _Priced[_Gradients] = partial(_own_gradients, model)
+    both = _priced(own, named_projections(model, ranks), model, hardware)
+    both += _priced(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
+    whole, inputs = [(name, one + other) for name, (one, other) in both], [(name, one) for name, (one, _) in both]
     work, rest = (products_time(costs, model, ranks, hardware) for costs in (whole, inputs))
-    weights = reduce(add, (late for _, late in both), NOTHING)
+    weights = reduce(add, (late for _, (_, late) in both), NOTHING)
     beside = element_wise(model, ranks, hardware, backward=True).total()
     core = attention_core_backward(model, ranks, hardware)
     found = _with_exchanges(work + beside, core, model, ranks, hardware, backward=True)
     return replace(found, rest=rest + beside, weights=weights)
 
 
-def _named(costs: Sequence[Cost], model: Transformer, ranks: Ranks) -> list[tuple[str, Cost]]:
-    """Costs of the products of a layer with their names, those of adapters, which come after, without one."""
-    return list(zip_longest((name for name, _ in named_projections(model, ranks)), costs, fillvalue=""))  # type: ignore[arg-type]
+def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
+    """Products of adapters, which have no name."""
+    return tuple(("", one) for one in adapters(model, ranks))
+
+
+def _priced(price: _Priced[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware) -> list[tuple[str, _Of]]:
+    """Costs of products by name, in the precision of the run but for those that stay wide in 8 and 4 bits."""
+    costs = price([one for _, one in named], model.value_bytes, hardware)
+    wide = [place for place, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
+    for place, cost in zip(wide, price([named[place][1] for place in wide], model.activation_bytes, hardware) if wide else (), strict=True):
+        costs[place] = cost
+    return [(name, cost) for (name, _), cost in zip(named, costs, strict=True)]
 
 
 def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
     """What the network's own products cost backward; where adapters are trained, the gradients of their inputs alone."""
-    return [by_input + by_weights for by_input, by_weights in _own_gradients(products, model, value_bytes, hardware)]
+    return [by_input + by_weights for by_input, by_weights in _own_gradients(model, products, value_bytes, hardware)]
 
 
-def _own_gradients(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
+def _own_gradients(model: Transformer, products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[_Gradients]:
     if model.lora_rank:
         return [(cost, NOTHING) for cost in input_costs(products, value_bytes, hardware)]
     return gradient_costs(products, value_bytes, hardware)
@@ -303,15 +319,16 @@ def _softmax_bytes(model: Transformer, passes: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ElementWise:
-    """What a layer does beside its products: the norms, the two residual additions, the activation, and the routing of tokens."""
+    """What a layer does beside its products: the norms, the two residual additions, the activation, routing, and casts to fewer bits."""
 
     norms: Cost
     residuals: Cost
     activation: Cost
     routing: Cost
+    casts: Cost
 
     def total(self) -> Cost:
-        return self.norms + self.residuals + self.activation + self.routing
+        return self.norms + self.residuals + self.activation + self.routing + self.casts
 
 
 def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
@@ -323,6 +340,7 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
         residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
         activation=reduce(add, _activations(model, ranks, hardware, PASSES[backward][1 + model.gated])[::-1]),
         routing=permutations(model, ranks, hardware),
+        casts=casts(model, ranks, hardware, backward),
     )
 
 
@@ -370,7 +388,7 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     return Pass(
         work=work,
         core=core,
-        tensor=exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware),
+        tensor=exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware, model.kept_share),
         context=around,
         expert=2.0 * routed,
         energy=sent + around.energy + 2.0 * routed_energy,

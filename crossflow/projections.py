@@ -13,6 +13,8 @@ QUERIES, OUTPUT = "queries, keys, values", "projection"
 """The products of attention whose inputs are not latents."""
 UP_PRODUCTS = ("queries", "queries up", "keys, values up")
 """Those of latent attention that give queries, keys and values."""
+WIDE = ("router", "")
+"""Products that stay at 16 bits: those of the router, and of adapters, which have no name."""
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
