@@ -385,6 +385,7 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)
     sent = turns(model, ranks) * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
+    sent = sent * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * model.kept_share, 1.0)
     return Pass(
         work=work,
         core=core,

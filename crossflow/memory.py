@@ -199,21 +199,19 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     8 and 4 bits products keep the casts, beside the results of attention, which it needs itself (TransformerEngine, `kernels.casts`)."""
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
-    masks = 2.0 if model.dropout else 0.0
+    masks, before, narrow = 2.0 if model.dropout else 0.0, 2.0 if model.gated else 1.0, model.kept_share
     first, second = model.normed_parts
     inputs = first * (1.0 - again(recompute, ATTENTION_NORM)) + second * (1.0 - again(recompute, FEED_FORWARD_NORM))
-    inputs = inputs * model.kept_share + (1.0 if model.parallel_blocks else float(model.norms))
+    inputs = inputs * narrow + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.fullest(sharding.expert)
-    before, narrow = 2.0 if model.gated else 1.0, model.kept_share
     dense, experts = (narrow * (1.0 - again(recompute, module)) + before for module in (DENSE_ACTIVATION, EXPERT_ACTIVATION))
     feed_forward = size * routed * model.expert_width * (experts if model.experts > 1 else dense) / sharding.tensor
     if model.shared_experts:
-        wide = model.shared_experts * model.expert_width
-        feed_forward = feed_forward + size * tokens * wide * dense / sharding.tensor
+        feed_forward = feed_forward + size * tokens * (model.shared_experts * model.expert_width) * dense / sharding.tensor
     sorted_tokens = (1.0 + narrow) * size * routed * model.hidden / copies_split(sharding, norm_split) if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split, recompute)
-    attention = attention + model.copy_bytes * tokens * (model.value_width * model.heads / sharding.tensor)
+    attention = attention + (narrow < 1.0) * model.value_bytes * tokens * (model.value_width * model.heads / sharding.tensor)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
         attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)

@@ -202,11 +202,6 @@ class Transformer:
         return self.value_bytes / self.activation_bytes
 
     @property
-    def copy_bytes(self) -> float:
-        """Bytes of a value that is cast and kept as it was, too."""
-        return self.value_bytes if self.precision in NARROW else 0.0
-
-    @property
     def weight_bytes(self) -> float:
         """Bytes of one stored weight: a run in fp8 or fp4 keeps 16-bit weights beside its casts."""
         return max(2.0, self.value_bytes)

@@ -70,7 +70,7 @@ def _fused_with_norm(model: Transformer, parts: Real) -> tuple[Real, Real]:
     narrow = model.value_bytes
     if model.lora_rank:
         return 0.0, 0.0
-    return 2.0 * narrow - (model.activation_bytes - narrow) / parts, 1.0
+    return np.maximum(2.0 * narrow - (model.activation_bytes - narrow) / parts, 0.0), 1.0
 
 
 def _is_gathered(name: str, model: Transformer, backward: bool) -> bool:

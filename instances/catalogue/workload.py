@@ -30,8 +30,8 @@ class WorkloadSection:
     scaling: Annotated[
         Scaling | None,
         Doc(
-            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, where nothing is said, "
-            "or blocks of it, as in MXFP8, NVFP4 and DeepSeek-V3"
+            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, or blocks of it, as "
+            "in MXFP8, NVFP4 and DeepSeek-V3; `tensorwise` where nothing is said"
         ),
     ] = None
     attention: Annotated[Literal["flash", "unfused"], Doc("flash keeps no scores in memory")] = "flash"
