@@ -28,6 +28,7 @@ from crossopt.instances.measured.words import (
     is_derived,
     precision_of,
     recompute_of,
+    scaling_of,
     shard_of,
     trains_adapters,
     zero_of,
@@ -220,6 +221,7 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         attention=stack.attention,
         dropout=stack.dropout,
         precision=precision,
+        scaling=scaling_of(row.words["precision"]),
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
         scattered_gradients=precision not in stack.all_reduces,
     )
