@@ -199,7 +199,7 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     8 and 4 bits products keep the casts, beside the results of attention, which it needs itself (TransformerEngine, `kernels.casts`)."""
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
-    masks, before, narrow = 2.0 if model.dropout else 0.0, 2.0 if model.gated else 1.0, model.kept_share
+    masks, before, narrow = 2.0 if model.dropout else 0.0, 2.0 if model.gated else 1.0, model.kept_share if model.keeps_casts else 1.0
     first, second = model.normed_parts
     inputs = first * (1.0 - again(recompute, ATTENTION_NORM)) + second * (1.0 - again(recompute, FEED_FORWARD_NORM))
     inputs = inputs * narrow + (1.0 if model.parallel_blocks else float(model.norms))

@@ -58,6 +58,8 @@ class Transformer:
     precision: Precision = "bf16"
     scaling: Scaling = "tensorwise"
     """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block of it by itself."""
+    keeps_casts: bool = True
+    """There products keep their inputs as they were cast for the backward pass, and not as they were."""
     gradient_bytes: float = 4.0
     scattered_gradients: bool = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""

@@ -101,6 +101,8 @@ class Stack:
     """Whether tokens go to experts of another node once, where a question does not say how they go."""
     logit_peak_bytes: float = 6.0
     """What a logit takes when the loss takes most, where a question says nothing of its logits."""
+    keeps_casts: bool = True
+    """Whether products in 8 bits keep their inputs cast."""
 
     def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
         """The workload as this stack trains it, but for how tokens go and what logits take where the question says so."""
@@ -108,7 +110,7 @@ class Stack:
             workload = replace(workload, once_a_node=self.once_a_node and workload.experts > 1)
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
-        return workload
+        return replace(workload, keeps_casts=self.keeps_casts)
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""
