@@ -55,6 +55,9 @@ class Efficiency:
     """Share of the matrix peak that a large aligned product reaches."""
     unaligned: Real = 0.75
     """Share of that rate left where a row of an operand is no whole number of cache lines (64 values)."""
+    eight_bit: Real = 0.91
+    """Share of that rate left in 8 bits: beside their casts large products on H100 and H200 reach 0.70 of the peak, and 0.77 in 16 bits; on
+    B200 0.65 and 0.66 (ai-dynamo/aiconfigurator 095f58a, TensorRT-LLM; `crossflow/README.md`)."""
     attention: Real = 0.55
     """Share of the matrix peak inside fused attention."""
     accumulation: Real = 192.0

@@ -8,11 +8,11 @@ schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is
 all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import zip_longest
+from functools import partial, reduce
 from operator import add
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,15 +30,16 @@ from crossopt.crossflow.exchanges.hiding import (
 )
 from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.casts import cast
 from crossopt.crossflow.kernels.element_wise import PASSES, activations, element_wise, narrow_norms, wide_norms
 from crossopt.crossflow.projections import (
     FEED_FORWARD_PRODUCTS,
     ROUTER,
     SHARED_PRODUCTS,
     UP_PRODUCTS,
+    WIDE,
     adapters,
     named_projections,
-    projections,
 )
 from crossopt.crossflow.ranks import Ranks, local_groups
 from crossopt.crossflow.recomputation import (
@@ -64,7 +65,7 @@ from crossopt.crossflow.roofline import (
     product_costs,
     stream_cost,
 )
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import NARROW, Transformer
 
 _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""
@@ -72,6 +73,12 @@ _FUSED_SOFTMAX = 4.0
 """Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
 _UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
 """Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
+
+
+_Gradients = tuple[Cost, Cost]
+"""Of the input, and of the weights."""
+_Of = TypeVar("_Of", Cost, _Gradients)
+_Priced = Callable[[Sequence[Product], float, Hardware], list[_Of]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +208,7 @@ def _again(forward: Pass, modules: int) -> Pass:
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
-    costs = product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware)
-    named = _named(costs, model, ranks)
+    named = _priced(product_costs, (*named_projections(model, ranks), *_unnamed(model, ranks)), model, hardware)
     work = products_time(named, model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False).total()
     found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
@@ -212,7 +218,9 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 def _modules(costs: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[tuple[int, Cost], ...]:
     """What the modules that may be computed again take forward: the norm of each input of products, the activations, what leads up from
-    latents with their norms, and the products of whole parts, without what adapters add to them."""
+    latents with their norms, and the products of whole parts, without what adapters add to them; products with the casts before them."""
+    own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
+    costs = [(name, cost + cast(name, one, model, ranks, hardware, backward=False)) for (name, cost), (_, one) in own]
     norm = wide_norms(model, ranks, hardware, PASSES[0][0], 1.0)
     dense, experts = activations(model, ranks, hardware, PASSES[0][1 + model.gated])
     up = _of(costs, UP_PRODUCTS) + narrow_norms(model, ranks, hardware, PASSES[0][0])
@@ -243,28 +251,38 @@ def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> C
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
-    both = _own_gradients(projections(model, ranks), model, model.value_bytes, hardware)
-    both += gradient_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else []
-    whole, inputs = (_named(costs, model, ranks) for costs in ([one + other for one, other in both], [one for one, _ in both]))
+    own: _Priced[_Gradients] = partial(_own_gradients, model)
+    both = _priced(own, named_projections(model, ranks), model, hardware)
+    both += _priced(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
+    whole, inputs = [(name, one + other) for name, (one, other) in both], [(name, one) for name, (one, _) in both]
     work, rest = (products_time(costs, model, ranks, hardware) for costs in (whole, inputs))
-    weights = reduce(add, (late for _, late in both), NOTHING)
+    weights = reduce(add, (late for _, (_, late) in both), NOTHING)
     beside = element_wise(model, ranks, hardware, backward=True).total()
     core = attention_core_backward(model, ranks, hardware)
     found = _with_exchanges(work + beside, core, model, ranks, hardware, backward=True)
     return replace(found, rest=rest + beside, weights=weights)
 
 
-def _named(costs: Sequence[Cost], model: Transformer, ranks: Ranks) -> list[tuple[str, Cost]]:
-    """Costs of the products of a layer with their names, those of adapters, which come after, without one."""
-    return list(zip_longest((name for name, _ in named_projections(model, ranks)), costs, fillvalue=""))  # type: ignore[arg-type]
+def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
+    """Products of adapters, which have no name."""
+    return tuple(("", one) for one in adapters(model, ranks))
+
+
+def _priced(price: _Priced[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware) -> list[tuple[str, _Of]]:
+    """Costs of products by name, in the precision of the run but for those that stay wide in 8 and 4 bits."""
+    costs = price([one for _, one in named], model.value_bytes, hardware)
+    wide = [place for place, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
+    for place, cost in zip(wide, price([named[place][1] for place in wide], model.activation_bytes, hardware) if wide else (), strict=True):
+        costs[place] = cost
+    return [(name, cost) for (name, _), cost in zip(named, costs, strict=True)]
 
 
 def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
     """What the network's own products cost backward; where adapters are trained, the gradients of their inputs alone."""
-    return [by_input + by_weights for by_input, by_weights in _own_gradients(products, model, value_bytes, hardware)]
+    return [by_input + by_weights for by_input, by_weights in _own_gradients(model, products, value_bytes, hardware)]
 
 
-def _own_gradients(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
+def _own_gradients(model: Transformer, products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[_Gradients]:
     if model.lora_rank:
         return [(cost, NOTHING) for cost in input_costs(products, value_bytes, hardware)]
     return gradient_costs(products, value_bytes, hardware)
@@ -338,7 +356,8 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)
     count, joules = turns(model, ranks), exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
-    seconds = exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware)
+    joules = joules * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * model.kept_share, 1.0)
+    seconds = exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware, model.kept_share)
     own = np.where(turns_after_attention(model, ranks), 1.0, 0.0)
     return Pass(
         work=work,

@@ -199,25 +199,26 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     products, activations one width of the feed-forward part (E / t of a token's experts), up-projections what is below, whole parts all
     but what they start from. Full recomputation keeps the layer's input, 2 s b h.
 
-    Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms.
-    """
+    Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms. In
+    8 and 4 bits products keep the casts, beside the results of attention, which it needs itself (TransformerEngine, `kernels.casts`)."""
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
-    masks = 2.0 if model.dropout else 0.0
+    masks, before, narrow = 2.0 if model.dropout else 0.0, 2.0 if model.gated else 1.0, model.kept_share if model.keeps_casts else 1.0
     first, second = model.normed_parts
     part = FEED_FORWARD_NORM | (DENSE_PART if model.experts == 1 else 0)
     inputs = first * (1.0 - again(recompute, ATTENTION_NORM)) + second * (1.0 - again(recompute, part))
-    inputs = inputs + (1.0 if model.parallel_blocks else float(model.norms))
+    inputs = inputs * narrow + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.fullest(sharding.expert)
-    dense, experts = (1.0 - again(recompute, module) + (2.0 if model.gated else 1.0) for module in (DENSE_ACTIVATION, EXPERT_ACTIVATION))
+    dense, experts = (narrow * (1.0 - again(recompute, module)) + before for module in (DENSE_ACTIVATION, EXPERT_ACTIVATION))
     left = 1.0 - again(recompute, EXPERTS if model.experts > 1 else DENSE_PART)
     feed_forward = size * routed * model.expert_width * (experts if model.experts > 1 else dense) / sharding.tensor * left
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width * (1.0 - again(recompute, SHARED_EXPERTS))
         feed_forward = feed_forward + size * tokens * wide * dense / sharding.tensor
-    sorted_tokens = 2.0 * size * routed * model.hidden / copies_split(sharding, norm_split) * left if model.experts > 1 else 0.0
+    sorted_tokens = (1.0 + narrow) * size * routed * model.hidden / copies_split(sharding, norm_split) * left if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split, recompute)
+    attention = attention + (narrow < 1.0) * model.value_bytes * tokens * (model.value_width * model.heads / sharding.tensor)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
         attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)

@@ -15,6 +15,7 @@ import numpy as np
 
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.casts import cast
 from crossopt.crossflow.kernels.element_wise import ElementWise, element_wise
 from crossopt.crossflow.layer import attention_core, attention_core_backward
 from crossopt.crossflow.parameters import (
@@ -27,7 +28,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
-from crossopt.crossflow.projections import OUTPUT, QUERIES, named_projections
+from crossopt.crossflow.projections import OUTPUT, QUERIES, WIDE, named_projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.workload import Transformer, kind_of_layer
@@ -129,7 +130,9 @@ def _products(model: Transformer, alone: Ranks, hardware: Hardware) -> dict[str,
     for name, product in named_projections(model, alone):
         own = name.removeprefix("shared ")
         own = own if own in {OUTPUT, "router", "inner product", "outer product"} else QUERIES
-        both = [product_cost(product, model.value_bytes, hardware), *backward_costs((product,), model.value_bytes, hardware)]
+        size = model.activation_bytes if name in WIDE else model.value_bytes
+        both = [product_cost(product, size, hardware), *backward_costs((product,), size, hardware)]
+        both = [one + cast(name, product, model, alone, hardware, back) for back, one in zip((False, True), both, strict=True)]
         found[own] = [one + other for one, other in zip(found[own], both, strict=True)] if own in found else both
     return found
 

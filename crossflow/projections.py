@@ -13,10 +13,12 @@ QUERIES, OUTPUT = "queries, keys, values", "projection"
 """The products of attention whose inputs are not latents."""
 UP_PRODUCTS = ("queries", "queries up", "keys, values up")
 """Those of latent attention that give queries, keys and values."""
-ROUTER = "router"
 FEED_FORWARD_PRODUCTS = ("inner product", "outer product")
 """Those of the feed-forward part, or of the experts that tokens choose."""
 SHARED_PRODUCTS = ("shared inner product", "shared outer product")
+ROUTER = "router"
+WIDE = (ROUTER, "")
+"""Products that stay at 16 bits: those of the router, and of adapters, which have no name."""
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:

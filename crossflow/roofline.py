@@ -71,7 +71,7 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
     l2 = elements * reloads(product, share * hardware.l1.capacity / hardware.bundles)
     l1 = elements * reloads(product, share * hardware.registers.capacity / hardware.bundles)
     registers = product.flops * hardware.register_traffic
-    rate = hardware.wide_share if value_bytes > 1.0 else 1.0
+    rate = hardware.wide_share if value_bytes > 1.0 else efficiency.eight_bit if value_bytes == 1.0 else 1.0
     cost = _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware)
     if np.ndim(product.launches) == 0 and product.launches == 1.0:
         return cost

@@ -20,6 +20,7 @@ VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1
 (NVFP4, NVIDIA 2025, arXiv:2509.25149)."""
 NARROW = ("fp8", "fp4")
 """Precisions in which projections alone are computed; attention and head stay at 16 bits."""
+Scaling = Literal["delayed", "tensorwise", "blocks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ class Transformer:
     attention: Literal["flash", "unfused"] = "flash"
     dropout: bool = False
     precision: Precision = "bf16"
+    scaling: Scaling = "tensorwise"
+    """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block of it by itself."""
+    keeps_casts: bool = True
+    """There products keep their inputs as they were cast for the backward pass, and not as they were."""
     gradient_bytes: float = 4.0
     scattered_gradients: bool = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
@@ -194,6 +199,11 @@ class Transformer:
     @property
     def activation_bytes(self) -> float:
         return max(2.0, self.value_bytes)
+
+    @property
+    def kept_share(self) -> float:
+        """Of the bytes of an activation what a product keeps of its input for the gradients of its weights: what was cast."""
+        return self.value_bytes / self.activation_bytes
 
     @property
     def weight_bytes(self) -> float:

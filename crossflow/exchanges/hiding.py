@@ -69,9 +69,11 @@ def paired_share(stages: Real, microbatches: Real) -> Real:
     return np.maximum(1.0 - stages / microbatches, 0.0)
 
 
-def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
-    """One all-reduce of the activations, or with sequence parallelism a gather before and a scatter after the products."""
-    split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
+def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 1.0) -> Real:
+    """One all-reduce of the activations, or with sequence parallelism a gather before and a scatter after the products. What is gathered
+    may have been cast for these to a share of its bytes (`kernels.casts`); sums are scattered as they are."""
+    one = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
+    split = 2.0 * one if cast == 1.0 else one + exchange_time(all_gather(cast * size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
     return np.where(ranks.sequence_parallel > 0.5, split, whole)
 
@@ -114,7 +116,7 @@ def products_time(costs: Iterable[tuple[str, Cost]], model: Transformer, ranks: 
             others = others + cost
     if not np.any(ranks.hides):
         return work
-    one = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware)
+    one = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware, model.kept_share)
     behind = (hidden_share(ranks, hardware) * _hiding_turns(model, ranks)) * one
     together = np.maximum(hiding.time + hardware.efficiency.overlap_loss * behind, behind)
     return replace(work, time=np.where(np.greater(ranks.hides, 0.5), others.time + together, work.time))

@@ -1,4 +1,4 @@
-"""What a layer does beside its products: norms, residual additions, activations, and the routing of tokens, each a stream."""
+"""What a layer does beside its products: norms, residual additions, activations, the routing of tokens and casts, each a stream."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -6,6 +6,7 @@ from operator import add
 
 from crossopt.crossflow.exchanges.routing import permutations
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.casts import casts
 from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.roofline import NOTHING, Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
@@ -16,15 +17,16 @@ PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
 
 @dataclass(frozen=True, slots=True)
 class ElementWise:
-    """What a layer does beside its products: the norms, the two residual additions, the activation, and the routing of tokens."""
+    """What a layer does beside its products: the norms, the two residual additions, the activation, routing, and casts to fewer bits."""
 
     norms: Cost
     residuals: Cost
     activation: Cost
     routing: Cost
+    casts: Cost
 
     def total(self) -> Cost:
-        return self.norms + self.residuals + self.activation + self.routing
+        return self.norms + self.residuals + self.activation + self.routing + self.casts
 
 
 def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
@@ -36,6 +38,7 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
         residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
         activation=reduce(add, activations(model, ranks, hardware, PASSES[backward][1 + model.gated])[::-1]),
         routing=permutations(model, ranks, hardware),
+        casts=casts(model, ranks, hardware, backward),
     )
 
 

@@ -26,9 +26,10 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.casts import cast
 from crossopt.crossflow.kernels.element_wise import element_wise
 from crossopt.crossflow.layer import attention_core, attention_core_backward
-from crossopt.crossflow.projections import projections
+from crossopt.crossflow.projections import WIDE, named_projections, projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.resharding import Lay, MeshAxis, Piece, reshard_time
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost, stream_cost
@@ -161,9 +162,12 @@ def _work(kind: Kind, tokens: int, columns: int, depth: int, model: Transformer,
     """Seconds of one rank's own work."""
     hardware = replace(hardware, links=hardware.links[:1])
     if kind.form == "product":
-        shape = projections(model, _ranks(model, 1.0, 1.0))[kind.number]
+        whole = _ranks(model, 1.0, 1.0)
+        name, shape = named_projections(model, whole)[kind.number]
         mine = Product(_number(shape.rows) / tokens, _number(shape.depth) / depth, _number(shape.columns) / columns)
-        return _seconds(product_cost(mine, model.value_bytes, hardware), *backward_costs((mine,), model.value_bytes, hardware))
+        size = model.activation_bytes if name in WIDE else model.value_bytes
+        beside = (cast(name, mine, model, whole, hardware, backward) for backward in (False, True))
+        return _seconds(product_cost(mine, size, hardware), *backward_costs((mine,), size, hardware), *beside)
     ranks = _ranks(model, float(tokens), float(columns))
     if kind.name == "attention":
         return _number(mean_over_kinds(model, lambda one: _attention(one, ranks, hardware)))

@@ -8,6 +8,7 @@ from crossopt.instances.files.units import nearest, quoted
 MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "matrix": ("", "share of the matrix peak that a large aligned product reaches"),
     "unaligned": ("", "share of that rate left where rows of an operand are not aligned to cache lines"),
+    "eight_bit": ("", "share of that rate left in 8 bits"),
     "attention": ("", "share of the matrix peak inside fused attention"),
     "accumulation": ("steps", "steps of the inner dimension lost to filling and draining a tile"),
     "stream": ("", "share of the memory's peak that a long stream reaches"),
@@ -32,6 +33,7 @@ CONSTANTS: Final = tuple(MEANINGS)
 _SHARES: Final = {
     "matrix",
     "unaligned",
+    "eight_bit",
     "attention",
     "stream",
     "resident",

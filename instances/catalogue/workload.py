@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
 
-from crossopt.crossflow.workload import Gemm, Lstm, Precision, Transformer, Workload
+from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, TransformerShape
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model, names, told_apart
@@ -27,6 +27,13 @@ class WorkloadSection:
     ] = None
     sequence: Annotated[Positive | None, Doc("tokens of one sample; needed with `config`, else the model's own")] = None
     precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
+    scaling: Annotated[
+        Scaling | None,
+        Doc(
+            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, or blocks of it, as "
+            "in MXFP8, NVFP4 and DeepSeek-V3; `tensorwise` where nothing is said"
+        ),
+    ] = None
     attention: Annotated[
         Literal["flash", "unfused"] | None,
         Doc(
@@ -95,7 +102,8 @@ lose more where routers are not forced: 295, 335, 368 and 389 TFLOP/s at 16,384 
 model a factor of 1.64 to 1.70 (yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); Mixtral 8x22B loses 3 % (455 of 470)."""
 _NOT_IN_DENSE: Final = ("capacity_factor", "expert_dispatch")
 _NOT_IN_LSTM: Final = (
-    *("attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers", "logit_bytes", "logit_peak_bytes", "gradient_traffic"),
+    *("scaling", "attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers"),
+    *("logit_bytes", "logit_peak_bytes", "gradient_traffic"),
 )
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
@@ -185,6 +193,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         lora_rank=section.lora_rank or 0,
         frozen_layers=section.frozen_layers,
         precision=section.precision,
+        scaling=_or(section.scaling, "tensorwise"),
         gradient_bytes=_or(section.gradient_bytes, 4.0),
         gradient_traffic=_or(section.gradient_traffic, 0.0),
         optimizer_bytes=_or(section.optimizer_bytes, 12.0),

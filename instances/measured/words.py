@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeVar
 
 from crossopt.crossflow.plan import Overlap
 from crossopt.crossflow.recomputation import number_of, word_of
-from crossopt.crossflow.workload import Precision
+from crossopt.crossflow.workload import Precision, Scaling
 from crossopt.instances.files.units import quoted
 
 T = TypeVar("T")
@@ -22,6 +22,12 @@ _PRECISIONS: Final[Sequence[tuple[str, Precision]]] = (
     ("bf16|bfloat16", "bf16"),  # a run said to be in bf16/fp16 is not known to scale its loss
     ("fp16|float16|half", "fp16"),
     ("fp32|float32", "fp32"),
+)
+_SCALINGS: Final[Sequence[tuple[str, Scaling]]] = (
+    ("-cs|tensorwise", "tensorwise"),
+    ("mx|nv|block", "blocks"),
+    ("-ds|delayed", "delayed"),
+    ("", "tensorwise"),
 )
 _RECOMPUTE: Final[Sequence[tuple[str, str]]] = (
     ("selective-elements", "selective-elements"),
@@ -130,6 +136,11 @@ _NARROW: Final = 3.5
 def precision_of(word: str) -> Precision:
     """The precision of matrix products."""
     return _first(_PRECISIONS, word, "precision")
+
+
+def scaling_of(word: str) -> Scaling:
+    """What scales of 8 and 4 bits are taken from, where the word for a precision says it, else the tensor itself."""
+    return _first(_SCALINGS, word, "precision")
 
 
 def recompute_of(word: str) -> str:

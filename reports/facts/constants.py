@@ -1,6 +1,6 @@
 """The constants of the model that a design was priced with: what each means, and where it is from."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from crossopt.crossflow.hardware import Efficiency, Hardware
 from crossopt.instances.catalogue.constants import MEANINGS
@@ -42,6 +42,7 @@ def origin_of(hardware: Hardware) -> str:
 
 
 def _fitted(efficiency: Efficiency) -> str | None:
-    """The device to whose runs exactly these constants were fitted."""
+    """The device to whose runs exactly these constants were fitted, but for the rate in 8 bits, which is measured alone."""
     fits = (name for name in reversed(names("hardware")) if device(name).calibration is not None)
-    return next((name for name in fits if efficiency_with(device(name).efficiency) == efficiency), None)
+    same = replace(efficiency, eight_bit=Efficiency().eight_bit)
+    return next((name for name in fits if efficiency_with(device(name).efficiency) == same), None)

@@ -19,11 +19,11 @@ from crossopt.crossflow.kernels.element_wise import element_wise
 from crossopt.crossflow.layer import attention_core, attention_core_backward, trained_costs
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.projections import adapters, named_projections
+from crossopt.crossflow.projections import WIDE, adapters, named_projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
-from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
+from crossopt.crossflow.workload import NARROW, Transformer, feed_forward_kinds, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
 
@@ -108,13 +108,14 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
     for kind, what, names in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
         for name, product in named_projections(kind, group):
             if not names or name in names:
-                yield what + name, False, product_cost(product, model.value_bytes, hardware)
-                [backward] = trained_costs((product,), model, model.value_bytes, hardware)
+                size = model.activation_bytes if name in WIDE else model.value_bytes
+                yield what + name, False, product_cost(product, size, hardware)
+                [backward] = trained_costs((product,), model, size, hardware)
                 yield what + name, True, backward
     if model.lora_rank:
         beside = adapters(kinds[-1], group)
-        yield "adapters", False, reduce(add, (product_cost(product, model.value_bytes, hardware) for product in beside))
-        yield "adapters", True, reduce(add, backward_costs(beside, model.value_bytes, hardware))
+        yield "adapters", False, reduce(add, (product_cost(product, model.activation_bytes, hardware) for product in beside))
+        yield "adapters", True, reduce(add, backward_costs(beside, model.activation_bytes, hardware))
     for number, (_, kind) in enumerate(layer_kinds(kinds[-1])):
         what = "attention in a window" if number else "attention"
         for back, core in enumerate((attention_core, attention_core_backward)):
@@ -127,6 +128,8 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
         yield "activation", back, side.activation
         if model.experts > 1:
             yield "routing", back, side.routing
+        if model.precision in NARROW:
+            yield "casts", back, side.casts
     yield "head and loss", True, head(model, group, hardware)
 
 

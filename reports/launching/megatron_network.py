@@ -84,6 +84,16 @@ def _beside_routed(model: Transformer) -> list[Setting]:
     return found
 
 
+_RECIPES: Final = {
+    "delayed": ("delayed", "with a scale for each tensor from steps before"),
+    "tensorwise": (
+        "tensorwise",
+        "with a scale for each tensor as it is (current scaling), not of steps before; on Blackwell mxfp8 is usual",
+    ),
+    "blocks": ("blockwise", "with a scale for each block of a tensor; on Blackwell mxfp8"),
+}
+
+
 def precision(model: Transformer, plan: Plan) -> list[Setting]:
     """Of weights, activations, gradients, loss and optimizer state."""
     make, found = OPTIONS.setting, list[Setting]()
@@ -93,8 +103,7 @@ def precision(model: Transformer, plan: Plan) -> list[Setting]:
         found.append(make("--fp16", None, "weights and activations"))
     if model.precision == "fp8":
         found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
-        words = "with a scale for each tensor as it is (current scaling), not of steps before; on Blackwell mxfp8 is usual"
-        found.append(make("--fp8-recipe", "tensorwise", words))
+        found.append(make("--fp8-recipe", *_RECIPES[model.scaling]))
     if model.precision == "fp4":
         found.append(make("--fp4-format", "e2m1", "operands of matrix products"))
     if model.gradient_bytes < 4.0 and model.precision in {"bf16", *NARROW}:

@@ -102,6 +102,8 @@ class Stack:
     """Whether attention keeps all scores where these are bent to a range, and a question does not say which attention it is."""
     logit_peak_bytes: float = 6.0
     """What a logit takes when the loss takes most, where a question says nothing of its logits."""
+    keeps_casts: bool = True
+    """Whether products in 8 bits keep their inputs cast."""
 
     def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
         """The workload as this stack trains it, but for how tokens go, which attention there is and what logits take where the question
@@ -112,7 +114,7 @@ class Stack:
             workload = replace(workload, attention="unfused")
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
-        return workload
+        return replace(workload, keeps_casts=self.keeps_casts)
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""

@@ -152,4 +152,5 @@ STACK: Final = Stack(
     ),
     decided=("sequence_parallel", "zero", "overlap"),
     logit_peak_bytes=4.0,
+    keeps_casts=False,  # pytorch/ao torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args saves input_hp
 )

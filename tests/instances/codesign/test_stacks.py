@@ -244,3 +244,10 @@ def test_every_row_has_a_source_and_speaks_of_quantities_that_are_known(stack: s
         assert all(fact.quantity in QUANTITIES for fact in (row.then, *row.when))
         assert all((fact.above is None) == bool(fact.values) for fact in (row.then, *row.when))
         assert row.holds(stack_question("").workload, table([Plan()])).shape == (1,)  # type: ignore[arg-type]
+
+
+@every(("stack", "kept"), [("megatron-core", True), ("torchtitan", False)])
+def test_products_keep_what_they_keep_on_the_stack(stack: str, kept: bool) -> None:
+    workload = ask(ROUTED, f"stack={stack}").workload
+    assert isinstance(workload, Transformer)
+    assert workload.keeps_casts == kept

@@ -11,7 +11,7 @@ from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
-from crossopt.instances.measured.words import FRAMEWORKS, family_of, framework_of, precision_of, recompute_of, shard_of, zero_of
+from crossopt.instances.measured.words import FRAMEWORKS, family_of, framework_of, precision_of, recompute_of, scaling_of, shard_of, zero_of
 from tests.every import every
 from tests.paths import reference
 
@@ -299,6 +299,14 @@ def test_words_for_groups_of_ranks_that_share() -> None:
         ("FSDP 64", 0),
     ):
         assert shard_of(word, 4) == ranks
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"),
+    [("FP8", "tensorwise"), ("FP8-CS (FP8-MX)", "tensorwise"), ("MXFP8", "blocks"), ("NVFP4", "blocks"), ("fp8 delayed", "delayed")],
+)
+def test_words_for_precisions_may_say_what_scales_are_taken_from(word: str, meaning: str) -> None:
+    assert scaling_of(word) == meaning
 
 
 @pytest.mark.parametrize(
