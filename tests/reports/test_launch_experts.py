@@ -63,6 +63,17 @@ def test_megatron_hides_the_exchange_of_experts() -> None:
     assert any("unhidden" in sentence for sentence in elsewhere.instead)
 
 
+def test_tensor_ranks_beside_latents_exchange_unhidden() -> None:
+    """--tp-comm-overlap turns itself off there (megatron/core/extensions/transformer_engine.py)."""
+    plan = Plan(tensor=2, pipeline=8, data=4, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, tensor_exchange="hidden")
+    found = launch("megatron", network("deepseek-v3"), plan)
+    assert found.plan == replace(plan, tensor_exchange="exposed")
+    assert any("tensor ranks beside latents exchange unhidden" in sentence for sentence in found.instead)
+    assert "--tp-comm-overlap" not in found.text
+    other = replace(plan, pipeline=2, data=16)
+    assert launch("megatron", network("qwen3-235b-a22b"), other).plan == other
+
+
 def test_folded_experts_are_launched_and_read_back() -> None:
     """Mixtral on eight tensor ranks, with an expert on each of eight ranks or on a pair of them."""
     model = network("mixtral-8x7b")
