@@ -16,7 +16,11 @@ _UNKNOWN: Final = (
     "what costs no time is not known here: take the base and scaling of rotary positions (--rotary-base, --use-rope-scaling) and the "
     "epsilon of norms (--norm-epsilon) from the network's configuration"
 )
-_GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and others Megatron has --quick-geglu and further ones)"
+_GATES: Final = "; --swiglu is right where its activation is SiLU"
+_GELU: Final = (
+    f"gates are of GELU's tanh form{UNSAID}: --quick-geglu has x sigmoid(1.702 x), the nearest; Megatron-Bridge's Gemma providers have it"
+)
+"""NVIDIA/Megatron-LM megatron/training/arguments.py (000c4ac24f61): of gates there are --swiglu and --quick-geglu alone."""
 _ROUTES: Final = "; so are scores and biases of its router (--moe-router-score-function, ...)"
 _CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
 """Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
@@ -38,13 +42,14 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
     found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
-    found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
+    found.append(_UNKNOWN + (_GATES if model.gated and model.activation == "usual" else "") + (_ROUTES if model.experts > 1 else ""))
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
     found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
     modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
     bridge = f"Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
     said = f"{_SAID} optimizer_bytes" if moments_said(model, plan) else _SAID
-    return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model)))
+    bent = {"activation": _GELU if model.activation == "gelu" else ""}
+    return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model) | bent))
 
 
 def _capped(model: Transformer) -> dict[str, str]:

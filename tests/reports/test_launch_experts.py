@@ -116,6 +116,20 @@ def test_experts_and_precision_are_said() -> None:
     assert settings("megatron", Plan(data=8), replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
 
 
+def test_gpt_oss_has_its_own_activation_and_what_grouped_products_with_biases_need() -> None:
+    """TEGroupedMLP refuses bias_dropout_fusion beside biases (megatron/core/transformer/moe/experts.py); public launch scripts for GPT-OSS
+    have these arguments."""
+    plan = Plan(data=8, expert=8, zero=1)
+    found = settings("megatron", plan, network("gpt-oss-120b"))
+    assert {"--quick-geglu", "--moe-grouped-gemm", "--no-bias-dropout-fusion"} < found.keys()
+    assert (found["--glu-linear-offset"], found["--activation-func-clamp-value"]) == ("1.0", "7.0")
+    assert "--swiglu" not in found
+    assert not any("activation" in words for words in remarks(network("gpt-oss-120b"), plan))
+    others = settings("megatron", plan, network("qwen3-235b-a22b"))
+    assert "--swiglu" in others
+    assert not {"--no-bias-dropout-fusion", "--quick-geglu"} & others.keys()
+
+
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:
     latent = {"kv_rank": 512, "query_rank": 1536, "rope_size": 64, "value_size": 128, "head_size": 128}
     shapes = {"layers": 6, "hidden": 1024, "heads": 8, "ffn": 2048, "vocabulary": 64, "sequence": 64, "global_batch": 8}

@@ -100,6 +100,9 @@ def test_a_network_that_no_setting_of_the_stack_says_is_told_with_the_answer() -
     )
     asked = ask(gemma, "stack=megatron-core", "choices.overlap=data", "choices.expert_exchange=exposed")
     told = joined(answer(answered(asked), asked))
-    assert "no setting of megatron-core says that scores and logits are bent by tanh, and results are normed: that is priced here" in told
+    assert (
+        "no setting of megatron-core says that scores and logits are bent by tanh, and results are normed, gates are of GELU's tanh form: "
+        in told
+    )
     free = ask(gemma, "choices.overlap=data", "choices.expert_exchange=exposed")
     assert "not launched" not in answer(answered(free), free)
