@@ -22,6 +22,15 @@ _GELU: Final = (
 )
 """NVIDIA/Megatron-LM megatron/training/arguments.py (000c4ac24f61): of gates there are --swiglu and --quick-geglu alone."""
 _ROUTES: Final = "; so are scores and biases of its router (--moe-router-score-function, ...)"
+_BALANCED: Final = (
+    "routers that nothing balances are slower than priced, and --moe-aux-loss-coeff is 0 where nothing is said: take it from the network's "
+    "configuration (router_aux_loss_coef; 1e-3 is usual in public scripts)"
+)
+"""NVIDIA/Megatron-LM megatron/training/arguments.py; the price has `workload.capacity_factor` on the fullest rank."""
+_BIASED: Final = (
+    "routers that nothing balances are slower than priced: --moe-router-enable-expert-bias with --moe-router-score-function sigmoid and "
+    "--moe-router-bias-update-rate 1e-3 balance them without a loss, as DeepSeek-V3 does (arXiv:2412.19437, section 2.1.2)"
+)
 _CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
 """Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
 _HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than with 32, which is priced so: measure it"
@@ -41,6 +50,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += [_SHARED + (_OPPOSITE if plan.tensor * plan.context > 1 else "")] if plan.zero > 1 else []
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
     found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
+    found += [_BIASED if model.latent and model.biased("router") else _BALANCED] if model.experts > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     found.append(_UNKNOWN + (_GATES if model.gated and model.activation == "usual" else "") + (_ROUTES if model.experts > 1 else ""))
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}

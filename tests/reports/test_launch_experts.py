@@ -130,6 +130,15 @@ def test_gpt_oss_has_its_own_activation_and_what_grouped_products_with_biases_ne
     assert not {"--no-bias-dropout-fusion", "--quick-geglu"} & others.keys()
 
 
+def test_what_balances_routers_is_told() -> None:
+    """DeepSeek-V3 does so by biases of its router, others by a loss whose coefficient is 0 where nothing is said."""
+    plan = Plan(data=8, expert=8, zero=1)
+    told = {name: " ".join(remarks(network(name), plan)) for name in ("deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b", "llama3-8b")}
+    by_loss = [name for name, words in told.items() if "--moe-aux-loss-coeff is 0" in words]
+    by_bias = [name for name, words in told.items() if "--moe-router-enable-expert-bias" in words]
+    assert (by_loss, by_bias) == (["gpt-oss-120b", "qwen3-235b-a22b"], ["deepseek-v3"])
+
+
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:
     latent = {"kv_rank": 512, "query_rank": 1536, "rope_size": 64, "value_size": 128, "head_size": 128}
     shapes = {"layers": 6, "hidden": 1024, "heads": 8, "ffn": 2048, "vocabulary": 64, "sequence": 64, "global_batch": 8}
