@@ -31,6 +31,12 @@ _BIASED: Final = (
     "routers that nothing balances are slower than priced: --moe-router-enable-expert-bias with --moe-router-score-function sigmoid and "
     "--moe-router-bias-update-rate 1e-3 balance them without a loss, as DeepSeek-V3 does (arXiv:2412.19437, section 2.1.2)"
 )
+_FUSED: Final = (
+    "--cross-entropy-fusion-impl te gave gradients of zero with Transformer Engine up to 2.5 (Megatron-LM issue 1750, mended by "
+    "Transformer Engine's pull request 2139), keeps gradients of logits in 16 bits before its pull request 3193 (2026), and is refused by "
+    "Megatron-Core 0.18.1 (pull request 5115): look at your versions and compare the losses of some steps, or ask without "
+    "workload.logit_bytes"
+)
 _CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
 """Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
 _HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than with 32, which is priced so: measure it"
@@ -50,6 +56,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += [_SHARED + (_OPPOSITE if plan.tensor * plan.context > 1 else "")] if plan.zero > 1 else []
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
     found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
+    found += [_FUSED] if model.logit_bytes < 4.0 else []
     found += [_BIASED if model.latent and model.biased("router") else _BALANCED] if model.experts > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     found.append(_UNKNOWN + (_GATES if model.gated and model.activation == "usual" else "") + (_ROUTES if model.experts > 1 else ""))

@@ -139,6 +139,13 @@ def test_what_balances_routers_is_told() -> None:
     assert (by_loss, by_bias) == (["gpt-oss-120b", "qwen3-235b-a22b"], ["deepseek-v3"])
 
 
+def test_the_fused_loss_comes_with_its_history() -> None:
+    plan = Plan(data=8, zero=1)
+    usual, fused = (remarks(replace(network("llama3-8b"), logit_bytes=size), plan) for size in (4.0, 2.0))
+    [words] = [words for words in fused if words not in usual]
+    assert all(part in words for part in ("issue 1750", "up to 2.5", "pull request 3193", "0.18.1", "pull request 5115"))
+
+
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:
     latent = {"kv_rank": 512, "query_rank": 1536, "rope_size": 64, "value_size": 128, "head_size": 128}
     shapes = {"layers": 6, "hidden": 1024, "heads": 8, "ffn": 2048, "vocabulary": 64, "sequence": 64, "global_batch": 8}
