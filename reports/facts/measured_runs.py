@@ -18,15 +18,18 @@ class Measured:
     most: float | None
     fitted: bool = False
     """Whether constants were fitted to them, so that others may be further off."""
+    of: str = ""
+    """Whose they are, where not the stack's alone."""
 
 
+_PYTORCH: Final = "torchtitan and fms-fsdp"
 MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("megatron-core", "a100-80g"): Measured(16, 0.091, 0.191),  # README of Megatron-LM 2020, Korthikanti et al. 2022
     ("megatron-core", "v100-32g"): Measured(4, 0.094, 0.252),  # README of Megatron-LM 2020
     ("megatron-core", "h100-sxm"): Measured(77, 0.075, 0.250),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
     ("megatron-core", "b200"): Measured(9, 0.143, 0.380),  # Megatron-Bridge, NeMo 25.02
-    ("torchtitan", "h100-sxm"): Measured(26, 0.129, None),  # torchtitan and fms-fsdp, by the constants of PyTorch's kernels
-    ("fsdp", "h100-sxm"): Measured(26, 0.129, None),  # the same runs
+    ("torchtitan", "h100-sxm"): Measured(26, 0.129, None, of=_PYTORCH),  # by the constants of PyTorch's kernels
+    ("fsdp", "h100-sxm"): Measured(26, 0.129, None, of=_PYTORCH),  # the same runs
     ("fsdp", "a100-80g"): Measured(48, 0.042, 0.208, fitted=True),  # llm-foundry, and fms-fsdp
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
@@ -94,7 +97,8 @@ def _measured(instance: Instance) -> str:
         return f"none of {which} was compared with the model: how far off it is there, links included, is not known"
     most = f", {found.most:.1%} at most" if found.most is not None else ""
     seen = "to which constants were fitted, so that others may be further off" if found.fitted else "none of which was fitted to"
-    return f"{found.runs} public runs of {stack} on {device}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
+    whose = f"{found.runs} public runs of {found.of or stack} on {device}"
+    return f"{whose}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
 
 
 def _runs_like(instance: Instance) -> Measured | None:
@@ -154,8 +158,9 @@ def _expert_words(device: str, stack: str) -> str:
     others = [] if stack == _USUAL else [f"by {stack}"]
     others += [] if device in _ON else [f"on {device}"]
     none = f"; none {' '.join(others)}" if others else ""
-    dense = MEASURED.get((stack, device))
-    return said + none + ("" if dense is None else f"; the {dense.runs} of {stack} on {device}, {dense.error:.1%} off, are dense networks")
+    if (dense := MEASURED.get((stack, device))) is None:
+        return said + none
+    return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
 def sets_words(asked: Instance | None) -> str:
