@@ -62,6 +62,10 @@ _SHARED_WHOLE: Final = (
 )
 """`reports/gallery/published-plans.md`, run 22; yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3 (c1ad0b5): tensor 2, expert 8, four
 samples a microbatch, full recomputation, 17.6 s; priced with gradients of two bytes, balanced routers and copies once a node, 18.8 s."""
+_SHARED_EXPERTS: Final = (
+    "; beside experts it was slower than going without where somebody measured both, Qwen3 30B on 32 H800 with expert 8: 111 TFLOP/s a "
+    "device and 138, and 10 GB more reserved (Megatron-LM, issue 2772): run test steps of this plan and of the best one with ZeRO-1 first"
+)
 _ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
 _USUAL: Final = "megatron-core"
 """The stack whose runs stand where a question names none."""
@@ -69,8 +73,14 @@ _USUAL: Final = "megatron-core"
 
 def measured_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
-    shared = f"; {_SHARED_WHOLE}" if _stack(instance) == _USUAL and plan.get("zero", 0) > 1 else ""
-    return f"{_measured(instance)}{shared}"
+    return f"{_measured(instance)}{_shared_words(instance, plan)}"
+
+
+def _shared_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+    """Of plans of Megatron-FSDP what little is known."""
+    if _stack(instance) != _USUAL or plan.get("zero", 0) < 2:
+        return ""
+    return f"; {_SHARED_WHOLE}{_SHARED_EXPERTS if _has_experts(instance) else ''}"
 
 
 def error_of(instance: Instance) -> float | None:

@@ -81,6 +81,9 @@ def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -
 
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
     assert "of Megatron-FSDP two runs with ZeRO-3 are known" in measured_words(ask(MIXTRAL), {"zero": 3})
+    assert measured_words(ask(MIXTRAL), {"zero": 3}).endswith("run test steps of this plan and of the best one with ZeRO-1 first")
+    dense = MIXTRAL.partition("choices:")[0].replace("mixtral-8x7b", "llama3-8b").replace(", capacity_factor: 1.1", "")
+    assert "issue 2772" not in measured_words(ask(dense), {"zero": 3})
     assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL), {"zero": 1})
     assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed"), {"zero": 3})
 
