@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 
@@ -120,16 +121,16 @@ def _runs_like(instance: Instance) -> Measured | None:
 
 def _own(instance: Instance) -> tuple[str, tuple[float, ...]]:
     """Signed errors on runs of the very network on the device, or else of its family, with whose they are; of experts at last of those on
-    any device."""
+    any device. The network is told by its shapes, whatever it is called."""
     model, device = instance.workload, _device(instance)
     if not isinstance(model, Transformer) or (model.experts == 1 and _stack(instance) != _USUAL):
         return "", ()
-    name, families = model.name.lower(), _WITH if model.experts > 1 else _DENSE
-    if (words := families.get(_family(name))) is None:
+    known, families = known_as(model), _WITH if model.experts > 1 else _DENSE
+    if (words := families.get(_family(known[0]))) is None:
         return "", ()
-    if (found := KNOWN.get(name, {}).get(device)) is not None:
-        return f"{name} on {_ON.get(device, device)}", found
-    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(name)]
+    if own := {name: KNOWN[name][device] for name in known if device in KNOWN.get(name, {})}:
+        return f"{' and '.join(own)} on {_ON.get(device, device)}", tuple(error for errors in own.values() for error in errors)
+    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(known[0])]
     if near := tuple(error for runs in alike for error in runs.get(device, ())):
         return f"{words} on {_ON.get(device, device)}", near
     return words, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()

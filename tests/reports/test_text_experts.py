@@ -1,9 +1,11 @@
 """What an answer says of networks with experts: what hiding their exchange is worth, and how far the model is off on such runs."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from crossopt.crossflow.workload import Transformer
 from crossopt.reports.facts.design import facts_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words
@@ -77,6 +79,16 @@ def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -
     other = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"), "hardware=h200")
     assert "of GPT-OSS 4 are known, for which 37.5% too little to 23.2% too little" in measured_words(other, {})
     assert likely_of(other, priced)[1] == 10 / 0.625
+
+
+def test_the_uncertainty_is_that_of_the_network_whatever_its_file_is_called() -> None:
+    asked = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"))
+    assert isinstance(asked.workload, Transformer)
+    other = replace(asked, workload=replace(asked.workload, name="config"))
+    priced = {"step_time": 10.0, "likely": [9.2, 10.9]}
+    assert likely_of(other, priced) == likely_of(asked, priced)
+    assert error_of(other) == error_of(asked)
+    assert measured_words(other, {}) == measured_words(asked, {})
 
 
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:

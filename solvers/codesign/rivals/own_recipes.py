@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 
 OWN: Final = "Megatron-Bridge's own"
@@ -55,7 +56,7 @@ def own_recipe(instance: Instance) -> Options:
     model, listed = instance.workload, dict(instance.plan_options)
     if not isinstance(model, Transformer):
         return ()
-    given = next((plan for network, devices, plan in _RECIPES if model.name.lower() == network and _device(instance) in devices), None)
+    given = next((plan for network, devices, plan in _RECIPES if network in known_as(model) and _device(instance) in devices), None)
     if given is None or "expert" not in listed:
         return ()
     wanted = {name: getattr(Plan(), name) for name in listed if name != "data"}
@@ -67,7 +68,7 @@ def own_recipe(instance: Instance) -> Options:
 
 def _ends(model: Transformer, given: Mapping[str, Any], listed: Mapping[str, Sequence[Any]]) -> dict[str, int]:
     """Layers of the first and the last stage where the layout of the recipe has fewer there: so many, or so many fewer than the others."""
-    if model.name.lower() != "deepseek-v3" or (given["pipeline"], given.get("interleave", 1)) != (8, 4):
+    if "deepseek-v3" not in known_as(model) or (given["pipeline"], given.get("interleave", 1)) != (8, 4):
         return {}
     fewer = {"first_stage_layers": -1, "last_stage_layers": model.stack - 63}
     return {name: 8 + less if 8 + less in listed[name] else less for name, less in fewer.items()}

@@ -36,6 +36,7 @@ from crossopt.crossflow.plan import (
 from crossopt.crossflow.recomputation import LAYER
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.asked_before import remembered
+from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.space import combinations, device_at, plan_blocks
@@ -143,7 +144,7 @@ def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     if isinstance(instance.workload, Transformer):
         model = instance.workload
         tried = [(recipe.name, point, _plans(instance, model, recipe, point, deadline)) for point in points for recipe in RECIPES]
-        tried += [(f"{OWN} for {model.name}", point, _own_plans(instance, point, deadline)) for point in points]
+        tried += [(f"{OWN} for {known_as(model)[0]}", point, _own_plans(instance, point, deadline)) for point in points]
     if combinations(instance) <= _WALKED or not any(len(some) for _, _, some in tried):
         usual = expert_design(instance, deadline)
     if not points or not isinstance(instance.workload, Transformer):

@@ -1,10 +1,12 @@
 """The published recipes: they choose what is published, none is worse than the expert rule, and none beats the optimum."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
@@ -176,6 +178,14 @@ def test_a_network_of_which_nvidia_publishes_a_plan_has_that_very_plan_beside_it
     assert (plan.tensor, plan.pipeline, plan.data, plan.expert, plan.expert_tensor, plan.interleave) == (2, 8, 32, 32, 1, 4)
     assert (plan.recompute, plan.expert_exchange, plan.zero) == ("feed-forward-norm+expert-activation", "hidden", 1)
     assert own_recipe(ask(PUBLISHED, "hardware=a100-80g")) == own_recipe(ask(PUBLISHED, "choices.expert=8")) == ()
+
+
+def test_that_plan_is_found_by_the_shapes_of_the_network() -> None:
+    asked = ask(PUBLISHED)
+    assert isinstance(asked.workload, Transformer)
+    other = replace(asked, workload=replace(asked.workload, name="config"))
+    assert own_recipe(other) == own_recipe(asked) != ()
+    assert practice_of(other).by == "Megatron-Bridge's own for qwen3-235b-a22b"
 
 
 def test_deepseek_v3_has_the_stages_of_nvidias_layout() -> None:
