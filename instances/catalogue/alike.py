@@ -18,7 +18,7 @@ def known_as(network: Transformer) -> tuple[str, ...]:
 def alike_words(network: Transformer) -> str:
     """That a network of another name has the shapes of one of the registry."""
     known = known_as(network)
-    return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, whose measured runs and recipes are told here"
+    return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, of which measured runs and recipes are looked up"
 
 
 @cache

@@ -19,7 +19,7 @@ def test_a_network_of_another_name_is_known_by_its_shapes() -> None:
     """Longer samples, another batch and other facts of training leave it the same network."""
     other = replace(network("gpt-oss-120b", batch=512), name="config", sequence=8192, gradient_bytes=2.0)
     assert known_as(other) == ("gpt-oss-120b",)
-    told = "shapes of gpt-oss-120b, whose measured runs and recipes are told here"
+    told = "shapes of gpt-oss-120b, of which measured runs and recipes are looked up"
     assert alike_words(other) == told
     assert model_words(other)[0].startswith("config · ")
     assert model_words(other)[2:] == (told,)
