@@ -13,6 +13,10 @@ Precision = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
 """What may have a bias: products by what they give, and norms, whose bias is a shift."""
 
+Activation = Literal["usual", "gelu", "clamped-quick-gelu"]
+"""What bends a feed-forward part: SiLU where it is gated, else GELU; GELU where it is gated too (Gemma); or GPT-OSS's x sigmoid(1.702 x)
+on clamped inputs, one added to the other one (OpenAI 2025, arXiv:2508.10925, section 2.2)."""
+
 _USUALLY_BIASED: tuple[Biased, ...] = ("queries-keys-values", "projection", "feed-forward", "norms")
 
 VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5625}
@@ -42,6 +46,8 @@ class Transformer:
     """0 means hidden / heads. With latent attention the part of a query and a key without positions."""
     gated: bool = False
     """SwiGLU: two input projections and their product, instead of one and GELU."""
+    activation: Activation = "usual"
+    """Takes as long whichever it is; settings of stacks say it."""
     tied: bool = True
     """The head shares the weights of the embedding."""
     learned_positions: bool = True

@@ -1,6 +1,7 @@
 """Every command that a README shows runs, and every link leads somewhere."""
 
 import argparse
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ LEFT_OUT = {
     "compare problem.json.gz": "the contest's problem and its best values do not come along",
     "compare gnmt_training.json --split": "ten seconds of local search",
     "solve gpt3-13b-on-4x8": "compiles for up to a minute on a fresh installation",
+    "solve hub.yaml": "a model's config.json does not come along; it is read below",
     "solve bert32a100.json": "ten seconds; the other network of its kind is solved",
 }
 """Beginnings of commands that are shown and not run here, and why."""
@@ -139,6 +141,19 @@ def test_the_commands_of_a_page_end_as_it_says(
     assert wrong == {}
     if absent:
         pytest.skip(f"the others ran; inputs that are not on this machine: {', '.join(absent)}")
+
+
+def test_the_question_about_a_configuration_of_the_hub_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [text] = [item[1] for item in shown(ROOT / "README.md") if isinstance(item, tuple) and item[0] == "hub.yaml"]
+    shapes = {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "vocab_size": 128256}
+    config = {"model_type": "llama", **shapes, "num_key_value_heads": 8, "max_position_embeddings": 8192}
+    Path("hub.yaml").write_text(text, encoding="utf-8")
+    Path("config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert main(["validate", "hub.yaml"]) == 0
+    assert "shapes of llama3-8b and llama3.1-8b" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_is_left_out_is_shown() -> None:

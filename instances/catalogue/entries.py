@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
-from crossopt.crossflow.workload import NARROW, Biased
+from crossopt.crossflow.workload import NARROW, Activation, Biased
 from crossopt.instances.catalogue.constants import check_constants
 from crossopt.instances.catalogue.kernel_constants import kernel_constants
 from crossopt.instances.files.quantities import (
@@ -207,6 +207,9 @@ class TransformerShape:
     kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
     head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads; with `kv_rank` the part of a query without positions")] = 0
     gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
+    activation: Annotated[
+        Activation, Doc("`usual` is SiLU where gated, else GELU; `gelu` where gated too (Gemma); GPT-OSS's own; takes no other time")
+    ] = "usual"
     tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
     learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
     biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from crossopt.crossflow.workload import Biased
+from crossopt.crossflow.workload import Activation, Biased
 from crossopt.instances.catalogue.config_values import Config, capped, count, flag, optional, share, shown, whole
 from crossopt.instances.catalogue.entries import TransformerShape
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
@@ -34,6 +34,8 @@ class _Dialect:
     dropouts: tuple[tuple[str, float], ...] = (("attention_dropout", 0.0),)
     """Keys of probabilities, and what holds where a key is absent."""
     gated: bool = False
+    bent: Activation = "usual"
+    """Where no key says otherwise, or whatever a key says of it."""
     tied: bool = False
     learned_positions: bool = False
     biases: tuple[Biased, ...] = ()
@@ -186,8 +188,8 @@ _BIASED_ATTENTION: Final = (("attention_bias", False, _ATTENTION),)
 _PHI_DROPOUTS: Final = (("resid_pdrop", 0.0), ("embd_pdrop", 0.0), ("attention_dropout", 0.0))
 _HIDDEN_DROPOUTS: Final = (("hidden_dropout", 0.0), ("attention_dropout", 0.0))
 _LATENT: Final = _Dialect(gated=True, more=(_deepseek,))
-_GEMMA: Final = _Dialect(gated=True, tied=True, flagged=_BIASED_ATTENTION, usual_head=256)
-_GEMMA3: Final = _Dialect(gated=True, tied=True, flagged=_BIASED_ATTENTION, usual_head=256, more=(_gemma3,))
+_GEMMA: Final = _Dialect(gated=True, bent="gelu", tied=True, flagged=_BIASED_ATTENTION, usual_head=256)
+_GEMMA3: Final = _Dialect(gated=True, bent="gelu", tied=True, flagged=_BIASED_ATTENTION, usual_head=256, more=(_gemma3,))
 _DIALECTS: Final[Mapping[str, _Dialect]] = {
     "gpt2": _Dialect(
         layers=("n_layer",),
@@ -241,13 +243,14 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
     "deepseek_v2": _LATENT,
     "deepseek_v3": _Dialect(gated=True, biases=("router",), more=(_deepseek,)),
     "gemma": _GEMMA,
-    "gemma2": _Dialect(gated=True, tied=True, flagged=_BIASED_ATTENTION, usual_head=256, more=(_gemma2,)),
+    "gemma2": _Dialect(gated=True, bent="gelu", tied=True, flagged=_BIASED_ATTENTION, usual_head=256, more=(_gemma2,)),
     "gemma3": _GEMMA3,
     "gemma3_text": _GEMMA3,
     "phi": _Dialect(dropouts=_PHI_DROPOUTS, biases=(*_ALL, "head"), more=(_phi,)),
     "phi3": _Dialect(dropouts=_PHI_DROPOUTS, gated=True, more=(_windows_everywhere,)),
     "gpt_oss": _Dialect(
         gated=True,
+        bent="clamped-quick-gelu",
         biases=("feed-forward", "router"),
         flagged=(("attention_bias", True, _ATTENTION),),
         usual_head=64,
@@ -276,6 +279,7 @@ def transformer_from_config(config: Config) -> TransformerShape:
         "kv_heads": optional(config, "num_key_value_heads"),
         "head_size": optional(config, "head_dim", usual=dialect.usual_head),
         "gated": dialect.gated,
+        "activation": _activation(config, dialect),
         "tied": flag(config, "tie_word_embeddings", dialect.tied),
         "learned_positions": dialect.learned_positions,
         "biases": _biases(config, dialect),
@@ -289,6 +293,14 @@ def transformer_from_config(config: Config) -> TransformerShape:
 def _biases(config: Config, dialect: _Dialect) -> bool | tuple[Biased, ...]:
     found = [*dialect.biases, *(part for key, usual, parts in dialect.flagged if flag(config, key, usual) for part in parts)]
     return tuple(found) if found and set(found) != set(_ALL) else bool(found)
+
+
+def _activation(config: Config, dialect: _Dialect) -> Activation:
+    """Of gated parts GELU in any of its forms is told apart from SiLU; what others have is not read."""
+    told = config.get("hidden_activation") or config.get("hidden_act")
+    if not dialect.gated or dialect.bent == "clamped-quick-gelu" or not isinstance(told, str):
+        return dialect.bent
+    return "gelu" if "gelu" in told else "usual"
 
 
 def _refuse_towers(config: Config) -> None:

@@ -10,6 +10,7 @@ from crossopt.crossflow.parameters import (
     trained_parameters,
 )
 from crossopt.crossflow.workload import Transformer, Workload
+from crossopt.instances.catalogue.alike import alike_words
 
 _OWN = " with own figures"
 """How a network is called that has a name of the registry, and other shapes than that one."""
@@ -26,8 +27,9 @@ def model_words(workload: Workload) -> tuple[str, ...]:
     further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
     shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
     batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
+    alike = (words,) if (words := alike_words(workload)) else ()
     own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
-    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *own
+    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or alike)
 
 
 def _work(model: Transformer) -> str:

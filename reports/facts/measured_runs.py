@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 
@@ -18,15 +19,18 @@ class Measured:
     most: float | None
     fitted: bool = False
     """Whether constants were fitted to them, so that others may be further off."""
+    of: str = ""
+    """Whose they are, where not the stack's alone."""
 
 
+_PYTORCH: Final = "torchtitan and fms-fsdp"
 MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("megatron-core", "a100-80g"): Measured(16, 0.091, 0.191),  # README of Megatron-LM 2020, Korthikanti et al. 2022
     ("megatron-core", "v100-32g"): Measured(4, 0.094, 0.252),  # README of Megatron-LM 2020
     ("megatron-core", "h100-sxm"): Measured(77, 0.075, 0.250),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
     ("megatron-core", "b200"): Measured(9, 0.143, 0.380),  # Megatron-Bridge, NeMo 25.02
-    ("torchtitan", "h100-sxm"): Measured(26, 0.129, None),  # torchtitan and fms-fsdp, by the constants of PyTorch's kernels
-    ("fsdp", "h100-sxm"): Measured(26, 0.129, None),  # the same runs
+    ("torchtitan", "h100-sxm"): Measured(26, 0.129, None, of=_PYTORCH),  # by the constants of PyTorch's kernels
+    ("fsdp", "h100-sxm"): Measured(26, 0.129, None, of=_PYTORCH),  # the same runs
     ("fsdp", "a100-80g"): Measured(48, 0.042, 0.208, fitted=True),  # llm-foundry, and fms-fsdp
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
@@ -62,6 +66,10 @@ _SHARED_WHOLE: Final = (
 )
 """`reports/gallery/published-plans.md`, run 22; yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3 (c1ad0b5): tensor 2, expert 8, four
 samples a microbatch, full recomputation, 17.6 s; priced with gradients of two bytes, balanced routers and copies once a node, 18.8 s."""
+_SHARED_EXPERTS: Final = (
+    "; beside experts it was slower than going without where somebody measured both, Qwen3 30B on 32 H800 with expert 8: 111 TFLOP/s a "
+    "device and 138, and 10 GB more reserved (Megatron-LM, issue 2772): run test steps of this plan and of the best one with ZeRO-1 first"
+)
 _ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
 _USUAL: Final = "megatron-core"
 """The stack whose runs stand where a question names none."""
@@ -69,8 +77,14 @@ _USUAL: Final = "megatron-core"
 
 def measured_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
-    shared = f"; {_SHARED_WHOLE}" if _stack(instance) == _USUAL and plan.get("zero", 0) > 1 else ""
-    return f"{_measured(instance)}{shared}{_staged_words(instance, plan)}"
+    return f"{_measured(instance)}{_shared_words(instance, plan)}{_staged_words(instance, plan)}"
+
+
+def _shared_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+    """Of plans of Megatron-FSDP what little is known."""
+    if _stack(instance) != _USUAL or plan.get("zero", 0) < 2:
+        return ""
+    return f"; {_SHARED_WHOLE}{_SHARED_EXPERTS if _has_experts(instance) else ''}"
 
 
 def error_of(instance: Instance) -> float | None:
@@ -97,7 +111,8 @@ def _measured(instance: Instance) -> str:
         return f"none of {which} was compared with the model: how far off it is there, links included, is not known"
     most = f", {found.most:.1%} at most" if found.most is not None else ""
     seen = "to which constants were fitted, so that others may be further off" if found.fitted else "none of which was fitted to"
-    return f"{found.runs} public runs of {stack} on {device}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
+    whose = f"{found.runs} public runs of {found.of or stack} on {device}"
+    return f"{whose}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
 
 
 def _staged_words(instance: Instance, plan: Mapping[str, Any]) -> str:
@@ -119,16 +134,16 @@ def _runs_like(instance: Instance) -> Measured | None:
 
 def _own(instance: Instance) -> tuple[str, tuple[float, ...]]:
     """Signed errors on runs of the very network on the device, or else of its family, with whose they are; of experts at last of those on
-    any device."""
+    any device. The network is told by its shapes, whatever it is called."""
     model, device = instance.workload, _device(instance)
     if not isinstance(model, Transformer) or (model.experts == 1 and _stack(instance) != _USUAL):
         return "", ()
-    name, families = model.name.lower(), _WITH if model.experts > 1 else _DENSE
-    if (words := families.get(_family(name))) is None:
+    known, families = known_as(model), _WITH if model.experts > 1 else _DENSE
+    if (words := families.get(_family(known[0]))) is None:
         return "", ()
-    if (found := KNOWN.get(name, {}).get(device)) is not None:
-        return f"{name} on {_ON.get(device, device)}", found
-    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(name)]
+    if own := {name: KNOWN[name][device] for name in known if device in KNOWN.get(name, {})}:
+        return f"{' and '.join(own)} on {_ON.get(device, device)}", tuple(error for errors in own.values() for error in errors)
+    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(known[0])]
     if near := tuple(error for runs in alike for error in runs.get(device, ())):
         return f"{words} on {_ON.get(device, device)}", near
     return words, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()
@@ -167,8 +182,9 @@ def _expert_words(device: str, stack: str) -> str:
     others = [] if stack == _USUAL else [f"by {stack}"]
     others += [] if device in _ON else [f"on {device}"]
     none = f"; none {' '.join(others)}" if others else ""
-    dense = MEASURED.get((stack, device))
-    return said + none + ("" if dense is None else f"; the {dense.runs} of {stack} on {device}, {dense.error:.1%} off, are dense networks")
+    if (dense := MEASURED.get((stack, device))) is None:
+        return said + none
+    return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
 def sets_words(asked: Instance | None) -> str:

@@ -39,7 +39,9 @@ def experts(model: Transformer, plan: Plan) -> list[Setting]:
 def _fused(model: Transformer) -> list[Setting]:
     """What is done in few kernels, as in NVIDIA's runs (Megatron-MoE-ModelZoo); that scripts refuse grouped products but with --bf16."""
     make, found = OPTIONS.setting, list[Setting]()
-    found += [make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision in {"bf16", *NARROW} else []
+    if model.precision in {"bf16", *NARROW}:
+        found.append(make("--moe-grouped-gemm", None, "products of several experts at once"))
+        found += [make("--no-bias-dropout-fusion", None, "which these refuse where there are biases")] if model.biased("projection") else []
     found.append(make("--moe-permute-fusion", None, "tokens are sorted by their experts in one kernel"))
     found.append(make("--moe-router-fusion", None, "scores and choices of experts in one kernel (Transformer Engine 2.7 on)"))
     if model.precision == "fp8":
@@ -158,13 +160,27 @@ def shapes(model: Transformer) -> list[Setting]:
         found.append(make("--group-query-attention", None, "heads share keys and values"))
         found.append(make("--num-query-groups", model.attention_groups, "key-value heads"))
     found += [make("--kv-channels", model.head_size, "width of a head")] if model.head_size else []
-    found += [make("--swiglu", None, "two input projections and their product")] if model.gated else []
+    found += _bent(model)
     found += [] if model.learned_positions else [make("--position-embedding-type", "rope", "positions turn queries and keys")]
     found += [*_biases(model), *_attention(model)]
     found += [] if model.tied else [make("--untie-embeddings-and-output-weights", None, "the head has weights of its own")]
     if not model.dropout:
         found.append(make("--attention-dropout", 0, "none"))
         found.append(make("--hidden-dropout", 0, "none"))
+    return found
+
+
+def _bent(model: Transformer) -> list[Setting]:
+    """The activation of gated parts: Megatron has gates of SiLU, and of x sigmoid(1.702 x) (megatron/core/fusions/fused_bias_geglu.py)."""
+    make = OPTIONS.setting
+    if not model.gated:
+        return []
+    if model.activation == "usual":
+        return [make("--swiglu", None, "two input projections and their product")]
+    found = [make("--quick-geglu", None, "two input projections, one bent as x sigmoid(1.702 x), and their product")]
+    if model.activation == "clamped-quick-gelu":
+        found.append(make("--glu-linear-offset", "1.0", "is added to the projection that is not bent"))
+        found.append(make("--activation-func-clamp-value", "7.0", "both are cut off there (swiglu_limit of its configuration)"))
     return found
 
 

@@ -17,12 +17,13 @@ OPTIONS = options_of(
     --cpu-offloading-num-layers --fp8-format --fp8-recipe --fp4-format --exp-avg-dtype --exp-avg-sq-dtype
     --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
     --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
-    --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
+    --num-distributed-optimizer-instances --cross-entropy-fusion-impl
+    --glu-linear-offset --activation-func-clamp-value""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
     --cross-entropy-loss-fusion --moe-enable-deepep --moe-permute-fusion --moe-router-fusion --moe-router-padding-for-fp8
-    --use-precision-aware-optimizer --manual-gc""",
+    --use-precision-aware-optimizer --manual-gc --quick-geglu --no-bias-dropout-fusion""",
 )

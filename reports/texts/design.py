@@ -284,13 +284,13 @@ def rival_saved(asked: Instance, result: DesignResult, rival: Rival[Designs]) ->
 
 def rival_label(rival: Rival[Designs]) -> str:
     """What a rule is called beside an answer."""
-    return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe"}.get(rival.name, f"{rival.name} rule")
+    return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe", "nvidia-own": "NVIDIA's own plan"}.get(rival.name, f"{rival.name} rule")
 
 
 def rival_words(rival: Rival[Designs]) -> str:
     """What a rule chooses, and which of the recipes it was; or why it chooses nothing."""
     if rival.value is None or rival.answer is None:
-        return f"finds no design: {rival.note}"
+        return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
     return f"{f'{rival.note}: ' if rival.note else ''}{design_words(rival.answer.designs[0])}"
 
 

@@ -65,6 +65,17 @@ def test_megatron_hides_the_exchange_of_experts() -> None:
     assert any("unhidden" in sentence for sentence in elsewhere.instead)
 
 
+def test_tensor_ranks_beside_latents_exchange_unhidden() -> None:
+    """--tp-comm-overlap turns itself off there (megatron/core/extensions/transformer_engine.py)."""
+    plan = Plan(tensor=2, pipeline=8, data=4, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, tensor_exchange="hidden")
+    found = launch("megatron", network("deepseek-v3"), plan)
+    assert found.plan == replace(plan, tensor_exchange="exposed")
+    assert any("tensor ranks beside latents exchange unhidden" in sentence for sentence in found.instead)
+    assert "--tp-comm-overlap" not in found.text
+    other = replace(plan, pipeline=2, data=16)
+    assert launch("megatron", network("qwen3-235b-a22b"), other).plan == other
+
+
 def test_folded_experts_are_launched_and_read_back() -> None:
     """Mixtral on eight tensor ranks, with an expert on each of eight ranks or on a pair of them."""
     model = network("mixtral-8x7b")
@@ -106,7 +117,37 @@ def test_experts_and_precision_are_said() -> None:
     assert "--cross-entropy-fusion-impl" not in found
     assert settings("megatron", Plan(data=8), replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
     cautions = [" ".join(remarks(replace(model, logit_bytes=size), Plan(tensor=2, data=4))) for size in (2.0, 4.0)]
-    assert ["Megatron-Core refuses it from 0.18.1 on" in said for said in cautions] == [True, False]
+    assert ["is refused by Megatron-Core 0.18.1" in said for said in cautions] == [True, False]
+
+
+def test_gpt_oss_has_its_own_activation_and_what_grouped_products_with_biases_need() -> None:
+    """TEGroupedMLP refuses bias_dropout_fusion beside biases (megatron/core/transformer/moe/experts.py); public launch scripts for GPT-OSS
+    have these arguments."""
+    plan = Plan(data=8, expert=8, zero=1)
+    found = settings("megatron", plan, network("gpt-oss-120b"))
+    assert {"--quick-geglu", "--moe-grouped-gemm", "--no-bias-dropout-fusion"} < found.keys()
+    assert (found["--glu-linear-offset"], found["--activation-func-clamp-value"]) == ("1.0", "7.0")
+    assert "--swiglu" not in found
+    assert not any("activation" in words for words in remarks(network("gpt-oss-120b"), plan))
+    others = settings("megatron", plan, network("qwen3-235b-a22b"))
+    assert "--swiglu" in others
+    assert not {"--no-bias-dropout-fusion", "--quick-geglu"} & others.keys()
+
+
+def test_what_balances_routers_is_told() -> None:
+    """DeepSeek-V3 does so by biases of its router, others by a loss whose coefficient is 0 where nothing is said."""
+    plan = Plan(data=8, expert=8, zero=1)
+    told = {name: " ".join(remarks(network(name), plan)) for name in ("deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b", "llama3-8b")}
+    by_loss = [name for name, words in told.items() if "--moe-aux-loss-coeff is 0" in words]
+    by_bias = [name for name, words in told.items() if "--moe-router-enable-expert-bias" in words]
+    assert (by_loss, by_bias) == (["gpt-oss-120b", "qwen3-235b-a22b"], ["deepseek-v3"])
+
+
+def test_the_fused_loss_comes_with_its_history() -> None:
+    plan = Plan(data=8, zero=1)
+    usual, fused = (remarks(replace(network("llama3-8b"), logit_bytes=size), plan) for size in (4.0, 2.0))
+    [words] = [words for words in fused if words not in usual]
+    assert all(part in words for part in ("issue 1750", "up to 2.5", "pull request 3193", "0.18.1", "pull request 5115"))
 
 
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:

@@ -139,6 +139,18 @@ def test_gemma_is_launched_by_a_provider_without_context_ranks() -> None:
     assert not any("ask with workload.attention" in words for words in told)
 
 
+def test_gates_of_gelu_are_the_nearest_that_megatron_has_and_told_as_another_training() -> None:
+    """Gemma 2 has gelu_pytorch_tanh; of gated activations Megatron-LM has --swiglu and --quick-geglu alone."""
+    model = network("gemma-2-27b")
+    found = launch("megatron", model, SHARED)
+    assert "--quick-geglu" in found.text
+    assert "--swiglu" not in f"{found.text}{found.remarks}"
+    assert any(words.startswith("gates are of GELU's tanh form, which no setting here says") for words in found.remarks)
+    other = launch("megatron", network("llama3-8b"), SHARED)
+    assert "--swiglu" in other.text
+    assert not any("GELU" in words for words in other.remarks)
+
+
 @every("name", tuple(EXPORTS))
 def test_adapters_are_told_at_the_top_and_beside_the_answer(name: str) -> None:
     asked = question("llama3-8b", ", lora_rank: 16")

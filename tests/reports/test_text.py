@@ -376,6 +376,9 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
         "7.6% off on average, 14.9% at most"
     )
     assert measured_words(usual, {"pipeline": 8}) == measured_words(usual, {})
+    for stack in ("torchtitan", "fsdp"):
+        words = measured_words(ask(LLAMA_ON_H100, f"stack={stack}"), {})
+        assert words.startswith("26 public runs of torchtitan and fms-fsdp on h100-sxm, none of which was fitted to: 12.9% off on average")
     assert measured_words(deep, {}).startswith("none of deepspeed on h100-sxm was compared with the model")
     assert measured_words(ask(TINY_FREE), {}).startswith("none of accelerator-7nm was compared")
 

@@ -1,9 +1,11 @@
 """What an answer says of networks with experts: what hiding their exchange is worth, and how far the model is off on such runs."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from crossopt.crossflow.workload import Transformer
 from crossopt.reports.facts.design import facts_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words
@@ -56,7 +58,10 @@ def test_networks_with_experts_are_told_the_error_of_runs_with_experts() -> None
     titan = ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed")
     shared = "21 public runs with experts on H100, B200, GB200, none of which was fitted to: 18.2% off on average, 46.8% at most; "
     assert measured_words(usual, {}) == f"{shared}the 77 of megatron-core on h100-sxm, 7.5% off, are dense networks"
-    assert measured_words(titan, {}) == f"{shared}none by torchtitan; the 26 of torchtitan on h100-sxm, 12.9% off, are dense networks"
+    assert (
+        measured_words(titan, {})
+        == f"{shared}none by torchtitan; the 26 of torchtitan and fms-fsdp on h100-sxm, 12.9% off, are dense networks"
+    )
     assert measured_words(older, {}) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 9.1% off, are dense networks"
     assert measured_words(ask(MIXTRAL, "hardware=mi300x"), {}) == f"{shared}none on mi300x"
     for asked in (usual, titan, older):
@@ -76,8 +81,21 @@ def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -
     assert likely_of(other, priced)[1] == 10 / 0.625
 
 
+def test_the_uncertainty_is_that_of_the_network_whatever_its_file_is_called() -> None:
+    asked = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"))
+    assert isinstance(asked.workload, Transformer)
+    other = replace(asked, workload=replace(asked.workload, name="config"))
+    priced = {"step_time": 10.0, "likely": [9.2, 10.9]}
+    assert likely_of(other, priced) == likely_of(asked, priced)
+    assert error_of(other) == error_of(asked)
+    assert measured_words(other, {}) == measured_words(asked, {})
+
+
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
     assert "of Megatron-FSDP two runs with ZeRO-3 are known" in measured_words(ask(MIXTRAL), {"zero": 3})
+    assert measured_words(ask(MIXTRAL), {"zero": 3}).endswith("run test steps of this plan and of the best one with ZeRO-1 first")
+    dense = MIXTRAL.partition("choices:")[0].replace("mixtral-8x7b", "llama3-8b").replace(", capacity_factor: 1.1", "")
+    assert "issue 2772" not in measured_words(ask(dense), {"zero": 3})
     assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL), {"zero": 1})
     assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed"), {"zero": 3})
 
@@ -100,7 +118,10 @@ def test_a_network_that_no_setting_of_the_stack_says_is_told_with_the_answer() -
     )
     asked = ask(gemma, "stack=megatron-core", "choices.overlap=data", "choices.expert_exchange=exposed")
     told = joined(answer(answered(asked), asked))
-    assert "no setting of megatron-core says that scores and logits are bent by tanh, and results are normed: that is priced here" in told
+    assert (
+        "no setting of megatron-core says that scores and logits are bent by tanh, and results are normed, gates are of GELU's tanh form: "
+        in told
+    )
     free = ask(gemma, "choices.overlap=data", "choices.expert_exchange=exposed")
     said = ask(gemma, "stack=megatron-core", "choices.overlap=data", "choices.expert_exchange=exposed", "workload.attention=flash")
     assert [getattr(one.workload, "attention", None) for one in (asked, free, said)] == ["unfused", "flash", "flash"]

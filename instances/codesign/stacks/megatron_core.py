@@ -15,6 +15,7 @@ _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-d
 _ALL_TO_ALL: Final = Source("NVIDIA/TransformerEngine", "issue 2541, pull request 1160", "2026-09")
 """Which ways over context ranks have learnable sinks, and windows; all-to-all gives each rank whole heads, as DeepSpeed Ulysses does."""
 _GEMMA: Final = Source("NVIDIA-NeMo/Megatron-Bridge", "src/megatron/bridge/models/gemma/gemma2_provider.py", "2394d359da5e")
+_LINEAR: Final = Source(_REPOSITORY, "megatron/core/extensions/transformer_engine.py", "core 0.15")
 _LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b")
 
 
@@ -83,6 +84,13 @@ STACK: Final = Stack(
             Fact("tensor_exchange", ("exposed",)),
             _ARGUMENTS,
             (Fact("zero", above=1),),
+        ),
+        Row(
+            "tensor ranks beside latents exchange unhidden: --tp-comm-overlap knows no buffers of down- and up-projections, and turns "
+            "itself off there; NVIDIA's recipes for DeepSeek-V3 go without it",
+            Fact("tensor_exchange", ("exposed",)),
+            _LINEAR,
+            (Fact("latents", (1,)),),
         ),
         Row(
             "attention with bent scores (Gemma 2) is without context ranks",

@@ -36,6 +36,7 @@ from crossopt.crossflow.plan import (
 from crossopt.crossflow.recomputation import LAYER
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.asked_before import remembered
+from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.space import combinations, device_at, plan_blocks
@@ -43,7 +44,7 @@ from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until, usual_point
-from crossopt.solvers.codesign.rivals.own_recipes import OWN, own_recipe
+from crossopt.solvers.codesign.rivals.own_recipes import OWN, own_recipe, too_large
 
 _TOKENS = (4096, 8192, 16384)
 """Of a sample on one rank: the fewest, the usual and the most."""
@@ -112,6 +113,8 @@ class Practice:
     nvidia: Candidate | None = None
     by: str = ""
     """Which of NVIDIA's it is."""
+    too_large: str = ""
+    """What NVIDIA's own plan for the network needs, where it does not fit."""
 
 
 def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
@@ -126,14 +129,20 @@ def _practice(asked: tuple[Instance, float]) -> Practice:
     (name, best), *others = found
     own = [(by, design) for by, design in others if by.startswith(_NVIDIA) and design != best]
     by, nvidia = min(own, key=lambda one: one[0] == _NVIDIA, default=("", None))
-    return Practice(name, best, nvidia, by)
+    return Practice(name, best, nvidia, by, _too_large(*asked, best.point))
+
+
+def _too_large(instance: Instance, deadline: float, point: int) -> str:
+    plans = _own_of_any_size(instance, deadline)
+    return "" if len(fitting(instance, plans, device_at(instance, point))) else too_large(instance, point, plans)
 
 
 def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
     """What practice would have chosen, beside an answer, and by which recipe; and what NVIDIA's recipe would have."""
     chosen = practice_of(instance) if practice is None else practice
     best = Rival("recipes", None, answer_of(instance, chosen.design), chosen.name)
-    return (best, Rival("nvidia", None, answer_of(instance, chosen.nvidia), chosen.by)) if chosen.nvidia else (best,)
+    nvidia = (Rival("nvidia", None, answer_of(instance, chosen.nvidia), chosen.by),) if chosen.nvidia else ()
+    return (best, *nvidia, Rival("nvidia-own", None, None, chosen.too_large)) if chosen.too_large else (best, *nvidia)
 
 
 def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
@@ -143,7 +152,7 @@ def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     if isinstance(instance.workload, Transformer):
         model = instance.workload
         tried = [(recipe.name, point, _plans(instance, model, recipe, point, deadline)) for point in points for recipe in RECIPES]
-        tried += [(f"{OWN} for {model.name}", point, _own_plans(instance, point, deadline)) for point in points]
+        tried += [(f"{OWN} for {known_as(model)[0]}", point, _own_plans(instance, point, deadline)) for point in points]
     if combinations(instance) <= _WALKED or not any(len(some) for _, _, some in tried):
         usual = expert_design(instance, deadline)
     if not points or not isinstance(instance.workload, Transformer):
@@ -197,13 +206,15 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
 
 def _own_plans(instance: Instance, point: int, deadline: float) -> Plans:
     """The very plan that NVIDIA publishes for the network and the device, where the question has it and it fits."""
+    plans = _own_of_any_size(instance, deadline)
+    return rows_of(plans, fitting(instance, plans, device_at(instance, point)))
+
+
+def _own_of_any_size(instance: Instance, deadline: float) -> Plans:
+    """The same, whether it fits or not."""
     if not (options := own_recipe(instance)):
         return table([])
-    device, found = device_at(instance, point), [table([])]
-    for block in until(deadline, plan_blocks(replace(instance, plan_options=options))):
-        plans = cast("Plans", block)
-        found.append(rows_of(plans, fitting(instance, plans, device)))
-    return joined(found)
+    return joined([table([]), *(cast("Plans", block) for block in until(deadline, plan_blocks(replace(instance, plan_options=options))))])
 
 
 def _least(instance: Instance, plans: Plans) -> Whole:

@@ -122,6 +122,22 @@ def test_a_sample_is_no_longer_than_the_model_allows(tmp_path: Path) -> None:
     assert told["sequence"].startswith(f"{most + 1:,} tokens are more than the {most:,} that the model allows (write fewer, ")
 
 
+@pytest.mark.parametrize(
+    ("config", "activation"),
+    [
+        ({"hidden_act": "silu"}, "usual"),
+        ({"hidden_act": "gelu"}, "gelu"),
+        ({"model_type": "gemma2", "hidden_activation": "gelu_pytorch_tanh"}, "gelu"),
+        ({"model_type": "gemma"}, "gelu"),
+        ({"model_type": "gpt_oss", "hidden_act": "silu", "num_local_experts": 4, "num_experts_per_tok": 2}, "clamped-quick-gelu"),
+        ({"model_type": "gpt_neox", "hidden_act": "gelu"}, "usual"),
+    ],
+)
+def test_the_activation_of_gated_parts_is_read(config: dict[str, Any], activation: str) -> None:
+    """GPT-OSS's configuration says silu, and its code clamps x sigmoid(1.702 x)."""
+    assert transformer_from_config({**LLAMA, **config}).activation == activation
+
+
 def test_dropout_follows_the_probabilities_of_the_configuration() -> None:
     gpt2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 16}
     assert transformer_from_config(gpt2).dropout, "0.1 where nothing is said"

@@ -22,6 +22,7 @@ def network(name: str, batch: int = 64) -> Transformer:
     [
         ("deepseek-v3", 671e9, 37e9),
         ("qwen3-235b-a22b", 235e9, 22e9),
+        ("qwen3-30b-a3b", 30.5e9, 3.35e9),
         ("qwen3-32b", 32.8e9, 32.8e9),
         ("gemma-2-27b", 27.2e9, 27.2e9),
         ("gpt-oss-120b", 116.83e9, 5.13e9 + 201088 * 2880),

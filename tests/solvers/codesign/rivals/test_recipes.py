@@ -1,13 +1,16 @@
 """The published recipes: they choose what is published, none is worse than the expert rule, and none beats the optimum."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
+from crossopt.reports.texts.design import rival_label, rival_words
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
@@ -178,10 +181,35 @@ def test_a_network_of_which_nvidia_publishes_a_plan_has_that_very_plan_beside_it
     assert own_recipe(ask(PUBLISHED, "hardware=a100-80g")) == own_recipe(ask(PUBLISHED, "choices.expert=8")) == ()
 
 
+def test_that_plan_is_found_by_the_shapes_of_the_network() -> None:
+    asked = ask(PUBLISHED)
+    assert isinstance(asked.workload, Transformer)
+    other = replace(asked, workload=replace(asked.workload, name="config"))
+    assert own_recipe(other) == own_recipe(asked) != ()
+    assert practice_of(other).by == "Megatron-Bridge's own for qwen3-235b-a22b"
+
+
 def test_deepseek_v3_has_the_stages_of_nvidias_layout() -> None:
     """Seven layers on the first of eight stages, and on the last six and the one that predicts."""
     options = dict(own_recipe(ask(PUBLISHED.replace("qwen3-235b-a22b", "deepseek-v3").split("choices:")[0] + "choices: {rest: all}")))
     assert (options["expert"], options["first_stage_layers"], options["last_stage_layers"]) == ((64,), (-1,), (-1,))
+
+
+def test_nvidias_own_plan_that_does_not_fit_is_told_with_the_facts_of_its_run() -> None:
+    """Llama 3.1 405B as on 1,024 H100, on half of them: with gradients of four bytes it does not fit, with two it does."""
+    head = PUBLISHED.partition("choices:")[0].replace("qwen3-235b-a22b", "llama3-405b").replace("2048", "512, sequence: 8192")
+    question = head.replace(", gradient_bytes: 2, capacity_factor: 1", "") + (
+        "choices: {tensor: 8, context: [1, 2], pipeline: 8, interleave: [1, 8], sequence_parallel: true, recompute: [none, full], zero: 1, "
+        "overlap: both, tensor_exchange: [exposed, hidden]}"
+    )
+    best, *_, own = recipes_rivals(ask(question))
+    assert best.answer is not None
+    assert (own.name, own.value, own.answer) == ("nvidia-own", None, None)
+    assert own.note.startswith("tensor 8 · context 2 · pipeline 8 · data 4 · microbatch 1 · interleave 8 · ")
+    assert "needs 104.7% of the memory here; with workload.gradient_bytes: 2, as NVIDIA ran it, it takes " in own.note
+    assert rival_words(own) == own.note
+    assert rival_label(own) == "NVIDIA's own plan"
+    assert all(one.name != "nvidia-own" for one in recipes_rivals(ask(question, "workload.gradient_bytes=2")))
 
 
 def test_nvidias_recipe_stands_beside_a_better_one() -> None:
