@@ -303,7 +303,8 @@ def stacks_in_package(dram: DramTechnology, split: Split) -> Real:
 
 
 def stacks_along_edge(dram: DramTechnology, split: Split) -> Real:
-    """Stacks that lie side by side along the part of the die's edge that is theirs."""
+    """Stacks that lie side by side along the part of the die's edge that is theirs. All sides count as one: dies need not be square, as
+    A100's of 25 mm x 33 mm is not, and outer stacks may stand out beyond a side."""
     if not dram.stack_edge:
         return np.inf
     return _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge)

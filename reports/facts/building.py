@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, jo
 from crossopt.crossflow.dies import perimeter_of, through_joints
 from crossopt.crossflow.generator import Split, generate
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
+from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, DramTechnology, Technology
 from crossopt.instances.codesign.chips import made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
@@ -91,8 +91,17 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
         places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area, chip.dies)) / dram.stack_edge)
-        yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}"
+        yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}{_overhang(chip, dram, stacks)}"
         yield from _wires(free, chosen, stacks)
+
+
+def _overhang(chip: Hardware, dram: DramTechnology, stacks: int) -> str:
+    """How far stacks on both long sides of a row of square dies stand out, where they do; a longer die of the same area has them beside it.
+
+    The model counts stacks along the whole edge: A100's die is 25 mm x 33 mm, and outer stacks may stand out beyond their bumps."""
+    side = float(perimeter_of(chip.die_area, chip.dies)) / (2.0 + 2.0 * float(chip.dies)) * float(chip.dies)
+    over = ceil(stacks / 2.0) * dram.stack_edge - side
+    return f"; on two sides of square dies they stand out by {_millimetres(over)}" if over > 5e-5 else ""
 
 
 def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[str]:

@@ -73,3 +73,15 @@ def test_training_on_h100_draws_what_was_measured() -> None:
     arXiv:2506.14551)."""
     assert drawn() == pytest.approx(600.0, rel=0.1)
     assert 8 * drawn() + REST == pytest.approx(0.76 * 10_200.0, rel=0.1)
+
+
+def test_arrays_of_a_tensor_chip_draw_no_less_than_published_arithmetic_does() -> None:
+    """0.21 pJ a multiply in bfloat16 and 0.38 pJ an add in float32 at 7 nm (Jouppi et al. 2021); in products the usual chip draws 192 W,
+    the most that was measured of a TPU v4 (Jouppi et al. 2023)."""
+    entry = technology("tensor-7nm")
+    made = build_technology(entry, "tensor-7nm")
+    each = 2.0 * made.core.switching_power / (made.core.flop_per_cycle * made.core.nominal_frequency)
+    assert 0.59e-12 < each < 1.2 * 0.59e-12
+    built = generate(made, usual_split(entry))
+    assert built.power(made.sustained) == pytest.approx(192.0, rel=0.01)
+    assert built.core.frequency == pytest.approx(1.05e9, rel=0.01)

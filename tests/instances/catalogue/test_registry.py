@@ -10,7 +10,7 @@ import pytest
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.dies import die_with_links
-from crossopt.crossflow.generator import Architecture, Parts, compute, generate, has_edge, split_for_stacks
+from crossopt.crossflow.generator import Architecture, Parts, compute, generate, has_edge, network, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -506,3 +506,13 @@ def test_cores_run_no_faster_than_those_that_are_sold_however_much_power_they_ha
         assert runs.frequency == pytest.approx(highest)
         assert runs.voltage < core.maximum_voltage
         assert core.maximum_voltage / core.nominal_voltage == pytest.approx(1.1 / 0.8)
+
+
+@pytest.mark.parametrize("name", [name for name in names("technologies") if name != "v100-class"])
+def test_lanes_run_no_faster_than_their_standard_however_much_power_they_have(name: str) -> None:
+    for network_step in technology(name).network_steps:
+        made = build_technology(technology(name), name, network=network_step)
+        for link in (made.intra, made.inter):
+            lanes = network(link, 10 * link.area, 1e4, 1.0)
+            assert lanes.frequency == pytest.approx(link.nominal_frequency)
+            assert lanes.power == pytest.approx(10 * link.energy_per_bit * link.nominal_frequency)

@@ -73,7 +73,7 @@ def test_the_choices_behind_a_resource_are_named(monkeypatch: pytest.MonkeyPatch
     """The peak follows from power, and from area where power is there for it."""
     slower_with("peak", monkeypatch)
     with pytest.raises(RefusedError, match="compute_power"):
-        refuse_broken_bounds(ask(TINY_FREE, "compute_power=[50 W, 100 W, 200 W, 390 W]"))
+        refuse_broken_bounds(ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=[50 W, 100 W, 200 W, 390 W]"))
 
 
 def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,17 +123,18 @@ def test_that_there_is_no_design_is_counted_as_well(settings: tuple[str, ...]) -
     assert (checked(again(result)).accepted, checked(result).told) == (True, False)
 
 
-@pytest.mark.parametrize("seed", [FREE[25], FREE[32]])
-def test_a_tree_of_empty_leaves_shows_that_budgets_leave_no_design(seed: int) -> None:
+@pytest.mark.parametrize("power", ["150 W", "200 W"])
+def test_a_tree_of_empty_leaves_shows_that_budgets_leave_no_design(power: str) -> None:
     """Plans fit the best chip there could be, and no chip that keeps the budgets."""
-    result = solved(step_time_question(seed))
+    asked = ask(TINY_FREE, f"budget.power={power}")
+    result = solved(asked)
     proof = proof_of(result)
     assert (result.value, result.proved) == (None, True)
     assert proof.steps
     assert all(step.empty for step in unpacked(proof.scale, proof.steps).steps if isinstance(step, Leaf))
     for steps in ((), ("0",), ("1",), (*proof.steps, "1"), ("0 0",), proof.steps[1:]):
-        assert whole_faults(step_time_question(seed), float("inf"), replace(proof, steps=steps))
-    assert whole_faults(step_time_question(seed), float("inf"), replace(proof, scale=2))
+        assert whole_faults(asked, float("inf"), replace(proof, steps=steps))
+    assert whole_faults(asked, float("inf"), replace(proof, scale=2))
 
 
 @once
