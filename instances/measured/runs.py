@@ -303,6 +303,7 @@ def _plan(row: Row, stack: Framework, node: int, inferred: list[str]) -> Plan:
         recompute=_stated_or(row, "recompute", recompute_of, stack.recompute, inferred),
         zero=_stated_or(row, "zero_fsdp", zero_of, stack.zero, inferred) if shares else 0,
         overlap=_overlap(stack.overlap, shares, pipeline > 1),
+        tensor_exchange="hidden" if tensor > 1 and stack.hides_tensor_exchange else "exposed",
     )
     return replace(plan, shard=group) if plan.zero and group < data * context else plan
 

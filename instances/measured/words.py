@@ -62,6 +62,7 @@ class Framework:
     sequence_parallel: bool
     """Beside tensor parallelism."""
     precision: Precision = "bf16"
+    hides_tensor_exchange: bool = False
     dropout: bool = False
     all_reduces: frozenset[Precision] = frozenset()
     """Precisions in which gradients are all-reduced even where ranks share the optimizer state, and added up apart from their products."""
@@ -78,6 +79,8 @@ MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({
 """The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py)."""
 MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True)
 """Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
+NEMO: Final = replace(MEGATRON_CORE, hides_tensor_exchange=True)
+"""The same as NeMo and Megatron-Bridge launch it: tensor exchanges behind products (tp_comm_overlap of their scripts)."""
 FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stack="fsdp")
 """Sharded weights, gathered and reduced in 16 bits behind the layers beside."""
 TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
@@ -87,7 +90,8 @@ OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, seq
 """Plain data parallelism, as of PyTorch's DistributedDataParallel."""
 
 _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
-    (r"megatron.?core|nemo|megatron.?bridge|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
+    (r"nemo|megatron.?bridge", NEMO),
+    (r"megatron.?core|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
     (r"internevo|megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
     (r"fsdp|fully.?sharded|composer|zero[\s-]?3", FSDP),

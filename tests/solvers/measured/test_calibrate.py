@@ -224,8 +224,10 @@ def test_all_devices_that_carry_the_constants_of_the_a100_carry_the_same_ones() 
     a100 = device("a100-80g")
     for name in ("a100-40g", "h100-sxm", "h200", "b200"):
         entry = device(name)
-        carried = {constant: value for constant, value in entry.optimistic.items() if constant != "routing"}  # a shorter wait was measured
-        assert (entry.efficiency, carried, entry.pessimistic) == (a100.efficiency, a100.optimistic, a100.pessimistic)
+        sets = (entry.efficiency, entry.optimistic, entry.pessimistic)
+        own = {"routing", "eight_bit"}  # a shorter wait and a higher rate in 8 bits were measured
+        carried = tuple({constant: value for constant, value in one.items() if constant not in own} for one in sets)
+        assert carried == (a100.efficiency, a100.optimistic, a100.pessimistic)
         assert entry.calibration == (a100.calibration if name == "a100-40g" else None), "nothing was fitted to the newer ones"
 
 
