@@ -20,8 +20,7 @@ on clamped inputs, one added to the other one (OpenAI 2025, arXiv:2508.10925, se
 _USUALLY_BIASED: tuple[Biased, ...] = ("queries-keys-values", "projection", "feed-forward", "norms")
 
 VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5625}
-"""Bytes of one operand of a matrix product; activations between operators keep at least two. In fp4 16 values share a scale of 8 bits
-(NVFP4, NVIDIA 2025, arXiv:2509.25149)."""
+"""Bytes of an operand of a product; others keep at least two. In fp4 16 values share a scale of 8 bits (NVFP4, arXiv:2509.25149)."""
 NARROW = ("fp8", "fp4")
 """Precisions in which projections alone are computed; attention and head stay at 16 bits."""
 Scaling = Literal["delayed", "tensorwise", "blocks"]
@@ -47,7 +46,6 @@ class Transformer:
     gated: bool = False
     """SwiGLU: two input projections and their product, instead of one and GELU."""
     activation: Activation = "usual"
-    """Takes as long whichever it is; settings of stacks say it."""
     tied: bool = True
     """The head shares the weights of the embedding."""
     learned_positions: bool = True
@@ -74,11 +72,9 @@ class Transformer:
     optimizer_bytes: float = 12.0
     """Single-precision master weights and two Adam moments."""
     logit_bytes: float = 4.0
-    """What a logit keeps for the backward pass: single precision, or where the loss is fused and its gradient takes the logit's place the
-    precision of the product (parallel_cross_entropy of Transformer Engine, --cross-entropy-fusion-impl te of Megatron-LM)."""
+    """What a logit keeps for the backward pass; 2 where the loss is fused (--cross-entropy-fusion-impl te of Megatron-LM)."""
     logit_peak_bytes: float = 6.0
-    """What a logit takes when the loss takes most, what is kept of it included (`instances/codesign/stacks` has that of each stack):
-    Megatron's copy in single precision beside the product's 16 bits."""
+    """What it takes when the loss takes most: Megatron's copy in single precision beside 16 bits."""
     expert_ffn: int = 0
     """Width of one expert; 0 means ffn."""
     shared_experts: int = 0
@@ -115,8 +111,7 @@ class Transformer:
     prediction_layers: int = 0
     """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
     lora_rank: int = 0
-    """Trained are adapters alone, of this rank beside each matrix of a layer but the router's (Hu et al. 2021, arXiv:2106.09685); all
-    other weights are frozen. 0 trains all weights."""
+    """Trained are adapters of this rank alone, beside each matrix but the router's (Hu et al. 2021, arXiv:2106.09685); 0 trains all."""
     frozen_layers: int | None = None
     """The embedding and so many of the first layers are not trained, and so have no backward pass; 0 is the embedding alone."""
 
@@ -130,8 +125,7 @@ class Transformer:
         return self.kv_rank > 0
 
     def fullest(self, expert: Real) -> Real:
-        """How much more than the average a rank's experts have to do, of so many ranks over which they are spread: one rank with all
-        experts does what the others with all of them do."""
+        """How much more than the average a rank's experts have to do, spread over so many ranks; as much as others on one with all."""
         return 1.0 + (self.capacity_factor - 1.0) * np.greater(expert, 1.5)
 
     @property
