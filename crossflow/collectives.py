@@ -157,7 +157,7 @@ def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     sent: Real = 0.0
     for part, link in zip(exchange, links, strict=True):
         start = np.maximum(start, part.starts * link.setup)
-        steps = steps + part.steps * link.latency
+        steps = steps + part.steps * np.maximum(link.latency, link.ring_latency)
         sent = np.maximum(sent, _sending(part, link))
     return start + steps + sent
 

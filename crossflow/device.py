@@ -25,8 +25,18 @@ def device_from(
         l1=_on_chip(technology.l1, built.l1.capacity, built.l1.bandwidth),
         registers=_on_chip(technology.registers, built.registers.capacity, built.registers.bandwidth),
         links=(
-            Link(built.intra.bandwidth, technology.intra.latency, energy=8.0 * technology.intra.energy_per_bit),
-            Link(built.inter.bandwidth, technology.inter.latency, energy=8.0 * technology.inter.energy_per_bit),
+            Link(
+                built.intra.bandwidth,
+                technology.intra.latency,
+                energy=8.0 * technology.intra.energy_per_bit,
+                ring_latency=technology.intra.ring_latency,
+            ),
+            Link(
+                built.inter.bandwidth,
+                technology.inter.latency,
+                energy=8.0 * technology.inter.energy_per_bit,
+                ring_latency=technology.inter.ring_latency,
+            ),
         ),
         register_traffic=value_bytes * core.register_traffic,
         wide_share=core.wide_share,

@@ -41,6 +41,8 @@ class Link:
     """Share of the bandwidth that groups of 2, 3, 4, ... ranks sustain; all of it where nothing is said."""
     trees: bool = True
     """Whether collectives on this level may run as trees; NCCL's run as rings inside a node."""
+    ring_latency: Real = 0.0
+    """Seconds per step of a ring over all ranks, where that takes longer than a step of other collectives."""
 
 
 @dataclass(frozen=True, slots=True)

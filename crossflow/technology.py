@@ -143,9 +143,10 @@ class LinkTechnology:
     maximum_voltage: float = UNLIMITED_VOLTAGE
     utilisation: float = 1.0
     latency: float = 0.0
+    ring_latency: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("latency",))
+        _check(self, may_be_zero=("latency", "ring_latency"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ GROWING = (
 )
 """Resources of which more may never make a plan slower."""
 
-SHRINKING = ("links.latency", "links.setup")
+SHRINKING = ("links.latency", "links.setup", "links.ring_latency")
 """Delays of which less may never make a plan slower."""
 
 FACTORS = np.array([1.0, 1.01, 1.5, 4.0])

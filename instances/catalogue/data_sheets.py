@@ -50,6 +50,7 @@ class LinkSheet:
     energy: Annotated[EnergyPerBit | None, Doc("of what is sent; 0 beside a latency")] = None
     shares: Annotated[tuple[Ratio, ...], Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain")] = ()
     trees: Annotated[bool | None, Doc("whether collectives may run as trees; they may beside a latency")] = None
+    ring_latency: Annotated[Duration | None, Doc("per step of a ring over all ranks that share; `latency` where nothing is said")] = None
 
     def __post_init__(self) -> None:
         self.as_it_is()
@@ -57,7 +58,8 @@ class LinkSheet:
     def as_it_is(self) -> LinkEntry:
         """The link with nothing derived."""
         trees = True if self.trees is None else self.trees
-        return LinkEntry(self.bandwidth, self.latency or 0.0, self.setup or 0.0, self.energy or 0.0, self.shares, trees)
+        setup, energy, hop = self.setup or 0.0, self.energy or 0.0, self.ring_latency or 0.0
+        return LinkEntry(self.bandwidth, self.latency or 0.0, setup, energy, self.shares, trees, hop)
 
 
 @dataclass(frozen=True, slots=True)

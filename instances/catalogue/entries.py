@@ -42,6 +42,7 @@ class LinkEntry:
     energy: Annotated[EnergyPerBit, Doc("of what is sent")] = 0.0
     shares: Annotated[tuple[Ratio, ...], Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain")] = ()
     trees: Annotated[bool, Doc("whether collectives may run as trees")] = True
+    ring_latency: Annotated[Duration, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = 0.0
 
     def __post_init__(self) -> None:
         check_above_zero(("bandwidth", self.bandwidth), *(("shares", share) for share in self.shares))

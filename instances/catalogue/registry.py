@@ -310,4 +310,4 @@ def _memory(entry: MemoryEntry) -> Memory:
 
 
 def _link(entry: LinkEntry) -> Link:
-    return Link(entry.bandwidth, entry.latency, entry.setup, entry.energy * _BITS_PER_BYTE, entry.shares, entry.trees)
+    return Link(entry.bandwidth, entry.latency, entry.setup, entry.energy * _BITS_PER_BYTE, entry.shares, entry.trees, entry.ring_latency)

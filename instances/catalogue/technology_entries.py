@@ -121,6 +121,7 @@ class WireEntry:
     degree: Annotated[Positive, Doc("neighbours that share the wires: 4 on a mesh, 1 on a board")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     latency: Annotated[Duration, Doc("per step of a collective")]
+    ring_latency: Annotated[Duration, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("LinkTechnology", asdict(self))

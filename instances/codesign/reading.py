@@ -257,6 +257,7 @@ def _overridden(given: LinkSection, usual: Link) -> Link:
         energy=usual.energy,
         shares=usual.shares,
         trees=usual.trees,
+        ring_latency=usual.ring_latency if given.ring_latency is None else given.ring_latency,
     )
 
 

@@ -52,6 +52,7 @@ class LinkSection:
     bandwidth: Annotated[Bandwidth | None, Doc("what a collective sustains per device and direction, about 0.8 of a port's rating")] = None
     latency: Annotated[Duration | None, Doc("per step of a collective")] = None
     setup: Annotated[Duration | None, Doc("per collective")] = None
+    ring_latency: Annotated[Duration | None, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -56,6 +57,8 @@ def test_one_ring_passes_all_ranks_and_enters_each_node_once() -> None:
         (1, 3, pytest.approx(800 / 6 * 23 / 24)),
     ]
     assert ring_time(ring_gather(800.0, (4.0, 2.0)), LINKS) == 11 + (6 * 2 + 7) + 175 / 10
+    slow = (LINKS[0], replace(LINKS[1], ring_latency=9.0))
+    assert ring_time(ring_gather(800.0, (4.0, 2.0)), slow) == 11 + (6 * 2 + 9) + 175 / 10
 
 
 @settings(max_examples=50)

@@ -73,7 +73,7 @@ def test_a_file_that_says_everything_asks_no_class() -> None:
         **{one.name: getattr(whole, one.name) for one in fields(DeviceSheet) if one.name != "network"},
         network=NetworkSheet(
             *(
-                None if link is None else LinkSheet(link.bandwidth, link.latency, link.setup, link.energy, link.shares, link.trees)
+                None if link is None else LinkSheet(**{one.name: getattr(link, one.name) for one in fields(LinkSheet)})
                 for link in (whole.network.node, whole.network.cluster, whole.network.pod)
             )
         ),

@@ -165,7 +165,7 @@ def test_a_device_is_built_in_joules_per_byte_and_with_its_own_links() -> None:
     assert (built.dram.capacity, built.dram.bandwidth) == (79.1 * GIB, 2039e9)
     assert built.dram.energy == pytest.approx(8 * 5.5e-12)
     assert (built.l1.capacity, built.l2.capacity, built.registers.capacity) == (108 * 192 * 1024, 40 * MIB, 27 * MIB)
-    assert [(link.bandwidth, link.latency, link.setup) for link in built.links] == [(229e9, 2.67e-6, 37.3e-6), (22e9, 14e-6, 20e-6)]
+    assert [(link.bandwidth, link.latency, link.setup) for link in built.links] == [(229e9, 2.67e-6, 37.3e-6), (22e9, 5e-6, 20e-6)]
     assert built.links[0].energy == pytest.approx(8 * 8e-12)
     assert (built.price, built.efficiency) == (0.0, replace(Efficiency(), **device("a100-80g").efficiency))
 
