@@ -334,14 +334,14 @@ def _score_count(model: Transformer, ranks: Ranks) -> Real:
 def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, flops: float) -> Cost:
     """Scale, mask, softmax and dropout of all scores in one direction.
 
-    One kernel does the first three where it can: Megatron-LM's takes score matrices in fours. Otherwise each is a kernel of its own; a cap
-    is one more. Fused attention caps its scores on the way.
+    One kernel does the first three where it can: Megatron-LM's takes score matrices in fours. Otherwise each is a kernel of its own. A
+    cap, c tanh(x / c), is three kernels more, of six passes forward and seven back. Fused attention caps its scores on the way.
     """
     capped = 1.0 if model.attention_cap else 0.0
     alone = np.where(np.mod(ranks.microbatch * model.heads / ranks.tensor, _FUSED_SOFTMAX) > 0.5, 1.0, 0.0)
-    size = _softmax_bytes(model, passes) + (alone * _UNFUSEDPASSES + capped * passes) * model.activation_bytes
+    size = _softmax_bytes(model, passes) + (alone * _UNFUSEDPASSES + capped * (4.0 + passes)) * model.activation_bytes
     count = _score_count(model, ranks)
-    return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS + capped)
+    return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS + 3.0 * capped)
 
 
 def _softmax_bytes(model: Transformer, passes: float) -> float:

@@ -42,7 +42,10 @@ def origin_of(hardware: Hardware) -> str:
 
 
 def _fitted(efficiency: Efficiency) -> str | None:
-    """The device to whose runs exactly these constants were fitted, but for the rate in 8 bits, which is measured alone."""
+    """The device to whose runs exactly these constants were fitted, but for what kernels say: the rate in 8 bits, the share of the peak."""
     fits = (name for name in reversed(names("hardware")) if device(name).calibration is not None)
-    same = replace(efficiency, eight_bit=Efficiency().eight_bit)
-    return next((name for name in fits if efficiency_with(device(name).efficiency) == same), None)
+    for name in fits:
+        fitted = efficiency_with(device(name).efficiency)
+        if replace(efficiency, eight_bit=fitted.eight_bit, matrix=fitted.matrix) == fitted:
+            return name
+    return None

@@ -16,6 +16,9 @@ from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 
 _LEAST: Final = 4.0 * 2**30
+_OF_PYTORCH: Final = 4.0
+"""Times the usual reserve that stacks of PyTorch are asked to leave: torchtitan's published peaks are 11 to 16 GiB above the model's
+(crossflow/README.md, *Memory*). Others are asked for twice as much."""
 _FEW: Final = 20_000
 """Combinations of settings that are all priced once more for it: a second or two."""
 _SECONDS: Final = 6.0
@@ -23,10 +26,11 @@ _SECONDS: Final = 6.0
 
 
 def fullness_words(instance: Instance, used: float, available: float, seconds: float | None = None) -> str:
-    """A sentence where twice the usual reserve has no room and the question does not say itself what is reserved; nothing elsewhere. With
-    the step time of a best design also what the best one takes that leaves as much, where it is found soon."""
+    """A sentence where a reserve of twice or four times the usual one has no room and the question does not say itself what is reserved;
+    nothing elsewhere. With the step time of a best design also what the best one takes that leaves as much, where it is found soon."""
     usual = float(instance.hardware.reserved_memory)
-    reserve = max(2.0 * usual, _LEAST)
+    times = _OF_PYTORCH if instance.stack is not None and instance.stack.name in {"torchtitan", "fsdp"} else 2.0
+    reserve = max(times * usual, _LEAST)
     if instance.reserve_given or not available - (reserve - usual) < used <= available:
         return ""
     counted, more = format_quantity(usual, "bytes"), format_quantity(reserve, "bytes")

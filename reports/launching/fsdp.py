@@ -268,7 +268,9 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     shapes = f"{model.layers} layers, hidden {model.hidden}, {model.heads} heads, {model.attention_groups} key-value heads"
     more = f"feed-forward {model.ffn}, vocabulary {model.vocabulary}, sequence {model.sequence}"
     beside = peft(model, "before fully_shard say") | windowed(model, "the model's own code")
-    return (f"the network is the model's own code: {shapes}, {more}", *unknown_shapes(model, "frozen_layers", beside))
+    own = f"the network is the model's own code: {shapes}, {more}; its layers are priced as compiled ones (part.compile() before "
+    own += "fully_shard): left as they are, they keep more activations"
+    return (own, *unknown_shapes(model, "frozen_layers", beside))
 
 
 EXPORT = Export("fsdp", OPTIONS, settings, written, parsed, read, remarks)

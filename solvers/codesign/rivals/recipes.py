@@ -138,10 +138,12 @@ def _too_large(instance: Instance, deadline: float, point: int) -> str:
 
 
 def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
-    """What practice would have chosen, beside an answer, and by which recipe; and what NVIDIA's recipe would have."""
+    """What practice would have chosen, beside an answer, and by which recipe; and what NVIDIA's rule would have,
+    where NVIDIA's own plan for the network is not the best itself."""
     chosen = practice_of(instance) if practice is None else practice
     best = Rival("recipes", None, answer_of(instance, chosen.design), chosen.name)
-    nvidia = (Rival("nvidia", None, answer_of(instance, chosen.nvidia), chosen.by),) if chosen.nvidia else ()
+    beside = chosen.nvidia if not chosen.name.startswith(OWN) else None
+    nvidia = (Rival("nvidia", None, answer_of(instance, beside), chosen.by),) if beside else ()
     return (best, *nvidia, Rival("nvidia-own", None, None, chosen.too_large)) if chosen.too_large else (best, *nvidia)
 
 
