@@ -27,7 +27,7 @@ from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SEEDS = range(3, 9)
-WIDE = ("compute_area={from: 200 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 100 W, to: 300 W, count: 500}")
+WIDE = ("compute_area={from: 20 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 10 W, to: 100 W, count: 500}")
 
 
 def silent(progress: object) -> None:

@@ -110,9 +110,9 @@ def test_the_chip_alone_is_the_better_half_and_a_search_of_plans_adds_little_to_
     assert all(chip < plan for plan, chip in halves.values())
     assert halves.pop("LSTM, 64 chips")[1] > 0.7
     plans, chips = zip(*halves.values(), strict=True)
-    assert 0.039 < min(plans) < max(plans) < 0.385
-    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.03, 0.04, 0.14]
-    assert sum(chip < 0.001 for chip in chips) == 1
+    assert 0.005 < min(plans) < max(plans) < 0.45
+    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.01, 0.01, 0.16]
+    assert sum(chip < 0.001 for chip in chips) == 5
     recipes = {study.questions[at].name: gap_of(study, at, "recipes") for at in range(11)}
     gains = [(1.0 + recipes[name]) / (1.0 + plan) - 1.0 for name, (plan, _) in halves.items()]
     assert max(gains) < 0.001
@@ -124,9 +124,9 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
     gains = {
         engine: [1.0 - 1.0 / (1.0 + gap_of(study, at, engine)) for at in transformers] for engine in ("expert", "recipes", "hardware-only")
     }
-    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.01, 0.37)
-    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.0, 0.28)
-    assert round(max(gains["hardware-only"]), 2) == 0.12
+    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.01, 0.4)
+    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.0, 0.31)
+    assert round(max(gains["hardware-only"]), 2) == 0.13
 
 
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:
@@ -160,7 +160,7 @@ def test_every_point_of_the_scaling_study_is_proved_and_joint_is_never_worse() -
         assert all(gap_of(study, question, engine) >= gap_of(study, question, "boxes") == 0.0 for engine in RIVALS)
     restricted = overall(study, "hardware-only").above
     assert restricted is not None
-    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.0, 1.85)
+    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.0, 1.34)
 
 
 def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_slow_network() -> None:
@@ -169,34 +169,34 @@ def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_sl
     for values in found.values():
         gains = [gain for gain in gains_along(values) if gain is not None]
         assert all(gain > 0.0 for gain in gains)
-        assert 0.23 < gains[0] < 0.31
-        assert 0.09 < gains[-1] < 0.20
-        assert gains[-1] < gains[0] - 0.09
-    assert [name for name, values in found.items() if level_from(values) is not None] == ["hbm1, 12.5 GB/s"]
+        assert 0.23 < gains[0] < 0.32
+        assert 0.06 < gains[-1] < 0.19
+        assert gains[-1] < gains[0] - 0.11
+    assert [name for name, values in found.items() if level_from(values) is not None] == ["hbm1, 12.5 GB/s", "hbm2, 12.5 GB/s"]
 
 
 def test_the_network_is_the_first_wall_and_memory_the_second() -> None:
     found = courses_of(stored(SCALING))
     for memory, least in (("hbm1", 1.9), ("hbm2e-16", 2.0)):
         slow, fast = found[f"{memory}, 12.5 GB/s"], found[f"{memory}, 200 GB/s"]
-        assert 1.38 < slow[0] / fast[0] < 1.39
+        assert 1.32 < slow[0] / fast[0] < 1.36
         assert least < slow[-1] / fast[-1] < 2.1
     for network, least in (("12.5 GB/s", 1.2), ("200 GB/s", 1.3)):
         old, new = found[f"hbm1, {network}"], found[f"hbm2e-16, {network}"]
-        assert old[0] / new[0] < 1.01
+        assert old[0] / new[0] < 1.03
         assert least < old[-1] / new[-1] < 1.32
     oldest, newest = found["hbm1, 12.5 GB/s"], found["hbm2e-16, 200 GB/s"]
-    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.1, 5.6)
+    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.0, 5.7)
     assert newest[3] < oldest[-1]
 
 
 def test_the_plan_changes_along_every_course() -> None:
     study = stored(SCALING)
     for course in courses(study):
-        assert 2 <= sum(flips_along(study, course)) <= 4
+        assert 1 <= sum(flips_along(study, course)) <= 4
         plans = [best_design(study, question)["plan"] for question in course.questions]
-        assert (plans[0]["zero"] == 3) == (course.at[1] != "12.5 GB/s")
-        assert all(plan["zero"] == 1 for plan in plans[3:])
+        assert (plans[0]["pipeline"] == 1) == (course.at[1] != "12.5 GB/s")
+        assert all(plan["zero"] == 1 for plan in plans[2:])
         assert plans[-1]["pipeline"] in {8, 16}
         powers = [best_design(study, question)["hardware"]["hbm_power"] for question in course.questions]
         assert powers[0] == 40.0

@@ -124,9 +124,9 @@ workloads:
   - {name: long, transformer: {layers: 2, hidden: 256, heads: 4, ffn: 1024, vocabulary: 131072, sequence: 256}, global_batch: 512}
 cluster: {devices: 1}
 technology: accelerator-7nm
-budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 430 W}
+budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 360 W}
 choices:
-  compute_power: {from: 90 W, to: 210 W, step: 10 W}
+  compute_power: {from: 60 W, to: 160 W, step: 10 W}
   hbm_power: {from: 60 W, to: 180 W, step: 20 W}
 combine: worst_regret
 """
@@ -221,7 +221,7 @@ def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
     asked = joint(portfolio, (None, None))
     found = by_boxes.search(asked, silent, Spend())
     assert found.bound is not None
-    assert sum(cut is not None for cut in found.cuts) >= 3
+    assert sum(cut is not None for cut in found.cuts) >= 2
     assert by_boxes.reread(asked, found.cuts, found.bound).faults == ()
     [fault] = by_boxes.reread(asked, found.cuts, nextafter(found.bound, inf)).faults
     assert fault.endswith("in a box that is not cut")
