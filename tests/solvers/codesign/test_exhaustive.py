@@ -149,7 +149,7 @@ def conflicts_one_by_one(instance: Instance) -> tuple[Conflict, ...]:
         for limit in evaluate(instance.workload, design, instance.budget, instance.prices).limits:
             kept[limit.name] = kept.get(limit.name, 0) + limit.kept
             share[limit.name] = min(share.get(limit.name, float("inf")), limit.used / limit.available)
-    order = ("die area", "package area", "power", "memory")
+    order = ("die area", "package area", "reticle", "power", "power density", "memory")
     return tuple(Conflict(name, kept[name], share[name]) for name in order if name in kept)
 
 
