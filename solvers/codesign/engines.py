@@ -18,10 +18,12 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.explain.missed import missed_by_search, missed_in
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.rivals.alternating import alternating, with_plan
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, on_chip
 from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, recipes_design, recipes_rivals
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
+from crossopt.solvers.codesign.rivals.searchers.black_box import bayesian, cma_es, tpe
 from crossopt.solvers.codesign.rivals.searchers.driver import Searcher, searched
 from crossopt.solvers.codesign.rivals.searchers.genetic import genetic
 from crossopt.solvers.codesign.rivals.searchers.gradient import gradient
@@ -139,7 +141,12 @@ SEARCHERS: dict[str, Searcher] = {
     "genetic": genetic,
     "gradient": gradient,
     "random": uniform,
+    "tpe": tpe,
+    "cma-es": cma_es,
+    "bayesian": bayesian,
 }
+SEARCHING = (*SEARCHERS, "alternating")
+"""Engines that go on for better designs as long as they are let, by a seed."""
 ENGINES: dict[str, Engine] = {
     "auto": auto,
     "boxes": boxes,
@@ -147,6 +154,7 @@ ENGINES: dict[str, Engine] = {
     "exhaustive": exhaustive,
     **{name: partial(by_rule, name, rule) for name, rule in RULES.items()},
     **{name: partial(searched, name, searcher) for name, searcher in SEARCHERS.items()},
+    "alternating": partial(alternating, auto),
     "hardware-only": hardware_only,
     "milp": milp,
     "plan-only": plan_only,
@@ -239,10 +247,7 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
 def _with_best_recipe(instance: Instance, deadline: float) -> Instance | None:
     """The question with no plan but that of the best recipe."""
     chosen = recipes_design(instance, deadline)
-    if chosen is None:
-        return None
-    options = tuple((name, (getattr(chosen.plan, name),)) for name, _ in instance.plan_options)
-    return replace(instance, plan_options=options)
+    return None if chosen is None else with_plan(instance, chosen.plan)
 
 
 def _with_usual_hardware(instance: Instance, deadline: float) -> Instance | None:

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, alive, draw_chips, look, started
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, alive, draw_chips, look, pooled, started
 from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
 
 _STARTS = 12
@@ -25,8 +25,6 @@ _WIDTH = 0.05
 """Distance of the differences in units of a choice's range, at least one option."""
 _PLANS_EVERY = 6
 """Steps after which the plans are chosen anew."""
-_BLOCK, _POOL = 4096, 1024
-"""Plans priced together, and plans from which is chosen after the first time."""
 
 
 def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
@@ -35,13 +33,7 @@ def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
         first = seen
         yield seen
     chips = first.best[0][None]
-    pool, bests = np.zeros(0, np.int64), np.zeros(0)
-    for start in range(0, len(question.plans), _BLOCK):
-        seen = look(question, chips, np.arange(start, min(start + _BLOCK, len(question.plans))))
-        yield seen
-        pool, bests = np.concatenate([pool, seen.rows]), np.concatenate([bests, seen.values[:, 0]])
-        kept = np.argsort(bests, kind="stable")[:_POOL]
-        pool, bests = pool[kept], bests[kept]
+    pool = yield from pooled(question, chips)
     while question.space.points > 1:
         chips = np.concatenate([chips, draw_chips(question, random, _STARTS - len(chips))])
         yield from _descent(question, chips, pool)

@@ -4,7 +4,7 @@ Plans are a table, sorted by layout (the degrees of parallelism), so that the pl
 some plans on some chips, every plan on every chip: that costs hardly more than the pairs alone, and whatever is good among them counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,8 @@ _PLANS = 1 << 20
 """Combinations of plan choices up to which all plans are in the table; of more, so many are drawn."""
 _LAYOUT = {True: ("tensor", "context", "pipeline", "data"), False: ("rows", "columns", "layers", "data")}
 _DRAWS = 1024
+_BLOCK, _POOL = 4096, 1024
+"""Plans priced together, and plans from which is chosen on other chips than the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,18 @@ def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
         seen = look(question, draw_chips(question, random, question.width), draw_rows(question, random, question.width))
         value = seen.value
         yield seen
+
+
+def pooled(question: Question, chip: Whole) -> Generator[Look, None, Whole]:
+    """Looks at all plans on one chip; the rows of the best ones, from which is chosen for other chips."""
+    pool, bests = np.zeros(0, np.int64), np.zeros(0)
+    for start in range(0, len(question.plans), _BLOCK):
+        seen = look(question, chip, np.arange(start, min(start + _BLOCK, len(question.plans))))
+        yield seen
+        pool, bests = np.concatenate([pool, seen.rows]), np.concatenate([bests, seen.values[:, 0]])
+        kept = np.argsort(bests, kind="stable")[:_POOL]
+        pool, bests = pool[kept], bests[kept]
+    return pool
 
 
 def row_of(plans: AnyPlans, plan: Plan | KernelPlan) -> int | None:
