@@ -39,6 +39,8 @@ def device_from(
             ),
         ),
         register_traffic=value_bytes * core.register_traffic,
+        l1_traffic=value_bytes * core.l1_traffic,
+        tile=core.tile,
         wide_share=core.wide_share,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
         idle_power=shares[0] * power,

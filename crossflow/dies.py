@@ -5,10 +5,18 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.technology import DieLinks
 
+LONGEST = 33.0 / 26.0
+"""The longer side of a die over the shorter one, at the most: those of the field of an EUV scanner."""
+
 
 def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:
     """Edge around square dies in a row, 2 (d + 1) sqrt(area / d): what is left of theirs beside the joints."""
     return 2.0 * (np.sqrt(dies) + 1.0 / np.sqrt(dies)) * np.sqrt(die_area)
+
+
+def long_side_of(die_area: Real, dies: Real = 1.0) -> Real:
+    """Metres of the longer side of a row of dies as long as the field of a scanner lets them be, 33 mm to 26 mm, one beside the other."""
+    return np.sqrt(LONGEST * die_area * dies)
 
 
 def joints_of(dies: Real) -> Real:

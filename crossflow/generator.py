@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.dies import crossings_of, die_links_power, perimeter_of, through_joints
+from crossopt.crossflow.dies import crossings_of, die_links_power, long_side_of, perimeter_of, through_joints
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
@@ -303,11 +303,12 @@ def stacks_in_package(dram: DramTechnology, split: Split) -> Real:
 
 
 def stacks_along_edge(dram: DramTechnology, split: Split) -> Real:
-    """Stacks that lie side by side along the part of the die's edge that is theirs. All sides count as one: dies need not be square, as
-    A100's of 25 mm x 33 mm is not, and outer stacks may stand out beyond a side."""
+    """Stacks that lie side by side along the part of the die's edge that is theirs, half of them along each of the two longer sides: links
+    to the host, in the node and out of it have the shorter ones. Dies need not be square, as A100's of 25 mm x 33 mm is not."""
     if not dram.stack_edge:
         return np.inf
-    return _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge)
+    sides = 2.0 * _count(long_side_of(split.die_area, split.dies), dram.stack_edge)
+    return np.minimum(sides, _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge))
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:

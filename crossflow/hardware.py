@@ -12,6 +12,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
 
+UNLIMITED_TILE = 1.0e30
+"""Elements: far above what any memory on a die holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -126,6 +129,10 @@ class Hardware:
     """1 where `bundles` is the least of several numbers that the device may have, which whole waves must not count on."""
     register_traffic: Real = 0.57
     """Register bytes per matrix FLOP after reuse inside the matrix engine."""
+    l1_traffic: float = 0.0
+    """Bytes that pass L1 per matrix FLOP; where it is 0 they follow from tiles that fill the registers."""
+    tile: float = UNLIMITED_TILE
+    """Elements of the largest tile that is read into L1 for."""
     wide_share: Real = 1.0
     """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit and 4-bit runs, of which attention and head stay wide."""
     energy_per_flop: Real = 0.0

@@ -63,16 +63,23 @@ class Product:
 
 
 def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Cost:
-    """Cost of a (batched) matrix product whose operands live in DRAM."""
+    """Cost of a (batched) matrix product whose operands live in DRAM.
+
+    Tiles of the L1 are no larger than those whose sums the registers keep. Where the kernel's own traffic through L1 is known, L1 and
+    registers must feed the arithmetic while it runs: their rate counts for as much as the peak does, `efficiency.matrix`.
+    """
     efficiency = hardware.efficiency
     elements = value_bytes * product.count
     share = efficiency.resident / value_bytes
     dram = elements * reloads(product, share * hardware.l2.capacity)
-    l2 = elements * reloads(product, share * hardware.l1.capacity / hardware.bundles)
-    l1 = elements * reloads(product, share * hardware.registers.capacity / hardware.bundles)
+    l2 = elements * reloads(product, np.minimum(share * hardware.l1.capacity / hardware.bundles, hardware.tile))
+    if hardware.l1_traffic:
+        l1, fed = product.flops * hardware.l1_traffic, efficiency.matrix
+    else:
+        l1, fed = elements * reloads(product, share * hardware.registers.capacity / hardware.bundles), 1.0
     registers = product.flops * hardware.register_traffic
     rate = hardware.wide_share if value_bytes > 1.0 else efficiency.eight_bit if value_bytes == 1.0 else 1.0
-    cost = _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware)
+    cost = _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware, fed)
     if np.ndim(product.launches) == 0 and product.launches == 1.0:
         return cost
     return Cost(np.maximum(cost.time, product.launches * efficiency.launch), cost.energy, cost.kernels)
@@ -143,16 +150,19 @@ def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0
 def fused_attention_cost(flops: Real, size: Real, hardware: Hardware) -> Cost:
     """Cost of attention that never writes its scores: arithmetic at the rate fused kernels reach, `size` bytes of operands and results."""
     arithmetic = flops / (hardware.throughput * hardware.wide_share * hardware.efficiency.attention)
-    return _roofline(arithmetic, flops, (size, size, size, flops * hardware.register_traffic), 1.0, hardware)
+    moved = (size, size, np.maximum(size, flops * hardware.l1_traffic), flops * hardware.register_traffic)
+    return _roofline(arithmetic, flops, moved, 1.0, hardware, hardware.efficiency.attention if hardware.l1_traffic else 1.0)
 
 
-def _roofline(arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real], kernels: Real, hardware: Hardware) -> Cost:
+def _roofline(
+    arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real], kernels: Real, hardware: Hardware, fed: Real = 1.0
+) -> Cost:
     efficiency = hardware.efficiency
     dram, l2, l1, registers = moved
     # Below one byte the fixed cost of a stream shrinks with it, so that moving nothing costs nothing.
     streamed = (dram + kernels * efficiency.half_stream * np.minimum(dram, 1.0)) / (hardware.dram.bandwidth * efficiency.stream)
     time = np.maximum(np.maximum(arithmetic, streamed), l2 / hardware.l2.bandwidth)
-    time = np.maximum(np.maximum(time, l1 / hardware.l1.bandwidth), registers / hardware.registers.bandwidth)
+    time = np.maximum(np.maximum(time, l1 / (hardware.l1.bandwidth * fed)), registers / (hardware.registers.bandwidth * fed))
     energy = flops * hardware.energy_per_flop + dram * hardware.dram.energy + l2 * hardware.l2.energy
     energy = energy + l1 * hardware.l1.energy + registers * hardware.registers.energy + hardware.running_power * time
     return Cost(time + kernels * efficiency.kernel, energy, kernels)

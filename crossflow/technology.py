@@ -7,6 +7,7 @@ those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-l
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 
+from crossopt.crossflow.hardware import UNLIMITED_TILE
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 
 HOLDING = ("registers", "l1")
@@ -39,6 +40,11 @@ class CoreTechnology:
     """Share of the peak that is usable."""
     register_traffic: float = 8.0 / 28.0
     """Register values of 16 bits moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    l1_traffic: float = 0.0
+    """Values of 16 bits that pass L1 per FLOP of a product: operands that the tile of an instruction or a warp reads, and what fills the
+    tile of its block. Where it is 0, tiles fill the registers of a bundle, as DeepFlow has it."""
+    tile: float = UNLIMITED_TILE
+    """Elements of the largest tile of a product that a bundle, or several that share what they read, keeps its sums of."""
     vector_share: float = 1.0 / 8.0
     """Vector FLOP/s over matrix FLOP/s: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
     wide_share: float = 1.0
@@ -49,7 +55,7 @@ class CoreTechnology:
     """Whether cores that fill no bundle are none; DeepFlow counts them."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("leakage_per_area", "whole_bundles"))
+        _check(self, may_be_zero=("leakage_per_area", "whole_bundles", "l1_traffic"))
         if self.maximum_frequency < self.nominal_frequency:
             raise ValueError(f"maximum frequency {self.maximum_frequency} must not be below the nominal one, {self.nominal_frequency}")
         if self.leakage >= self.nominal_power:
@@ -295,6 +301,7 @@ def at_precision(technology: Technology, rate: float, value_bytes: float) -> Tec
         core,
         flop_per_cycle=core.flop_per_cycle * rate,
         register_traffic=core.register_traffic * (value_bytes / 2.0),
+        l1_traffic=core.l1_traffic * (value_bytes / 2.0),
         vector_share=core.vector_share / rate,
         wide_share=1.0 / rate if value_bytes < 2.0 else 1.0,
     )

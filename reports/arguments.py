@@ -275,7 +275,9 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
+    parser.add_argument(
+        "kind", nargs="?", choices=("hardware", "technologies", "workloads", "instances"), help="how many of each, if left out"
+    )
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.set_defaults(command="list")
 

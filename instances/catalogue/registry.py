@@ -29,6 +29,8 @@ from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import format_quantity, nearest, quoted
 
 Kind = Literal["hardware", "technologies", "workloads"]
+Listed = Literal["hardware", "technologies", "workloads", "instances"]
+LISTED: Final[tuple[Listed, ...]] = ("hardware", "technologies", "workloads", "instances")
 T = TypeVar("T")
 
 _SHIPPED: Final = Path(__file__).parents[1]
@@ -123,7 +125,7 @@ def _figures(entry: object) -> object:
     return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
 
-def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
+def entry_text(kind: Listed, name: str) -> str:
     """The file behind a name, to start one's own from; an UnknownNameError if there is none."""
     known = shipped() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
     if name not in known:
@@ -133,9 +135,11 @@ def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
     return f"{text}# Left out above, and derived {words}\n" if words else text
 
 
-def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ...]:
-    """Each name of a registry, or of the instances that come with the package, and a line that says what it is."""
+def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
+    """Each name of a registry, or of the instances that come with the package, and a line that says what it is; all four by their size."""
     match kind:
+        case None:
+            return tuple((one, f"{len(shipped() if one == 'instances' else names(one))} names") for one in LISTED)
         case "hardware":
             return tuple((name, _device_line(device(name))) for name in names(kind))
         case "technologies":

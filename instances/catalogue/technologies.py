@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
@@ -50,7 +50,7 @@ def build_technology(
     core = asdict(entry.core)
     rates = {"bf16": 1.0, "fp16": 1.0, **core.pop("rates")}
     base = Technology(
-        name=name,
+        name=", ".join([name, *_later(logic, entry.logic_nodes), *_later(memory, entry.memories)]),
         core=CoreTechnology(**given_figures(core)),
         registers=_sram(entry.registers),
         l1=_sram(entry.l1),
@@ -68,6 +68,11 @@ def build_technology(
     if precision not in rates:
         raise ValueError(f"{name} does not compute in {precision} (one of {', '.join(rates)})")
     return at_precision(made, rates[precision], VALUE_BYTES[precision])
+
+
+def _later(generation: str | None, known: Mapping[str, Any]) -> list[str]:
+    """The generation, where it is another one than the entry describes, which is the first."""
+    return [generation] if generation is not None and generation != next(iter(known), generation) else []
 
 
 def _at_node(technology: Technology, node: int | NodeEntry) -> Technology:

@@ -47,6 +47,10 @@ class CoreEntry:
     maximum_voltage: Annotated[Voltage, Doc("of the supply")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register values moved per FLOP")] = 8.0 / 28.0
+    l1_traffic: Annotated[float, Bounds(0.0), Doc("values that pass L1 per FLOP of a product; 0 where tiles fill the registers")] = 0.0
+    tile: Annotated[
+        Positive | None, Doc("elements of the largest tile of a product that a bundle sums; as L1 has room where nothing is said")
+    ] = None
     vector_share: Annotated[float, Bounds(0.0), Doc("FLOPs of work that is no matrix product over `flop_per_cycle`")] = 1.0 / 8.0
     rates: Annotated[Figures, Doc("FLOPs per cycle over those of 16 bits in further precisions, such as fp8: 2")] = field(
         default_factory=dict

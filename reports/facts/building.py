@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.dies import perimeter_of, through_joints
-from crossopt.crossflow.generator import Split, generate
+from crossopt.crossflow.generator import Compute, Split, generate, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, DramTechnology, Technology
+from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
+from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
@@ -55,6 +56,7 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
     free, chip = instance.hardware, design_of(instance, from_words(instance, design)).hardware
     technology = free.technology
     return (
+        *_clock(technology, generate(technology, _split(free, design["hardware"])).core),
         *_edge(free, chip, design["hardware"]),
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
         *_ports(technology, chip),
@@ -86,33 +88,35 @@ def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
     yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
 
+def _clock(technology: Technology, core: Compute) -> Iterator[str]:
+    """The clock, where the technology has a highest one."""
+    clock, most = float(core.frequency), technology.core.maximum_frequency
+    if most < UNLIMITED_FREQUENCY:
+        yield f"clock: {clock / 1e9:.2f} GHz at {float(core.voltage):.2f} V, of {most / 1e9:.2f} GHz at the most{_binds(clock, most)}"
+
+
 def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[str]:
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
-        places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area, chip.dies)) / dram.stack_edge)
-        yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}{_overhang(chip, dram, stacks)}"
+        places = round(float(stacks_along_edge(dram, _split(free, chosen))))
+        yield f"HBM stacks: {stacks}, of {places} that lie along two sides of the die{_binds(stacks, places)}"
         yield from _wires(free, chosen, stacks)
-
-
-def _overhang(chip: Hardware, dram: DramTechnology, stacks: int) -> str:
-    """How far stacks on both long sides of a row of square dies stand out, where they do; a longer die of the same area has them beside it.
-
-    The model counts stacks along the whole edge: A100's die is 25 mm x 33 mm, and outer stacks may stand out beyond their bumps."""
-    side = float(perimeter_of(chip.die_area, chip.dies)) / (2.0 + 2.0 * float(chip.dies)) * float(chip.dies)
-    over = ceil(stacks / 2.0) * dram.stack_edge - side
-    return f"; on two sides of square dies they stand out by {_millimetres(over)}" if over > 5e-5 else ""
 
 
 def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[str]:
     """What of the edge stacks and wires take together, and each of them."""
     made = free.technology
-    split = split_of(free, {name: np.float64(value) for name, value in chosen.items() if name != "name"})  # type: ignore[misc]
+    split = _split(free, chosen)
     built = generate(made, split)
     inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
     taken, whole = float(built.edge), float(perimeter_of(split.die_area, split.dies))
     words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
     yield "die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words) + _binds(taken, whole)
+
+
+def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:
+    return split_of(free, {name: np.float64(value) for name, value in chosen.items() if name != "name"})  # type: ignore[misc]
 
 
 def _millimetres(length: float) -> str:
@@ -124,16 +128,16 @@ def _chosen(hardware: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Split) -> Iterator[str]:
-    """How large dies are that lie on others, and of several dies how large each is, and what the joints between them let through."""
+    """How large dies are that lie on others, how large each die is, and what the joints between several let through."""
     dies, each = round(float(chip.dies)), float(chip.die_area / chip.dies)
     if technology.upper_dies is not None:
         upper, lower = (float(np.max(area)) for area in (used_dies(technology, split.areas)[1], chip.die_area))
         taken, room = (rounded_quantity(area, "area") for area in (upper, lower))
         yield f"dies of cores, registers and L1: {taken} on {room} of the others{_binds(upper, lower)}"
+    reticle = instance.budget.reticle
+    limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes{_binds(each, reticle)}" if reticle < float("inf") else ""
+    yield f"{f'dies: {dies} of' if dies > 1 else 'die:'} {rounded_quantity(each, 'area')}{limit}"
     if dies > 1:
-        reticle = instance.budget.reticle
-        limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes{_binds(each, reticle)}" if reticle < float("inf") else ""
-        yield f"dies: {dies} of {rounded_quantity(each, 'area')}{limit}"
         let = float(through_joints(technology.die_links, chip.die_area, chip.dies)) * technology.l2.utilisation
         moved, most = (rounded_quantity(amount, "bandwidth") for amount in (float(chip.l2.bandwidth), let))
         yield f"L2: {moved}, of {most} of which half may pass between dies{_binds(float(chip.l2.bandwidth), let)}"

@@ -207,6 +207,8 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instan
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
     if unit != "s":
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
+    if result.question["objective"] == "energy_per_token" and asked is not None:
+        lines += listed(f"  {'':<{_LABEL}}", "of the devices and their links; hosts, switches and cooling are not counted")
     return [*lines, *_rates(evaluation, asked)]
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from crossopt.crossflow.dies import perimeter_of
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.dies import long_side_of, perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -44,6 +45,8 @@ CHIPS: Final = """\
 """
 MEASURED: Final = ((128, 0.680, "Llama 2 7B, IBM fms-fsdp"), (10**9, 0.563, "GPT 1T, Korthikanti et al. 2022, Table 5"))
 """Up to so many devices the largest share of the peak that was published for A100."""
+_STEP: Final = 1.05
+"""By so much the cores may take more than a level gives, or memory give more than L2: a step of the ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,8 @@ class Chip:
         """Stacks that lie along the part of the edge that is theirs."""
         assert isinstance(self.instance.hardware, FreeHardware)
         edge = float(self.instance.hardware.edges.dram) * float(perimeter_of(self.hardware.die_area, self.hardware.dies))
-        return int(edge / self.technology.dram.stack_edge)
+        side = float(long_side_of(self.hardware.die_area, self.hardware.dies))
+        return min(2 * int(side / self.technology.dram.stack_edge), int(edge / self.technology.dram.stack_edge))
 
     def each(self, level: str) -> float:
         """KiB of a level for each bundle of cores."""
@@ -171,6 +175,9 @@ def faults(chip: Chip) -> tuple[str, ...]:
         ("W/mm^2", lambda: float(chip.hardware.power_density) / 1e6, 1.0),
         ("stacks", lambda: float(chip.stacks), float(chip.places)),
         ("bytes/s of L2 over what its banks give", lambda: _over_banks(chip), 1.0),
+        ("times what registers give that the cores take", lambda: _taken(chip, "registers", chip.hardware.register_traffic), _STEP),
+        ("times what L1 gives that the cores take", lambda: _taken(chip, "l1", chip.hardware.l1_traffic), _STEP),
+        ("times L2's bytes/s from memory", lambda: float(chip.hardware.dram.bandwidth / chip.hardware.l2.bandwidth), _STEP),
         ("share of peak above the best measured", lambda: chip.share - _measured(chip.asked.devices)[0], 0.05),
         ("KiB of L1 a bundle that are missing", lambda: 144.0 - chip.each("l1"), 0.0),
         ("KiB of registers a bundle that are missing", lambda: 128.0 - chip.each("registers"), 0.0),
@@ -182,6 +189,11 @@ def _over_banks(chip: Chip) -> float:
     l2 = chip.technology.l2
     banks = float(chip.hardware.l2.capacity) / l2.bank_capacity
     return float(chip.hardware.l2.bandwidth) / (banks * l2.bank_bandwidth * l2.utilisation)
+
+
+def _taken(chip: Chip, level: str, traffic: Real) -> float:
+    """What the cores take of a level at their peak, over what it gives."""
+    return float(traffic * chip.hardware.throughput / getattr(chip.hardware, level).bandwidth)
 
 
 def _measured(devices: int) -> tuple[float, str]:
@@ -243,8 +255,9 @@ _INTRODUCTION = f"""\
 # Would it be built?
 
 {{count}} wide questions: eleven parts of the chip are open, and the degrees and settings of the plan; every answer is proved. Each chip is
-held to what cooling takes away (1 W/mm^2), to the stacks that its edge holds, to what the banks of its L2 give, to the tiles that registers
-and L1 hold (128 and 144 KiB a bundle), and to the largest share of the peak that was published for A100: {MEASURED[0][1]:.1%} on up to
+held to what cooling takes away (1 W/mm^2), to the stacks that two of its sides hold, to what the banks of its L2 give, to the tiles that
+registers and L1 hold (128 and 144 KiB a bundle), to registers and L1 that feed the cores at their peak and an L2 as fast as the memory (but
+for one step of the ranges, 5 %), and to the largest share of the peak that was published for A100: {MEASURED[0][1]:.1%} on up to
 {MEASURED[0][0]} devices ({MEASURED[0][2]}) and {MEASURED[1][1]:.1%} on more ({MEASURED[1][2]}), and 5 points. Beside it
 stands the device that is sold at that node, area and power, with its own proven plan.
 `python -m tests.benchmarks.would_it_be_built` solves all of it again.
@@ -255,9 +268,9 @@ stands the device that is sold at that node, area and power, with its own proven
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip is an A100 with a peak 12 to 24 % higher on half of its L2 and with a stack less or more, as this one plan needs it;
-another network on the same chip may not. Gains above 15 % are of that kind. With 300 W or on 500 mm^2 it is slower than an A100, which has
-more of both. At 4 nm it is 3 to 7 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
+At 7 nm a free chip is an A100 with a peak up to 14 % higher, a fifth to half less L2, narrower links in the node, and with a stack less
+or more, as this one plan needs it; another network on the same chip may not. With 300 W or on 500 mm^2 it is slower than an A100, which has
+more of both. At 4 nm it is up to 6 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
 """
 
 

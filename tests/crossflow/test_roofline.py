@@ -170,6 +170,30 @@ def test_a_tile_fills_the_resident_share_of_one_bundles_memory(plain: Hardware) 
     assert product_cost(Product(400.0, 400.0, 400.0), 2.0, device).time == pytest.approx(2 * (2 * 4 * 160_000 + 160_000) / 1e6)
 
 
+def test_a_tile_is_no_larger_than_the_one_whose_sums_are_kept(plain: Hardware) -> None:
+    """As above, but of 40 x 40 values at the most: 400 x 400 is 100 such tiles."""
+    memories = {"l1": Memory(160e3, 1e15), "l2": Memory(1e12, 1e6)}
+    device = replace(plain, bundles=4.0, tile=1600.0, efficiency=replace(plain.efficiency, resident=0.5), **memories)  # type: ignore[arg-type]
+    assert product_cost(Product(400.0, 400.0, 400.0), 2.0, device).time == pytest.approx(2 * (2 * 10 * 160_000 + 160_000) / 1e6)
+
+
+def test_l1_and_registers_must_feed_the_arithmetic_while_it_runs(plain: Hardware) -> None:
+    """Where half of the peak is reached, a level that feeds half of it is still too slow by half: the arithmetic waits only for itself."""
+    roomy, product = Memory(1e12, 1e15), Product(1024.0, 1024.0, 1024.0)
+    wide = replace(plain, dram=roomy, l2=roomy, l1=roomy, registers=roomy, efficiency=replace(plain.efficiency, matrix=0.5))
+    whole, half = Memory(1e12, 100e12 * 0.03), Memory(1e12, 50e12 * 0.03)
+    assert product_cost(product, 2.0, replace(wide, l1_traffic=0.03, l1=whole)).time == pytest.approx(2.0**31 / 50e12)
+    assert product_cost(product, 2.0, replace(wide, l1_traffic=0.03, l1=half)).time == pytest.approx(2.0**31 / 25e12)
+    fed = replace(wide, l1_traffic=0.03, register_traffic=0.03)
+    assert product_cost(product, 2.0, replace(fed, registers=half)).time == pytest.approx(2.0**31 / 25e12)
+    assert product_cost(product, 2.0, replace(wide, register_traffic=0.03, registers=half)).time == pytest.approx(2.0**31 / 50e12)
+
+
+def test_attention_moves_what_its_tiles_read_through_l1(plain: Hardware) -> None:
+    device = replace(plain, l1_traffic=0.25, l1=Memory(1e12, 1e12), efficiency=replace(plain.efficiency, attention=0.5))
+    assert fused_attention_cost(1e12, 1.0, device).time == pytest.approx(0.25 / 0.5)
+
+
 def test_each_product_of_a_batch_moves_operands_of_its_own(plain: Hardware) -> None:
     """Folding the batch into the rows would read the second operand once only."""
     slow = replace(plain, dram=Memory(64e9, 1e6))

@@ -1,6 +1,6 @@
 """Which chips can be built and cooled: banks and their ports, stacks along the edge, heat, and what is no part. Computed by hand."""
 
-from math import sqrt
+from math import floor, sqrt
 from pathlib import Path
 
 import pytest
@@ -56,22 +56,25 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     assert chip.power == pytest.approx(100.0 + registers + l1 + l2 + stacks / 2 + links + uncore, rel=1e-6)
 
 
-@pytest.mark.parametrize(("stacks", "die", "built"), [(5, 0, True), (6, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])
+@pytest.mark.parametrize(("stacks", "die", "built"), [(4, 0, True), (5, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])
 def test_chosen_stacks_lie_side_by_side_along_the_edge_or_there_is_no_chip(stacks: int, die: int, built: bool) -> None:
     asked = question("compute_area=400 mm^2", "compute_power=100 W", f"hbm_stacks={stacks}", *([f"die_area={die} mm^2"] if die else []))
-    side = sqrt(max(die, (400.0 + USUAL + stacks * 8.0) / 0.81))
-    assert (stacks <= 0.56 * 4 * side / 10.5) == built
+    area = max(die, (400.0 + USUAL + stacks * 8.0) / 0.81)
+    assert (stacks <= min(2 * floor(sqrt(33 / 26 * area) / 10.5), 0.56 * 4 * sqrt(area) / 10.5)) == built
     assert (devices(asked, 0, 1).unbuilt == 0) == built
 
 
-@pytest.mark.parametrize(("stacks", "area", "built"), [(8, 24, True), (9, 24, False), (8, 30, False)])
+EDGES = ("network_edge=0.5", "node_network_edge=0.6")
+
+
+@pytest.mark.parametrize(("stacks", "area", "built"), [(6, 24, True), (7, 24, False), (6, 60, False)])
 def test_stacks_and_wires_share_the_edge_however_much_of_it_either_may_take(stacks: int, area: float, built: bool) -> None:
-    """On 114.4 mm eight stacks of 10.5 mm, 48 wires of 0.4 mm in the node and 4 out take 104.8 mm; a ninth, or 60 wires in the node and
-    25 out, are too many."""
-    settings = ("compute_area=300 mm^2", "die_area=818 mm^2", "hbm_edge=0.9", "network_edge=0.5", f"node_network_area={area} mm^2")
+    """On 114.4 mm six stacks of 10.5 mm, 48 wires of 0.4 mm in the node and 4 out take 83.8 mm; a seventh finds no place on the two sides
+    of 32.2 mm, and 120 wires in the node and 25 out are too many."""
+    settings = ("compute_area=300 mm^2", "die_area=818 mm^2", "hbm_edge=0.9", *EDGES, f"node_network_area={area} mm^2")
     asked = question(*settings, "compute_power=100 W", f"hbm_stacks={stacks}", f"network_area={4 if area < 30 else 25} mm^2")
-    wires = 48 + 4 if area < 30 else 60 + 25
-    assert (stacks * 10.5 + wires * 0.4 <= 4 * sqrt(818.0)) == built
+    wires = 48 + 4 if area < 30 else 120 + 25
+    assert (stacks * 10.5 + wires * 0.4 <= 4 * sqrt(818.0) and stacks / 2 * 10.5 <= sqrt(33 / 26 * 818)) == built
     for engine in ("exhaustive", "boxes", "milp"):
         result = answered(asked, engine, Limits())
         assert (result.value is not None) == built
@@ -176,14 +179,13 @@ def test_that_no_stacks_find_a_place_is_said() -> None:
 
 
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(802.2) / 10.5 mm is 6.04 and 3 x 10.5 - sqrt(802.2) mm is 3.2 mm,
-    41 banks x 90 GB/s x 0.7 are 2.583 TB/s; 192 KiB is what an A100 has."""
+    """By hand: 0.56 x 4 x sqrt(811) / 10.5 mm is 6.07 and sqrt(33 / 26 x 811) / 10.5 is 3.06, 73 banks x 90 GB/s x 0.7 are 4.599 TB/s;
+    192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    stand_out = "; on two sides of square dies they stand out by 3.2 mm"
-    assert f"  HBM stacks: 6, of 6 that lie along the die's edge, binds{stand_out}" in said
-    assert "  die edge: 83.8 mm, of 113.3 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
-    assert "  L2: 2.583 TB/s, of 2.583 TB/s that its banks let through, binds" in said
+    assert "  HBM stacks: 6, of 6 that lie along two sides of the die, binds" in said
+    assert "  die edge: 83.8 mm, of 113.9 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    assert "  L2: 4.599 TB/s, of 4.599 TB/s that its banks let through, binds" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
