@@ -97,9 +97,9 @@ class DramEntry:
     nominal_voltage: Annotated[Voltage, Doc("of the wires")]
     threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
     margin_voltage: Annotated[Voltage, Doc("above the threshold")]
-    maximum_voltage: Annotated[Voltage, Doc("of the wires")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     latency: Annotated[Duration, Doc("of an access")]
+    maximum_voltage: Annotated[Voltage | None, Doc("of the wires; the nominal one, with the rate of the standard, if not told")] = None
     stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
 
     def __post_init__(self) -> None:

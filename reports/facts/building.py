@@ -93,6 +93,16 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
         places = int(float(free.edges.dram) * float(perimeter_of(chip.die_area, chip.dies)) / dram.stack_edge)
         yield f"HBM stacks: {stacks}, of {places} that lie along the die's edge{_binds(stacks, places)}{_overhang(chip, dram, stacks)}"
         yield from _wires(free, chosen, stacks)
+    yield from _rate(free, chosen)
+
+
+def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[str]:
+    """That stacks run as fast as their standard lets them, where more power for them was open."""
+    dram = generate(free.technology, split_of(free, _chosen(chosen))).dram
+    highest = free.technology.dram.nominal_frequency
+    if "hbm_power" in chosen and float(np.max(dram.frequency)) >= highest * (1.0 - 1e-9):
+        drawn = float(np.max(dram.power))
+        yield f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate, binds: more than {drawn:.0f} W for it buys nothing"
 
 
 def _overhang(chip: Hardware, dram: DramTechnology, stacks: int) -> str:

@@ -516,3 +516,17 @@ def test_lanes_run_no_faster_than_their_standard_however_much_power_they_have(na
             lanes = network(link, 10 * link.area, 1e4, 1.0)
             assert lanes.frequency == pytest.approx(link.nominal_frequency)
             assert lanes.power == pytest.approx(10 * link.energy_per_bit * link.nominal_frequency)
+
+
+@pytest.mark.parametrize("name", [name for name in names("technologies") if name != "v100-class"])
+def test_stacks_run_no_faster_than_their_standard_however_much_power_they_have(name: str) -> None:
+    """Of every generation; and they draw no more then than what the nominal rate takes."""
+    entry = technology(name)
+    for memory in (None, *entry.memories):
+        made = build_technology(entry, name, memory=memory)
+        usual = split_for_stacks(made, usual_split(entry), 2)
+        powers = [replace(usual.powers, dram=watts) for watts in (usual.powers.dram, 1e4)]
+        nominal, more = (generate(made, replace(usual, powers=each)).dram for each in powers)
+        assert more.frequency == pytest.approx(made.dram.nominal_frequency, rel=1e-12)
+        assert more.voltage == pytest.approx(made.dram.nominal_voltage, rel=1e-12)
+        assert (more.bandwidth, more.power) == (pytest.approx(nominal.bandwidth, rel=1e-12), pytest.approx(nominal.power, rel=1e-12))

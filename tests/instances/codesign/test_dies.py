@@ -147,6 +147,15 @@ def test_what_dies_and_joints_allow_is_explained() -> None:
     assert [words for words in said if words.endswith("of which half may pass between dies, binds")]
 
 
+def test_power_that_memory_cannot_use_is_explained_where_its_rate_binds() -> None:
+    """1,024 wires of 3.2 Gb/s at 5 pJ a bit and 16 GiB at 0.6 pW a bit: 16.5 W a stack."""
+    asked = one(2, "hbm_power=90 W")
+    said = [words for words in building_of(asked, answered(asked)) if words.startswith("HBM: ")]
+    assert said == ["HBM: 3.2 Gb/s a wire, the nominal rate, binds: more than 66 W for it buys nothing"]
+    slow = one(2, "hbm_power=50 W")
+    assert not [words for words in building_of(slow, answered(slow)) if words.startswith("HBM: ")]
+
+
 # Dies on dies -----------------------------------------------------------------------------------------------------------------------
 
 STACKED = ("technology=accelerator-5nm-stacked", "budget={die_area: 1600 mm^2, package_area: 3000 mm^2, power: 800 W}")
