@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.crossflow.bill import Bill, Prices
+    from crossopt.crossflow.device import Architecture
     from crossopt.crossflow.evaluate import Design, Evaluation, Limit, evaluate
-    from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate
+    from crossopt.crossflow.generator import Edges, Parts, Split, generate
     from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
     from crossopt.crossflow.kernels.kernel_plan import KernelPlan
     from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 
 _WHERE = {
-    "Architecture": "generator",
+    "Architecture": "device",
     "Bill": "bill",
     "Budget": "hardware",
     "Cluster": "hardware",

@@ -6,6 +6,9 @@ A step never gets slower when a resource grows, so a step on this architecture i
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     links between dies                by the fewest dies
     power of what is no part          by the least die and the least clock, that of the most cores with the least power
+    power that is drawn anyway        by the fewest cores, banks and stacks; clocks and control by the fewest or the most cores, whichever
+                                      draw less: of the least power more cores leave less to switch, and fewer may need less
+    power above idle                  of all parts by the most of each, and what is no part by the clock of the fewest cores
     clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
     voltage, used area, power, edge   by the least power and area, the voltage beside the most cores
 
@@ -14,19 +17,18 @@ count differently many, such a figure is therefore moved outwards by one part in
 Between equal splits the envelope is the architecture itself, to the last bit.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import reduce
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import crossings_of, die_links_power, perimeter_of, through_joints
 from crossopt.crossflow.generator import (
-    Architecture,
-    Compute,
-    Dram,
-    Network,
+    Edges,
+    Parts,
     Split,
-    Sram,
     compute_of,
     cores_of,
     dram_of,
@@ -35,11 +37,13 @@ from crossopt.crossflow.generator import (
     limited,
     network,
     sram_banks,
+    sram_most_power,
     sram_of,
     sram_static_power,
     stacks_along_edge,
     stacks_in_package,
-    uncore_power,
+    uncore_idle,
+    uncore_switched,
     wires_of,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
@@ -56,6 +60,8 @@ class Envelope:
     open_bundles: Real
     """1 where the number of bundles is open; `best.core.bundles` is then the least that a chip with any has."""
     least_stacks: Real
+    headroom: Real
+    """Watts above idle that no chip may draw more than."""
 
 
 def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
@@ -69,6 +75,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
     dram = _dram(technology.dram, least, most, stacks)
+    slowest = tuple(_lowered(figure, low.cores < high.cores) for figure in (slow.voltage, slow.frequency))
     l2 = _sram(technology.l2, least, most, "l2", fewest, high.bundles)
     best = Architecture(
         core=_core(technology.core, most.powers.core, (low, slow, high), fewest),
@@ -78,13 +85,38 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
-        uncore_power=_uncore(technology, least, slow, low.cores < high.cores),
+        uncore_idle=uncore_idle(technology, least.die_area, slowest[0]),
+        uncore_switched=uncore_switched(technology, least.die_area, *slowest),
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=least.die_area + dram.package_area,
         crossings=crossings_of(least.dies),
         die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
     )
-    return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
+    return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0], _headroom(technology, least, most, best))
+
+
+def _headroom(technology: Technology, least: Split, most: Split, best: Architecture) -> Real:
+    """What the busiest kernels draw above idle: of every part no more than its power, and of the rest what the highest clock switches."""
+    few, _ = core_counts(technology.core, least, most)
+    fast = compute_of(technology.core, np.maximum(few, 1.0), most.powers.core)
+    beside = uncore_switched(technology, most.die_area, fast.voltage, fast.frequency)
+    links = die_links_power(technology.die_links, most.die_area, most.dies)
+    powers = [(field.name, getattr(most.powers, field.name)) for field in fields(Parts)]
+    kernels = [sum(getattr(busy, name) * power for name, power in powers) + busy.l2 * links for busy in technology.sustained]
+    clocked = technology.core.clocked_share * most.powers.core
+    upper = (beside + (clocked + reduce(np.maximum, kernels))) * (1.0 + _OUTWARD)
+    return np.where(_equal(least, most), best.power(technology.sustained) - best.idle_power, upper)[()]
+
+
+def _equal(least: Split, most: Split) -> Mask:
+    """Where both splits are one."""
+    pairs = [(least.die_area, most.die_area), (least.package_area, most.package_area), (least.dies, most.dies)]
+    pairs += [
+        (getattr(getattr(least, record), field.name), getattr(getattr(most, record), field.name))
+        for record, kind in (("areas", Parts), ("powers", Parts), ("edges", Edges))
+        for field in fields(kind)
+    ]
+    return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*(np.equal(one, other) for one, other in pairs))))
 
 
 def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:
@@ -112,13 +144,10 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
         peak=_raised(compute_of(core, best, power).peak, differ),
         voltage=_lowered(slow.voltage, differ),
         leakage=_lowered(leaked, differ),
+        clocked=_lowered(np.minimum(low.clocked, slow.clocked), differ),
         area=low.area,
         power=low.power,
     )
-
-
-def _uncore(technology: Technology, least: Split, slow: Compute, differ: bool | Mask) -> Real:
-    return uncore_power(technology, least.die_area, _lowered(slow.voltage, differ), _lowered(slow.frequency, differ))
 
 
 def _sram(sram: SramTechnology, least: Split, most: Split, level: str, fewest: Real, bundles: Real) -> Sram:
@@ -127,7 +156,9 @@ def _sram(sram: SramTechnology, least: Split, most: Split, level: str, fewest: R
     least_banks = sram_banks(sram, getattr(least.areas, level), bundles)
     best = sram_of(sram, most_banks, fewest, getattr(most.powers, level), sram_static_power(sram, least_banks))
     same = (least_banks == most_banks) & np.equal(fewest, bundles)
-    return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=np.minimum(getattr(least.powers, level), best.power))
+    drawn = sram_most_power(sram, np.maximum(least_banks, 1.0), sram_static_power(sram, least_banks))
+    power = np.minimum(np.minimum(getattr(least.powers, level), drawn), best.power)
+    return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=power)
 
 
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:

@@ -8,13 +8,13 @@ among many. Sums of areas and powers are not checked here: whether a split keeps
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import reduce
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import crossings_of, die_links_power, long_side_of, perimeter_of, through_joints
-from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
@@ -69,102 +69,6 @@ class Split:
                 raise ValueError(f"{name} must be finite and not negative (0 for an absent part), it is {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class Compute:
-    cores: Real
-    bundles: Real
-    voltage: Real
-    frequency: Real
-    peak: Real
-    """FLOP/s of the chip before utilisation."""
-    leakage: Real
-    """Watts of the power that are drawn whatever the clock."""
-    area: Real
-    power: Real
-
-
-@dataclass(frozen=True, slots=True)
-class Sram:
-    banks: Real
-    capacity: Real
-    """Bytes of the chip."""
-    bandwidth: Real
-    """Bytes per second of the chip before utilisation."""
-    area: Real
-    power: Real
-
-
-@dataclass(frozen=True, slots=True)
-class Dram:
-    stacks: Real
-    links: Real
-    voltage: Real
-    frequency: Real
-    capacity: Real
-    """Bytes."""
-    bandwidth: Real
-    """Bytes per second before utilisation."""
-    area: Real
-    """Square metres of the die, for the controllers."""
-    package_area: Real
-    """Square metres of the package, for the stacks."""
-    power: Real
-    """Watts used; above the budget where static power alone exceeds it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    links: Real
-    voltage: Real
-    frequency: Real
-    bandwidth: Real
-    """Bytes per second to one neighbour after utilisation."""
-    area: Real
-    power: Real
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """What a split yields; voltages and frequencies of an absent part are zero. Areas and powers are what is used, not what was given."""
-
-    core: Compute
-    registers: Sram
-    l1: Sram
-    l2: Sram
-    dram: Dram
-    intra: Network
-    inter: Network
-    uncore_power: Real
-    """Watts of what is no part, at full activity."""
-    edge: Real
-    """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
-    package_area: Real
-    """Square metres of the package under die and stacks."""
-    crossings: Real = 0.0
-    """Joints between dies that a byte of L2 passes on its way, in the mean."""
-    die_links_power: Real = 0.0
-    """Watts of all links between dies, at full activity."""
-
-    @property
-    def area(self) -> Real:
-        """Square metres of the die that the parts occupy."""
-        return self.core.area + self.registers.area + self.l1.area + self.l2.area + self.dram.area + self.intra.area + self.inter.area
-
-    def power(self, sustained: tuple[Activity, ...]) -> Real:
-        """Watts that parts and uncore draw in those kernels that draw most. What a board bears for good is limited, not the sum of what
-        every part draws at its peak: cores and memory are not busy at once. It rises with the power of every part."""
-        return reduce(np.maximum, [self._drawn(busy) + busy.dram * self.dram.power for busy in sustained])
-
-    def die_power(self, sustained: tuple[Activity, ...]) -> Real:
-        """The same of what leaves through the die: all but what stacks, their wires and controllers draw."""
-        return reduce(np.maximum, [self._drawn(busy) for busy in sustained])
-
-    def _drawn(self, busy: Activity) -> Real:
-        on_chip = busy.core * self.core.power + busy.registers * self.registers.power + busy.l1 * self.l1.power + busy.l2 * self.l2.power
-        links = busy.intra * self.intra.power + busy.inter * self.inter.power + self.die_links_power
-        return on_chip + links + self.uncore_power
-
-
 def split_from_fractions(
     die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges, dies: Real = 1.0
 ) -> Split:
@@ -202,7 +106,8 @@ def generate(technology: Technology, split: Split) -> Architecture:
         dram=dram,
         intra=intra,
         inter=inter,
-        uncore_power=uncore_power(technology, split.die_area, core.voltage, core.frequency),
+        uncore_idle=uncore_idle(technology, split.die_area, core.voltage),
+        uncore_switched=uncore_switched(technology, split.die_area, core.voltage, core.frequency),
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
         crossings=crossings_of(split.dies),
@@ -210,12 +115,16 @@ def generate(technology: Technology, split: Split) -> Architecture:
     )
 
 
-def uncore_power(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:
-    """Watts of what is no part, on supply and clock of the cores: what switches follows V^2 f, what leaks V, the rest neither."""
+def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
+    """Watts of what is no part, whatever runs: what leaks follows the supply of the cores, the rest does not."""
     uncore, core = technology.uncore, technology.core
-    supply = voltage / core.nominal_voltage
-    switched = uncore.power_per_area * (supply * supply * (frequency / core.nominal_frequency))
-    return (uncore.steady_per_area + uncore.area_share * core.leakage_per_area * supply + switched) * die_area
+    return (uncore.steady_per_area + uncore.area_share * core.leakage_per_area * (voltage / core.nominal_voltage)) * die_area
+
+
+def uncore_switched(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:
+    """Watts of what is no part that switch with supply and clock of the cores, as V^2 f."""
+    core, supply = technology.core, voltage / technology.core.nominal_voltage
+    return technology.uncore.power_per_area * (supply * supply * (frequency / core.nominal_frequency)) * die_area
 
 
 def compute(core: CoreTechnology, area: Real, power: Real, dies: Real = 1.0) -> Compute:
@@ -229,13 +138,15 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
     present, count = np.minimum(cores, 1.0), np.maximum(cores, 1.0)
     leaked = core.leakage * count
     point = operating_point(core, power, core.switching_power * count, leaked, core.maximum_frequency)
+    supply = point.voltage / core.nominal_voltage
     return Compute(
         cores=cores,
         bundles=np.floor(cores / core.cores_per_bundle),
         voltage=point.voltage * present,
         frequency=point.frequency * present,
         peak=core.flop_per_cycle * point.frequency * cores,
-        leakage=leaked * (point.voltage / core.nominal_voltage) * present,
+        leakage=leaked * supply * present,
+        clocked=core.clocked_share * core.switching_power * (supply * supply * (point.frequency / core.nominal_frequency)) * cores,
         area=cores * core.area,
         power=point.power * present,
     )
@@ -261,8 +172,8 @@ def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
 def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real) -> Sram:
     """The level with so many banks, of whose power `static` is not left for moving bytes.
 
-    Bandwidth = min(power left / energy per byte, banks * bandwidth of a port). Banks that the power cannot keep alive count as absent, and
-    so do those that do not hold the tiles of their bundles.
+    Bandwidth = min(power left / energy per byte, banks * bandwidth of a port); power beyond that is left unused. Banks that the power
+    cannot keep alive count as absent, and so do those that do not hold the tiles of their bundles.
     """
     dynamic = power - static
     holds = banks * sram.bank_capacity >= bundles * sram.least_per_bundle
@@ -272,9 +183,15 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
         bandwidth=bandwidth * present,
+        static=static * present,
         area=banks * _bank_area(sram, bundles) * present,
-        power=power * present,
+        power=np.minimum(power, sram_most_power(sram, banks, static)) * present,
     )
+
+
+def sram_most_power(sram: SramTechnology, banks: Real, static: Real) -> Real:
+    """Watts that banks draw with all ports at work."""
+    return static + 8.0 * sram.energy_per_bit * (banks * sram.bank_bandwidth)
 
 
 def _sram(sram: SramTechnology, area: Real, power: Real, bundles: Real) -> Sram:
@@ -326,6 +243,7 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
         bandwidth=links * point.frequency / 8.0,
         area=stacks * dram.controller_area,
         package_area=stacks * dram.stack_area,
+        static=static,
         power=np.maximum(static, np.minimum(static + point.power * present, power)),
     )
 

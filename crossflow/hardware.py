@@ -14,6 +14,10 @@ from crossopt.crossflow.arrays import Real, Whole
 
 UNLIMITED_TILE = 1.0e30
 """Elements: far above what any memory on a die holds."""
+UNLIMITED_POWER = 1.0e30
+"""Watts: far above any device."""
+_GUARD = 1.0e-12
+"""The share by which a device stays below its power, some thousand times the error of the operations that say what it draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,8 @@ class Hardware:
     """Watts above idle as long as a kernel runs, whatever it computes: clocks, control and leakage at speed."""
     power: Real = 0.0
     """Watts the device may draw: its rating, or what a generated one draws in the kernels that draw most."""
+    headroom: Real = UNLIMITED_POWER
+    """Watts above idle that it draws at the most on average over a step: see `within_power`."""
     die_area: Real = 0.0
     package_area: Real = 0.0
     dies: Real = 1.0
@@ -198,6 +204,24 @@ class Budget:
         return self.reticle if self.reticle < self.die_area else float("inf")
 
 
+def headroom_of(power: Real, idle_power: Real) -> Real:
+    """Watts above idle that leave the sum, as computed, below the power."""
+    return (power - idle_power) * (1.0 - _GUARD)
+
+
+def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -> Real:
+    """Seconds of a step that takes `work` joules on all devices beside what they draw when idle: longer where these would draw more than
+    they may, as boards then clock down (power caps as in Choi, Dukhan, Liu and Vuduc 2014, Algorithmic Time, Energy, and Power on
+    Candidate HPC Compute Building Blocks, IPDPS).
+
+        T = max(seconds, W / (n (P - P_idle))),   so that the average power  (W + n P_idle T) / (n T) = W / (n T) + P_idle <= P,
+
+    whatever chip, plan and workload, and whatever the kernels are by which P is rated. T never grows with P - P_idle, and never falls with
+    W, operation by operation. What a board saves by the lower voltage of a lower clock is left out: T is rather too long.
+    """
+    return np.maximum(seconds, work / (devices * hardware.headroom))
+
+
 def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
     """The same device under each of its other sets of constants."""
     return tuple(replace(hardware, efficiency=constants, variants=()) for constants in hardware.variants)
@@ -236,7 +260,7 @@ def devices_in(hardware: Hardware) -> int:
     return sizes.pop() if sizes else 1
 
 
-_NEEDED = frozenset(("throughput", "vector_throughput", "bundles", "capacity", "bandwidth"))
+_NEEDED = frozenset(("throughput", "vector_throughput", "bundles", "capacity", "bandwidth", "headroom"))
 """Resources by which the model divides, or without which nothing runs; all other figures may be zero."""
 
 

@@ -51,11 +51,15 @@ class CoreTechnology:
     """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
     leakage_per_area: float = 0.0
     """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
+    clocked_share: float = 0.0
+    """Of what switches, what clocks and control draw as long as a kernel runs, whatever it computes; the rest goes with FLOPs."""
     whole_bundles: bool = False
     """Whether cores that fill no bundle are none; DeepFlow counts them."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("leakage_per_area", "whole_bundles", "l1_traffic"))
+        _check(self, may_be_zero=("leakage_per_area", "clocked_share", "whole_bundles", "l1_traffic"))
+        if self.clocked_share > 1.0:
+            raise ValueError(f"clocked share is {self.clocked_share}, a share of at most 1 is needed")
         if self.maximum_frequency < self.nominal_frequency:
             raise ValueError(f"maximum frequency {self.maximum_frequency} must not be below the nominal one, {self.nominal_frequency}")
         if self.leakage >= self.nominal_power:
@@ -70,6 +74,11 @@ class CoreTechnology:
     def switching_power(self) -> float:
         """Watts of one core at nominal voltage and frequency beside what it leaks."""
         return self.nominal_power - self.leakage
+
+    @property
+    def energy_per_flop(self) -> float:
+        """Joules at nominal voltage: what switches beside clocks and control, at the peak."""
+        return (1.0 - self.clocked_share) * self.switching_power / (self.flop_per_cycle * self.nominal_frequency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +188,7 @@ class Uncore:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How busy some kernels keep each part, as shares of the power that it may draw."""
+    """How busy some kernels keep each part, as shares of what it draws at its peak above what it draws anyway."""
 
     core: float = 1.0
     registers: float = 1.0

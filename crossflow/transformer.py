@@ -15,7 +15,7 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
-from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
@@ -56,8 +56,7 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
         chosen = rows_of(plans, rows)
         split = sharding(model, chosen)
         parts = tables.parts(model, chosen, rows, host_traffic(model, split, hardware.host))
-        times[rows] = step_time(terms(model, hardware, chosen, parts))
-        energies[rows] = step_energy(model, hardware, chosen, parts, times[rows])
+        times[rows], energies[rows] = _time_and_energy(model, hardware, chosen, parts)
         memory[rows] = peak_memory(model, split)
     return Prices(times, energies, memory)
 
@@ -65,15 +64,15 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
 def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
     """The same prices with every formula evaluated for every plan and device, without tables."""
     parts = parts_of(model, hardware, cluster, plans)
-    times = np.broadcast_to(step_time(terms(model, hardware, plans, parts)), (len(plans), devices_in(hardware)))
-    energies = np.broadcast_to(step_energy(model, hardware, plans, parts, times), times.shape)
+    shape, both = (len(plans), devices_in(hardware)), _time_and_energy(model, hardware, plans, parts)
+    times, energies = (np.broadcast_to(figure, shape) for figure in both)
     return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 
 def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Array:
     """Seconds of a step of one plan on every device, or on one under every set of constants, without the rest of its price."""
     plans = table([plan])
-    return np.asarray(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))), np.float64).ravel()
+    return np.asarray(_time_and_energy(model, hardware, plans, parts_of(model, hardware, cluster, plans))[0], np.float64).ravel()
 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
@@ -81,12 +80,13 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
     plans = table([plan])
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
-    time, split = step_time(needed), sharding(model, plans)
+    (time, energy), split = _time_and_energy(model, hardware, plans, parts), sharding(model, plans)
+    items = (*_step_items(needed, parts.layer, fullest_slot(needed)), ("power limit", time - step_time(needed)))
     return Bill(
         step_time=_single(time),
-        time=tuple((name, _single(seconds)) for name, seconds in _step_items(needed, parts.layer, fullest_slot(needed))),
+        time=tuple((name, _single(seconds)) for name, seconds in items),
         memory=tuple((name, _single(size)) for name, size in fullest_stage(model, split)),
-        energy=_single(step_energy(model, hardware, plans, parts, time)),
+        energy=_single(energy),
         flops=step_flops(model),
         host_memory=_single(host_memory(model, split)),
     )
@@ -259,15 +259,16 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
     )
 
 
-def step_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts, time: Real) -> Real:
-    """Joules of one step on all devices: what every layer, edge and exchange costs, and idle power for as long as the step takes."""
-    width, replicas = _column(plans.tensor * plans.context), _column(plans.data)
-    passes = model.global_batch / _column(plans.microbatch)
+def _time_and_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> tuple[Real, Real]:
+    """Seconds of a step, as long as its power takes at least, and joules on all devices: of layers, edges, exchanges, and idle power."""
+    width, replicas, stages = (_column(part) for part in (plans.tensor * plans.context, plans.data, plans.pipeline))
+    passes, devices = model.global_batch / _column(plans.microbatch), width * stages * replicas
     layers = model.stack * (parts.layer.energy + (parts.exchange.gather_energy + parts.host.layer_energy))
-    stages = _column(plans.pipeline)
     messages = 2.0 * (stages * _column(plans.interleave) - 1.0) * parts.transfer_energy
     work = width * passes * (layers + parts.embedding.energy + parts.head.energy + messages)
-    return work + width * stages * replicas * ((parts.exchange.energy + parts.host.energy) + hardware.idle_power * time)
+    work = work + devices * (parts.exchange.energy + parts.host.energy)
+    time = within_power(step_time(terms(model, hardware, plans, parts)), work, devices, hardware)
+    return time, work + devices * (hardware.idle_power * time)
 
 
 def sharding(model: Transformer, plans: Plans) -> Sharding:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossopt.crossflow.bill import Bill, Items, Prices, price_table
-from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
 from crossopt.crossflow.kernels.distributed_product import exchange_cost, forward, grid, products_cost
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.roofline import Product
@@ -18,12 +18,14 @@ def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> 
     share = forward(whole, gemm.value_bytes, grid(plan, cluster))
     product, exchange = products_cost(share, gemm.value_bytes, hardware), exchange_cost(share.exchanges, hardware.links)
     launched = np.maximum(product.time, hardware.efficiency.host * product.kernels)
-    time = launched + exchange.time
+    work = plan.devices * (product.energy + exchange.energy)
+    time = within_power(launched + exchange.time, work, plan.devices, hardware)
+    held = time - (launched + exchange.time)
     return Bill(
         step_time=time,
-        time=(("matrix products", product.time), ("launch", launched - product.time), ("exchange", exchange.time)),
+        time=(("matrix products", product.time), ("launch", launched - product.time), ("exchange", exchange.time), ("power limit", held)),
         memory=memory(gemm, plan),
-        energy=plan.devices * (product.energy + exchange.energy + hardware.idle_power * time),
+        energy=work + plan.devices * (hardware.idle_power * time),
         flops=2.0 * gemm.rows * gemm.depth * gemm.columns,
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill, Items, Prices, price_table, total
 from crossopt.crossflow.collectives import send
-from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
 from crossopt.crossflow.kernels.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.lstm_memory import Held, hold_on_chain, memory
@@ -69,12 +69,13 @@ def bill(model: Lstm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) ->
     """The itemised price of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
     cut = grid(plan, cluster)
     chain = chain_of(model, hardware, plan, cut)
-    time = step_time(chain, model.sequence, hardware)
+    free, work = step_time(chain, model.sequence, hardware), step_energy(chain, model.sequence, cut.ranks * plan.data)
+    time = within_power(free, work, plan.devices, hardware)
     return Bill(
         step_time=time,
-        time=_breakdown(chain, model.sequence, hardware, time),
+        time=(*_breakdown(chain, model.sequence, hardware, free), ("power limit", time - free)),
         memory=memory(model, plan),
-        energy=step_energy(chain, model.sequence, cut.ranks * plan.data) + plan.devices * (hardware.idle_power * time),
+        energy=work + plan.devices * (hardware.idle_power * time),
         flops=step_flops(model),
     )
 

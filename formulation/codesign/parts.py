@@ -277,15 +277,15 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
         taken["area", name] = taken["package", name] = taken["reticle", name] = area
         taken["upper", name] = taken["upper package", name] = taken["upper reticle", name] = upper
         for kernels, busy in _kernels(free):
-            drawn = getattr(busy, name) * getattr(best, name).power
+            drawn = best.drawn(name, busy)
             above = (density - common) * least.die_area if name == "core" else 0.0
             taken[kernels, name] = drawn + common * area + above
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
     taken["upper package", "dram"] = best.dram.package_area
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
-    for kernels, _ in _kernels(free):
-        taken[kernels, _DIE] = best.die_links_power + common * links
+    for kernels, busy in _kernels(free):
+        taken[kernels, _DIE] = busy.l2 * best.die_links_power + common * links
     taken["reticle", _DIE], taken["upper reticle", _DIE] = links - reticle * most.dies, -reticle * most.dies
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 from unicodedata import normalize
 
-from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory, headroom_of
 from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import NARROW, Precision, Transformer
 from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed, derived_words
@@ -171,6 +171,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         idle_power=entry.idle_power,
         running_power=(1.0 - ARITHMETIC) * (entry.power - entry.idle_power),
         power=entry.power,
+        headroom=headroom_of(entry.power, entry.idle_power),
         die_area=entry.die_area,
         package_area=entry.package_area,
         reserved_memory=entry.reserved_memory,

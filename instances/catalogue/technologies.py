@@ -142,18 +142,22 @@ def _sram(entry: SramEntry) -> SramTechnology:
 
 
 def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
-    """The stacked memory, of another generation if one is named: energy and nominal voltage by its factors, the rest by its figures."""
-    dram = DramTechnology(**asdict(entry.dram))
-    if memory is None:
+    """The stacked memory, of another generation if one is named: energy and nominal voltage by its factors, the rest by its figures.
+
+    It runs at its nominal rate at the most, whatever its power, unless the entry names a higher voltage, as the case study does."""
+    dram = DramTechnology(**given_figures(asdict(entry.dram)))
+    if memory is not None:
+        other = _generation("memory generation", memory, entry.memories)
+        dram = replace(
+            dram,
+            stack_capacity=other.stack_capacity,
+            stack_area=other.stack_area,
+            controller_area=dram.controller_area * other.controller_factor,
+            links_per_stack=other.links_per_stack,
+            nominal_frequency=other.nominal_frequency,
+            energy_per_bit=dram.energy_per_bit * other.energy_factor,
+            nominal_voltage=dram.nominal_voltage * other.voltage_factor,
+        )
+    if entry.dram.maximum_voltage is not None:
         return dram
-    other = _generation("memory generation", memory, entry.memories)
-    return replace(
-        dram,
-        stack_capacity=other.stack_capacity,
-        stack_area=other.stack_area,
-        controller_area=dram.controller_area * other.controller_factor,
-        links_per_stack=other.links_per_stack,
-        nominal_frequency=other.nominal_frequency,
-        energy_per_bit=dram.energy_per_bit * other.energy_factor,
-        nominal_voltage=dram.nominal_voltage * other.voltage_factor,
-    )
+    return replace(dram, maximum_voltage=max(dram.nominal_voltage, dram.threshold_voltage + dram.margin_voltage))

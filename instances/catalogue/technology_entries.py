@@ -56,6 +56,7 @@ class CoreEntry:
         default_factory=dict
     )
     leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
+    clocked_share: Annotated[Ratio, Doc("of the rest of that power, drawn as long as a kernel runs, whatever it computes")] = 0.0
     maximum_frequency: Annotated[Frequency | None, Doc("whatever the supply; without a limit but the voltage's where nothing is said")] = (
         None
     )
@@ -101,9 +102,9 @@ class DramEntry:
     nominal_voltage: Annotated[Voltage, Doc("of the wires")]
     threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
     margin_voltage: Annotated[Voltage, Doc("above the threshold")]
-    maximum_voltage: Annotated[Voltage, Doc("of the wires")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     latency: Annotated[Duration, Doc("of an access")]
+    maximum_voltage: Annotated[Voltage | None, Doc("of the wires; the nominal one, with the rate of the standard, if not told")] = None
     stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
 
     def __post_init__(self) -> None:
@@ -185,7 +186,7 @@ class PartsEntry:
 
 @dataclass(frozen=True, slots=True)
 class ActivityEntry:
-    """How busy some kernels keep each part: shares of the power that it may draw."""
+    """How busy some kernels keep each part: shares of what it draws at its peak above what it draws anyway."""
 
     compute: Annotated[Ratio, Doc("the cores")] = 1.0
     registers: Annotated[Ratio, Doc("the registers")] = 1.0
@@ -287,9 +288,7 @@ class TechnologyEntry:
     ]
     network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
-    idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
     reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
-    running_share: Annotated[Ratio, Doc("share of the power budget drawn beyond that while a kernel runs, whatever it computes")] = 0.0
     uncore: Annotated[UncoreEntry, Doc("what a chip has beside its parts")] = field(default_factory=UncoreEntry)
     sustained: Annotated[
         dict[str, ActivityEntry],

@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hardware import Hardware, headroom_of
 from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, priced
@@ -122,7 +122,8 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
     best = envelope(free.technology, least, most)
     fewest = _values(space, boxes.low).get("hbm_stacks", 0.0)
-    device = replace(device_of(free, best.best, least, most, fewest), open_bundles=best.open_bundles)
+    device = device_of(free, best.best, least, most, fewest)
+    device = replace(device, open_bundles=best.open_bundles, headroom=headroom_of(best.headroom, 0.0))
     # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
     made = made_of(free, least, most, best.least_stacks)
     hardware = _cheapest(instance, space, boxes, as_arrays(device, len(boxes)), made)

@@ -7,10 +7,10 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
-from crossopt.crossflow.device import device_from
+from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import die_with_links, perimeter_of
 from crossopt.crossflow.envelope import core_counts
-from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate, has_edge, wires_of
+from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, generate, has_edge, wires_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -89,7 +89,7 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
 def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
     """The device that an architecture makes, with the links of each network level, on the least area and the most dies of two splits;
     without memory where fewer stacks than those chosen find a place, or stacks and wires together find none along the edge."""
-    device = device_from(free.technology, built, 2.0, free.idle_and_running, free.efficiency)
+    device = device_from(free.technology, built, 2.0, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     links = tuple(given or made[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
     placed = np.where(np.less(built.dram.stacks, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)

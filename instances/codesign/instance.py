@@ -37,8 +37,6 @@ class FreeHardware:
     powers: "Parts"
     """Shares of the power."""
     edges: "Edges"
-    idle_and_running: tuple[float, float]
-    """Shares of the power budget that are drawn always, and beyond that while a kernel runs."""
     reserved_memory: float
     host: Memory | None
     efficiency: Efficiency

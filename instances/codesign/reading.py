@@ -337,7 +337,6 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         areas=usual_areas(stated, technology),
         powers=parts_of(split.powers),
         edges=edges_of(split),
-        idle_and_running=(entry.idle_share, entry.running_share),
         reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),
         efficiency=own,

@@ -9,8 +9,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
+from crossopt.crossflow.device import Compute
 from crossopt.crossflow.dies import perimeter_of, through_joints
-from crossopt.crossflow.generator import Compute, Split, generate, stacks_along_edge
+from crossopt.crossflow.generator import Split, generate, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
@@ -102,6 +103,16 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
         places = round(float(stacks_along_edge(dram, _split(free, chosen))))
         yield f"HBM stacks: {stacks}, of {places} that lie along two sides of the die{_binds(stacks, places)}"
         yield from _wires(free, chosen, stacks)
+    yield from _rate(free, chosen)
+
+
+def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[str]:
+    """That stacks run as fast as their standard lets them, where more power for them was open."""
+    dram = generate(free.technology, split_of(free, _chosen(chosen))).dram
+    highest = free.technology.dram.nominal_frequency
+    if "hbm_power" in chosen and float(np.max(dram.frequency)) >= highest * (1.0 - 1e-9):
+        drawn = float(np.max(dram.power))
+        yield f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate, binds: more than {drawn:.0f} W for it buys nothing"
 
 
 def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[str]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_links_area
-from crossopt.crossflow.generator import Architecture, Parts, Split, generate
+from crossopt.crossflow.generator import Parts, Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
@@ -156,8 +157,8 @@ def _areas(split: Split, technology: Technology) -> Amounts:
 def _powers(technology: Technology, built: Architecture) -> Amounts:
     """In the kernels that draw most."""
     busiest = max(technology.sustained, key=lambda busy: float(built.power((busy,))))
-    parts = tuple((name, getattr(busiest, part) * float(getattr(built, part).power)) for name, part in PARTS)
-    beside = (("uncore", float(built.uncore_power)), ("links between dies", float(built.die_links_power)))
+    parts = tuple((name, float(built.drawn(part, busiest))) for name, part in PARTS)
+    beside = (("uncore", float(built.uncore_power)), ("links between dies", busiest.l2 * float(built.die_links_power)))
     return (*parts, *(part for part in beside if part[1]))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate, split_from_fractions
+from crossopt.crossflow.device import Architecture
+from crossopt.crossflow.generator import Edges, Parts, Split, generate, split_from_fractions
 from crossopt.crossflow.technology import (
     CoreTechnology,
     DramTechnology,

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, generate
+from crossopt.crossflow.device import Architecture, device_from
+from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Efficiency, Hardware, faults
-from crossopt.crossflow.technology import Technology, at_precision
+from crossopt.crossflow.technology import Technology, Uncore, at_precision
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 
@@ -21,7 +21,8 @@ def v100() -> Technology:
     built = build_technology(ENTRY, "v100-class")
     return replace(
         built,
-        core=replace(built.core, utilisation=0.9),
+        core=replace(built.core, utilisation=0.9, clocked_share=0.3, leakage_per_area=0.06e6),
+        uncore=Uncore(area_share=0.2, power_per_area=0.1e6, steady_per_area=0.04e6),
         l2=replace(built.l2, utilisation=0.5),
         l1=replace(built.l1, utilisation=0.6),
         registers=replace(built.registers, utilisation=0.7),
@@ -36,7 +37,7 @@ def built(v100: Technology) -> Architecture:
 
 @pytest.fixture(scope="module")
 def chip(v100: Technology, built: Architecture) -> Hardware:
-    return device_from(v100, built, 2.0, (0.25, 0.125), EFFICIENCY)
+    return device_from(v100, built, 2.0, EFFICIENCY)
 
 
 def test_rates_are_what_the_parts_sustain(chip: Hardware, built: Architecture) -> None:
@@ -54,7 +55,7 @@ def test_rates_are_what_the_parts_sustain(chip: Hardware, built: Architecture) -
 def test_narrow_operands_double_the_rate_at_the_same_power(v100: Technology, built: Architecture, chip: Hardware) -> None:
     """One byte a value instead of two: half the energy and half the register bytes of a FLOP; vectors and 16 bits stay as they are."""
     made = at_precision(v100, 2.0, 1.0)
-    narrow = device_from(made, generate(made, usual_split(ENTRY)), 2.0, (0.25, 0.125), EFFICIENCY)
+    narrow = device_from(made, generate(made, usual_split(ENTRY)), 2.0, EFFICIENCY)
     assert narrow.throughput == 2 * chip.throughput
     assert narrow.throughput * narrow.wide_share == chip.throughput * chip.wide_share
     assert narrow.vector_throughput == chip.vector_throughput
@@ -77,8 +78,10 @@ def test_energies_are_joules_a_byte(chip: Hardware, v100: Technology) -> None:
 
 
 def test_arithmetic_at_full_rate_draws_the_power_of_the_cores(chip: Hardware, built: Architecture) -> None:
-    """Energy a FLOP times FLOP/s is the budget of the cores, at whatever voltage it buys."""
-    assert chip.energy_per_flop * built.core.peak == pytest.approx(built.core.power, rel=1e-9)
+    """Energy a FLOP times FLOP/s is what leakage, and clocks and control leave of the power of the cores, at whatever voltage it buys."""
+    switched = built.core.power - built.core.leakage
+    assert chip.energy_per_flop * built.core.peak == pytest.approx(0.7 * switched, rel=1e-9)
+    assert built.core.clocked == pytest.approx(0.3 * switched, rel=1e-9)
 
 
 def test_registers_feed_a_four_by_four_engine(chip: Hardware) -> None:
@@ -89,7 +92,14 @@ def test_registers_feed_a_four_by_four_engine(chip: Hardware) -> None:
 def test_size_and_power_are_the_chips(chip: Hardware, built: Architecture, v100: Technology) -> None:
     power = built.power(v100.sustained)
     assert (chip.die_area, chip.package_area, chip.power) == (built.area, built.package_area, power)
-    assert (chip.idle_power, chip.running_power) == (0.25 * power, 0.125 * power)
+    leaks = built.core.leakage + 8 * sum(
+        part.static_power_per_bit * made.capacity
+        for part, made in ((v100.registers, built.registers), (v100.l1, built.l1), (v100.l2, built.l2), (v100.dram, built.dram))
+    )
+    assert chip.idle_power == pytest.approx(leaks + built.uncore_idle, rel=1e-12)
+    assert chip.running_power == built.uncore_switched + built.core.clocked
+    assert chip.headroom == pytest.approx(power - chip.idle_power, rel=1e-11)
+    assert chip.headroom < power - chip.idle_power
     assert chip.efficiency is EFFICIENCY
 
 
@@ -97,5 +107,5 @@ def test_a_part_without_area_is_named_as_the_fault(v100: Technology) -> None:
     """The generator yields zero for what does not fit; only pricing needs every part."""
     split = usual_split(ENTRY)
     bare = generate(v100, replace(split, areas=replace(split.areas, l2=0.0)))
-    found = faults(device_from(v100, bare, 2.0, (0.25, 0.125), EFFICIENCY))
+    found = faults(device_from(v100, bare, 2.0, EFFICIENCY))
     assert [sentence.split(" is ")[0] for sentence in found if sentence.startswith("l2")] == ["l2.capacity", "l2.bandwidth"]

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Mask
+from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_with_links, perimeter_of
 from crossopt.crossflow.envelope import Envelope, envelope
-from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
+from crossopt.crossflow.generator import Edges, Parts, Split, dram_power_at_nominal, generate
 from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
@@ -80,13 +81,11 @@ def random_case(seed: int, one: bool = False) -> Case:
 
 
 def _technology(seed: int) -> Technology:
-    """Of two in three the cores leak half of their nominal power."""
+    """Of two in three the cores leak half of their nominal power, and of one in two clocks and control take most of the rest."""
     name, logic, memory, network = TECHNOLOGIES[seed % len(TECHNOLOGIES)]
-    made = build_technology(technology(name), name, logic, memory, network)
-    core = made.core
-    return (
-        replace(made, core=replace(core, leakage_per_area=0.5 * core.nominal_power / core.area)) if seed // len(TECHNOLOGIES) % 3 else made
-    )
+    made, turn = build_technology(technology(name), name, logic, memory, network), seed // len(TECHNOLOGIES)
+    leaks = 0.5 * made.core.nominal_power / made.core.area if turn % 3 else made.core.leakage_per_area
+    return replace(made, core=replace(made.core, leakage_per_area=leaks, clocked_share=0.9 if turn % 2 else made.core.clocked_share))
 
 
 def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
@@ -147,6 +146,13 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "power of the cores": (lambda built: built.core.power, _cores),
     **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _present(level)) for level in LEVELS},
     **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _cores) for level in ("dram", "intra", "inter")},
+    "clocks and control of the cores": (lambda built: built.core.clocked, _cores),
+    **{
+        f"what {level} draws anyway": (lambda built, level=level: getattr(built, level).static, _present(level))
+        for level in (*LEVELS, "dram")
+    },
+    "what the uncore draws anyway": (lambda built: built.uncore_idle, _cores),
+    "clocks of the uncore": (lambda built: built.uncore_switched, _cores),
     "area of dram": (lambda built: built.dram.area, _cores),
     "area of the stacks": (lambda built: built.dram.package_area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
@@ -191,6 +197,19 @@ def test_the_power_of_a_chip_that_works_is_never_below_that_of_the_envelope(seed
         assert np.all(np.asarray(power(case.best.best)) <= used)
 
 
+@settings(max_examples=150)
+@given(SEEDS)
+def test_no_chip_that_works_draws_less_when_idle_or_running_or_more_above_idle(seed: int) -> None:
+    case, made = random_case(seed), _technology(seed)
+    works = np.asarray(_cores(case.inside)) & np.ones(INSIDE, bool)
+    for part in (*LEVELS, "dram"):
+        works &= _present(part)(case.inside)
+    for power in (lambda built: built.idle_power, lambda built: built.running_power):
+        assert np.all(np.asarray(power(case.best.best)) <= np.where(works, power(case.inside), np.inf))
+    above = case.inside.power(made.sustained) - case.inside.idle_power
+    assert np.all(np.asarray(case.best.headroom) >= np.where(works, above, 0.0))
+
+
 @settings(max_examples=100)
 @given(SEEDS)
 def test_the_envelope_of_equal_splits_is_the_very_architecture(seed: int) -> None:
@@ -198,6 +217,8 @@ def test_the_envelope_of_equal_splits_is_the_very_architecture(seed: int) -> Non
     own = flat(generate(_technology(seed), case.least))
     for name, figure in flat(case.best.best).items():
         assert np.asarray(figure).tobytes() == np.asarray(own[name], np.float64).tobytes(), name
+    alone = generate(_technology(seed), case.least)
+    assert case.best.headroom == alone.power(_technology(seed).sustained) - alone.idle_power
     assert not np.any(case.best.open_bundles)
 
 

@@ -33,7 +33,7 @@ EFFICIENCY = Efficiency(matrix=1.0, accumulation=0.0, stream=1.0, half_stream=0.
 def device_of(sweep: str, level: str) -> Hardware:
     """A generated device with the one kind of link that it has."""
     technology = technology_of(inputs_of(sweep, level))
-    device = device_from(technology, architecture_of(sweep, level), MODEL.value_bytes, (0.1, 0.0), EFFICIENCY)
+    device = device_from(technology, architecture_of(sweep, level), MODEL.value_bytes, EFFICIENCY)
     return replace(device, links=tuple(link for link in device.links if link.bandwidth > 0.0))
 
 

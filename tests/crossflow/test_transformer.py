@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.evaluate import Design, evaluate
 from crossopt.crossflow.generator import generate
-from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Memory, take
+from crossopt.crossflow.hardware import UNLIMITED_POWER, Cluster, Efficiency, Hardware, Memory, take
 from crossopt.crossflow.parameters import score_flops, step_flops
 from crossopt.crossflow.plan import Plan, plan_at, table
 from crossopt.crossflow.plan_rules import broken_rules
@@ -47,7 +47,7 @@ def usual_chip(name: str) -> Hardware:
     """What a technology makes of its usual split; its outer links join the node as well where the split has no inner ones."""
     entry = technology(name)
     made_of = build_technology(entry, name)
-    built = device_from(made_of, generate(made_of, usual_split(entry)), 2.0, (0.1, 0.0), Efficiency())
+    built = device_from(made_of, generate(made_of, usual_split(entry)), 2.0, Efficiency())
     node, outer = built.links
     return replace(built, links=(node if float(node.bandwidth) > 0.0 else outer, outer))
 
@@ -193,10 +193,10 @@ def test_a_step_is_never_faster_than_its_arithmetic_at_peak(data: st.DataObject)
 
 @given(data=st.data())
 def test_twice_the_speed_of_everything_halves_the_step(data: st.DataObject) -> None:
-    """With nothing that costs a fixed time, time is inversely proportional to speed."""
+    """With nothing that costs a fixed time, and all the power that it takes, time is inversely proportional to speed."""
     model, cluster = MODELS[data.draw(st.integers(0, len(MODELS) - 1))], CLUSTERS[0]
     free = replace(device_on(cluster).efficiency, kernel=0.0, host=0.0, launch=0.0, routing=0.0, step=0.0)
-    slow = replace(device_on(cluster), efficiency=free)
+    slow = replace(device_on(cluster), efficiency=free, headroom=UNLIMITED_POWER)
     for delay in SHRINKING:
         slow = scaled(slow, delay, 0.0)
     fast = slow

@@ -72,7 +72,9 @@ def test_a_name_of_the_registry_is_told_apart_where_the_figures_are_others(name:
 
 @every("name", ["accelerator-7nm", "v100-class-7nm", "v100-class"])
 def test_a_process_that_takes_the_name_of_another_is_told_apart(name: str, folder: Path) -> None:
-    (folder / "process.yaml").write_text(f"name: {name}\n{PROCESS}".replace("idle_share: 0.", "idle_share: 0.1"), encoding="utf-8")
+    (folder / "process.yaml").write_text(
+        f"name: {name}\n{PROCESS}".replace("reserved_memory: 4 GiB", "reserved_memory: 5 GiB"), encoding="utf-8"
+    )
     hardware = read_instance(folder / "free.yaml").hardware
     assert isinstance(hardware, FreeHardware)
     assert hardware.technology.name == f"{name} with own figures"
@@ -159,14 +161,14 @@ def test_a_device_that_makes_no_physical_sense_is_refused_where_it_says_so(old: 
 @every(
     ("old", "new", "told"),
     [
-        ("nominal_power: 0.33 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),
-        ("nominal_power: 0.33 W", "nominal_power: -1 W", "core.nominal_power: '-1 W' is negative"),
+        ("nominal_power: 0.4055 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),
+        ("nominal_power: 0.4055 W", "nominal_power: -1 W", "core.nominal_power: '-1 W' is negative"),
         ("overhead: 0.25", "overhead: 1", "registers: overhead is 1.0, a share of the area below 1 is needed"),
         ("utilisation: 0.7", "utilisation: 1.2", "l2.utilisation"),
         ("threshold_voltage: 0.4 V", "threshold_voltage: 3 V", "dram: nominal voltage 1.2 must lie above the threshold 3.0"),
         ("    hbm: 0.05", "    hbm: -0.05", "split.areas.hbm: '-0.05' is negative"),
         ("die_area: 815 mm^2", "die_area: 0 mm^2", "split: die_area: zero is no figure to work with"),
-        ("idle_share:", "efficiency: {stream: 1.5}\nidle_share:", "efficiency.stream: 1.5 is out of range"),
+        ("reserved_memory:", "efficiency: {stream: 1.5}\nreserved_memory:", "efficiency.stream: 1.5 is out of range"),
     ],
 )
 def test_a_technology_that_makes_no_physical_sense_is_refused_where_it_says_so(old: str, new: str, told: str, folder: Path) -> None:

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 import pytest
 
 from crossopt.crossflow.collectives import all_reduce_time
-from crossopt.crossflow.device import device_from
+from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import die_with_links
-from crossopt.crossflow.generator import Architecture, Parts, compute, generate, has_edge, network, split_for_stacks
+from crossopt.crossflow.generator import Parts, compute, generate, has_edge, network, split_for_stacks
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
@@ -382,8 +382,9 @@ def test_an_unknown_generation_is_refused_with_those_there_are() -> None:
 def test_the_usual_split_keeps_within_its_budgets(name: str) -> None:
     entry = technology(name)
     split = usual_split(entry)
-    for parts, budget in ((split.areas, entry.split.die_area), (split.powers, entry.split.power)):
-        assert 0.5 * budget < sum(getattr(parts, field.name) for field in fields(parts)) <= budget
+    assert 0.5 * entry.split.die_area < sum(getattr(split.areas, field.name) for field in fields(Parts)) <= entry.split.die_area
+    made = build_technology(entry, name)
+    assert 0.5 * entry.split.power < generate(made, split).power(made.sustained) <= entry.split.power
     assert split.edges.dram + split.edges.intra + split.edges.inter <= 1
 
 
@@ -421,9 +422,7 @@ def test_memory_of_the_modern_accelerator_stops_shrinking_where_its_logic_goes_o
 def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: str) -> None:
     entry, like = technology(name), build_device(device(sold), sold, "bf16", 2)
     built = build_technology(entry, name)
-    chip = device_from(
-        built, generate(built, usual_split(entry)), 2.0, (entry.idle_share, entry.running_share), efficiency_with(entry.efficiency)
-    )
+    chip = device_from(built, generate(built, usual_split(entry)), 2.0, efficiency_with(entry.efficiency))
     assert chip.throughput == pytest.approx(like.throughput, rel=0.05)
     assert chip.bundles == pytest.approx(like.bundles, rel=0.05)
     for level in ("dram", "l2", "l1"):
@@ -517,3 +516,17 @@ def test_lanes_run_no_faster_than_their_standard_however_much_power_they_have(na
             lanes = network(link, 10 * link.area, 1e4, 1.0)
             assert lanes.frequency == pytest.approx(link.nominal_frequency)
             assert lanes.power == pytest.approx(10 * link.energy_per_bit * link.nominal_frequency)
+
+
+@pytest.mark.parametrize("name", [name for name in names("technologies") if name != "v100-class"])
+def test_stacks_run_no_faster_than_their_standard_however_much_power_they_have(name: str) -> None:
+    """Of every generation; and they draw no more then than what the nominal rate takes."""
+    entry = technology(name)
+    for memory in (None, *entry.memories):
+        made = build_technology(entry, name, memory=memory)
+        usual = split_for_stacks(made, usual_split(entry), 2)
+        powers = [replace(usual.powers, dram=watts) for watts in (usual.powers.dram, 1e4)]
+        nominal, more = (generate(made, replace(usual, powers=each)).dram for each in powers)
+        assert more.frequency == pytest.approx(made.dram.nominal_frequency, rel=1e-12)
+        assert more.voltage == pytest.approx(made.dram.nominal_voltage, rel=1e-12)
+        assert (more.bandwidth, more.power) == (pytest.approx(nominal.bandwidth, rel=1e-12), pytest.approx(nominal.power, rel=1e-12))

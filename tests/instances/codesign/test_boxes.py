@@ -166,8 +166,8 @@ def test_fixed_hardware_has_no_choices_and_one_box_that_is_the_device() -> None:
 
 
 def test_a_box_without_any_chip_is_left_as_it_is() -> None:
-    """No chip of 300 W or more keeps a budget of 100 W."""
-    instance = ask(TINY_FREE, "budget.power=100 W", "compute_power=[300 W, 400 W]")
+    """No chip keeps a budget of 50 W."""
+    instance = ask(TINY_FREE, "budget.power=50 W", "compute_power=[300 W, 400 W]")
     space = grid(instance)
     left = tightened(instance, space, whole(space))
     assert not corners(instance, space, left).alive.any()

@@ -41,19 +41,27 @@ def test_a_memory_moves_no_more_than_the_ports_of_its_banks() -> None:
 
 
 def test_the_die_has_its_parts_and_what_is_none() -> None:
-    asked = question("compute_area=400 mm^2", "compute_power=100 W", "hbm_stacks=4")
+    asked = question("compute_area=400 mm^2", "compute_power=122 W", "hbm_stacks=4")
     chip = device_at(asked, 0)
     beside = USUAL + 815.0 * (0.0485 + 0.0375) * (400.0 / (815.0 * 0.54) - 1.0)  # registers and L1 come with the cores
     die = (400.0 + beside + 4 * 8.0) / (1.0 - 0.19)
     assert chip.die_area == pytest.approx(die * MM2)
-    cores = compute(MADE.core, 400 * MM2, 100.0)
+    cores = compute(MADE.core, 400 * MM2, 122.0)
     supply, clock = float(cores.voltage) / 0.8, float(cores.frequency) / 1.41e9
-    assert supply < clock / 0.9 < 1.0  # at 100 W in place of 132 W
-    uncore = (0.0546 * supply**2 * clock + 0.19 * 0.06 * supply + 0.04) * die
-    registers, l1, l2, links = 48.4, 22.6, 32.4, 19.2 + 3.0
-    assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + links + uncore) / die / MM2, rel=1e-6)
-    stacks = 4 * (5e-12 * 1024 * 3.2e9 + 8 * 0.6e-12 * 16 * 2**30)
-    assert chip.power == pytest.approx(100.0 + registers + l1 + l2 + stacks / 2 + links + uncore, rel=1e-6)
+    assert supply < clock / 0.9 < 1.0  # at 122 W in place of 162 W
+    uncore = (0.109 * supply**2 * clock + 0.19 * 0.06 * supply + 0.049) * die
+    leaks = 400.0 * 0.06 * supply
+    arithmetic = 0.56 * (122.0 - leaks)
+    leak = {"registers": 10.2e-9, "l1": 10.6e-9, "l2": 10.9e-9}
+    alive = {level: 8 * watts * getattr(chip, level).capacity for level, watts in leak.items()}
+    most = {"registers": 46.2, "l2": 32.4, "l1": min(22.6, alive["l1"] + 8 * 130e-15 * 30e9 * chip.l1.capacity / 2**15)}
+    links, shares = 19.2 + 3.0, {"registers": 0.87, "l1": 0.25, "l2": 0.4}
+    kept = sum(alive[level] + share * (most[level] - alive[level]) for level, share in shares.items())
+    on_die = 122.0 - 0.13 * arithmetic + kept + 0.5 * links + uncore
+    stacks, refreshed = 4 * 5e-12 * 1024 * 3.2e9, 4 * 8 * 6e-12 * 16 * 2**30
+    assert chip.power == pytest.approx(on_die + 0.2 * stacks + refreshed, rel=1e-6)
+    assert chip.idle_power == pytest.approx(leaks + (0.19 * 0.06 * supply + 0.049) * die + sum(alive.values()) + refreshed, rel=1e-6)
+    assert chip.running_power == pytest.approx(0.109 * supply**2 * clock * die + 0.44 * (122.0 - leaks), rel=1e-6)
 
 
 @pytest.mark.parametrize(("stacks", "die", "built"), [(4, 0, True), (5, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])

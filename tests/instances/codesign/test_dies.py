@@ -42,7 +42,14 @@ def drawn_by_area(dies: int) -> float:
     """Watts of uncore on a square millimetre, which switch and leak with the clock of 600 cores, or of 592 on four dies."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
     supply, clock = float(cores.voltage) / 0.8, float(cores.frequency) / 1.41e9
-    return 0.0546 * supply**2 * clock + 0.19 * 0.06 * supply + 0.04
+    return 0.109 * supply**2 * clock + 0.19 * 0.06 * supply + 0.049
+
+
+def beside(dies: int, chip: Hardware) -> float:
+    """Watts of uncore, of the banks of L2, of which four dies have one more, and what their fewer cores leak and so do not compute with."""
+    cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
+    banks = chip.l2.capacity / (512 * 1024) * (8 * 10.9e-9 * 512 * 1024 + 0.4 * 8 * 500e-15 * 90e9)
+    return float(drawn_by_area(dies) * chip.die_area / MM2 + banks - 0.13 * 0.56 * (cores.power - cores.leakage))
 
 
 @pytest.mark.parametrize(("dies", "cores"), [(1, 600), (2, 600), (3, 600), (4, 592)])
@@ -55,14 +62,14 @@ def test_dies_share_whole_bundles(dies: int, cores: int) -> None:
 
 @pytest.mark.parametrize("dies", [2, 3, 4])
 def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None:
-    """A millimetre deep; 200 wires of 8 Gb/s on a millimetre of joint at 0.56 pJ a bit."""
+    """A millimetre deep; 200 wires of 8 Gb/s on a millimetre of joint at 0.56 pJ a bit, as busy as the L2 whose bytes they carry."""
     alone, chip = (device_at(one(count, "budget.reticle=9999 mm^2"), 0) for count in (1, dies))
     side = sqrt(chip.die_area / MM2 / dies)
     assert alone.die_area == pytest.approx(parts() * MM2)
     assert chip.die_area == pytest.approx((parts() + 2 * (dies - 1) * side) * MM2)
     watts = (dies - 1) * side * 200 * 8e9 * 0.56e-12
-    uncore = [drawn_by_area(count) * made.die_area / MM2 for count, made in ((1, alone), (dies, chip))]
-    assert chip.power - uncore[1] == pytest.approx(alone.power - uncore[0] + watts)
+    rest = [made.power - beside(count, made) for count, made in ((1, alone), (dies, chip))]
+    assert rest[1] == pytest.approx(rest[0] + 0.4 * watts)
     crossings = (dies - 1 / dies) / 3
     assert chip.l2.energy == pytest.approx(alone.l2.energy + 8 * crossings * 0.56e-12)
 
@@ -145,6 +152,15 @@ def test_what_dies_and_joints_allow_is_explained() -> None:
     chip, said = device_at(asked, 0), building_of(asked, answered(asked))
     assert f"dies: 2 of {chip.one_die / MM2:.1f} mm^2, of 858 mm^2 that a reticle exposes" in said
     assert [words for words in said if words.endswith("of which half may pass between dies, binds")]
+
+
+def test_power_that_memory_cannot_use_is_explained_where_its_rate_binds() -> None:
+    """1,024 wires of 3.2 Gb/s at 5 pJ a bit and 16 GiB at 6 pW a bit: 17.2 W a stack."""
+    asked = one(2, "hbm_power=90 W")
+    said = [words for words in building_of(asked, answered(asked)) if words.startswith("HBM: ")]
+    assert said == ["HBM: 3.2 Gb/s a wire, the nominal rate, binds: more than 69 W for it buys nothing"]
+    slow = one(2, "hbm_power=50 W")
+    assert not [words for words in building_of(slow, answered(slow)) if words.startswith("HBM: ")]
 
 
 # Dies on dies -----------------------------------------------------------------------------------------------------------------------

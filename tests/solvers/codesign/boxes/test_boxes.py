@@ -30,11 +30,11 @@ QUICK = read_instance(INSTANCES / "quickstart.yaml")
 RATED = ask(
     TINY_FREE,
     "compute_area={from: 100 mm^2, to: 400 mm^2, count: 31}",
-    "compute_power={from: 100 W, to: 250 W, count: 16}",
+    "compute_power={from: 30 W, to: 150 W, count: 16}",
     "l2_area=[10 mm^2, 40 mm^2, 100 mm^2]",
     "objective=rated_energy_per_token",
 )
-"""It takes seven looks at boxes; the quickstart takes one."""
+"""It takes twelve looks at boxes; the quickstart takes one."""
 QUESTIONS = {
     "tiny": read_instance(INSTANCES / "tiny.yaml"),
     "small": read_instance(INSTANCES / "small.yaml"),
