@@ -107,10 +107,10 @@ def facts_of(
         powers=powers,
         stages=stages,
         capacity=capacity,
-        constants=constants_of(hardware),
+        constants=constants_of(instance, hardware.efficiency),
         assumed=(
             *assumed,
-            origin_of(hardware),
+            origin_of(instance),
             *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *price_of(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             f"Measured runs: {measured_words(instance, design['plan'])}.",

@@ -15,7 +15,7 @@ from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
-from crossopt.reports.texts.goals import lasting_words, run_words
+from crossopt.reports.texts.goals import run_lines
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import count_of, listed, page_width, wrapped
 from crossopt.solvers.answer import Rival
@@ -26,8 +26,7 @@ from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Wo
 _WIDTH, _FRAMED = 24, 66
 """Of a bar, and of what stands beside one in a frame."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
-_LABEL = 20
-_DIGITS = 4
+_LABEL, _DIGITS = 20, 4
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
 _BLINK = 0.001
@@ -44,7 +43,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation, asked),
-        *_run_lines(asked, result, evaluation),
+        *run_lines(asked, result, evaluation),
         "",
         *_evaluation_lines(evaluation, asked, best=result.proof is not None),
         "",
@@ -64,6 +63,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     """How far the model is off on public runs, and what hides on the word of one of them."""
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
+        ("priced by", asked.priced_by),
         ("measured runs", measured_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
         ("not named", unnamed_words(asked)),
@@ -92,6 +92,7 @@ def evaluation_text(
         *_rates(evaluation),
         "",
         *_evaluation_lines(evaluation, asked),
+        *([] if asked is None else ["", *wrapped(f"  {'priced by':<{_LABEL}}", asked.priced_by)]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -218,12 +219,6 @@ def _rates(evaluation: dict[str, Any], asked: Instance | None = None) -> list[st
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
     return [*_likely_line(evaluation, asked), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
-
-
-def _run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
-    """What a whole run comes to, and what failures leave of the speed, where that is asked."""
-    words = () if asked is None else (("whole run", run_words(asked, result)), ("with failures", lasting_words(asked, evaluation)))
-    return [line for label, said in words if said for line in listed(f"  {label:<{_LABEL}}", said)]
 
 
 def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
