@@ -110,12 +110,13 @@ class DeviceSheet:
 
 
 def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> DeviceEntry:
-    """The device with every figure; `known` gives the classes, and is not asked where nothing is left out."""
+    """The device with every figure and constant; `known` gives the classes, and is not asked where nothing is left out."""
     given = {one.name: getattr(sheet, one.name) for one in fields(sheet)}
     missing = [name for name, value in given.items() if value is None and name not in ("name", "calibration")]
     energies = not sheet.energy_per_flop
     links = _links_left_out(sheet.network)
-    if not (missing or energies or links):
+    own = sheet.efficiency or sheet.optimistic
+    if own and not (missing or energies or links):
         return DeviceEntry(**{**given, "network": _network(sheet.network, None)})
     name, ratio = _nearest(sheet, known)
     like = known(name)
@@ -127,11 +128,10 @@ def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> Device
             precision: _rounded(ARITHMETIC * (given["power"] - given["idle_power"]) / peak) for precision, peak in sheet.peak.items()
         }
     given["network"] = _network(sheet.network, like.network)
-    own = sheet.efficiency or sheet.optimistic
     if not own:
         given.update({part: getattr(like, part) for part in ("efficiency", "optimistic", "pessimistic")})
         given["taken_over"] = like.taken_over or name
-        given["stacks"] = sheet.stacks or carried(like.stacks, name)
+        given["stacks"] = {**carried(like.stacks, name), **sheet.stacks}
     told = [f"{part} {_shown(part, given[part])}" for part in missing]
     told += ["energy_per_flop"] * energies + links + ["efficiency"] * (not own)
     return DeviceEntry(**given, derived=tuple(told), like=name)

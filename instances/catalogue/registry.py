@@ -1,5 +1,6 @@
 """Devices, technologies and networks by name, one YAML file each in the folder `registry`, and what crossflow makes of them."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
@@ -38,6 +39,8 @@ _SHIPPED: Final = Path(__file__).parents[1]
 _FOLDER: Final = _SHIPPED / "registry"
 _ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
 _BITS_PER_BYTE: Final = 8.0
+_FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels")
+"""Sections of a device's file that its runs and kernels said, and no data sheet."""
 
 
 class UnknownNameError(ValueError):
@@ -138,6 +141,15 @@ def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
     left_out = f"# Left out above, and derived {words}\n" if (words := derived_words(entry)) else ""
     sets = "".join(f"#   {line}\n" for line in _set_lines(entry))
     return f"{text}{left_out}# What prices runs on it:\n{sets}"
+
+
+def sheet_text(name: str) -> str:
+    """The data sheet of a device, to describe another one by: its file without what was fitted, which is of that device alone."""
+    if name not in (known := names("hardware")):
+        raise _unknown("hardware", name, known)
+    sections = re.split(r"(?m)^(?=\S)", (_FOLDER / "hardware" / f"{name}.yaml").read_text(encoding="utf-8"))
+    kept = "".join(section for section in sections if section.partition(":")[0] not in _FITTED)
+    return re.sub(rf"(?m)^  (?:{'|'.join(_FITTED)}): .*\n", "", kept)
 
 
 def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ...]:

@@ -203,7 +203,12 @@ def _in_range(rows: Sequence[Priced]) -> InRange | None:
 
 def distinct(measurements: Sequence[Measurement]) -> int:
     """How many runs there are without those that repeat the settings and the time of another."""
-    return len({_identity(run) for run in measurements})
+    return len(once(measurements))
+
+
+def once(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The runs without those that repeat the settings and the time of another, of which the first stays."""
+    return list({_identity(run): run for run in reversed(measurements)}.values())[::-1]
 
 
 def _identity(run: Measurement) -> Hashable:
