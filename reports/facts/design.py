@@ -13,7 +13,7 @@ from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
@@ -201,6 +201,19 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
     return tuple(sentences)
+
+
+def told_of(instance: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation as plain data, with the size of the network, which constants priced it, and the FLOPs that hardware does for a step."""
+    share = repeated_share(instance.workload, design["plan"])
+    return {
+        "design": design,
+        "evaluation": evaluation,
+        "workload": {"name": instance.workload.name, **work_of(instance.workload)},
+        "hardware_flops": evaluation["flops"] * (1.0 + share),
+        "hardware_utilisation": evaluation["utilisation"] * (1.0 + share),
+        "priced_by": instance.priced_by,
+    }
 
 
 # --- the question --------------------------------------------------------------------------------------------------------------------

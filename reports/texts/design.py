@@ -5,7 +5,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.workload_words import model_words, repeated_share
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
@@ -89,7 +89,7 @@ def evaluation_text(
     lines += [
         *model_lines(model),
         f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
-        *_rates(evaluation),
+        *_rates(evaluation, asked, design["plan"]),
         "",
         *_evaluation_lines(evaluation, asked),
         *([] if asked is None else ["", *wrapped(f"  {'priced by':<{_LABEL}}", asked.priced_by)]),
@@ -208,11 +208,15 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instan
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
     if unit != "s":
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
-    return [*lines, *_rates(evaluation, asked)]
+    design = design_in(result)
+    return [*lines, *_rates(evaluation, asked, {} if design is None else design["plan"])]
 
 
-def _rates(evaluation: dict[str, Any], asked: Instance | None = None) -> list[str]:
-    rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
+def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, Any]) -> list[str]:
+    """Tokens, model FLOPs of peak and, where something is computed again, hardware FLOPs of it, power and money."""
+    used, again = evaluation["utilisation"], 0.0 if asked is None else repeated_share(asked.workload, plan)
+    all_of = f" ({used * (1.0 + again):.1%} with what is computed again)" if again else ""
+    rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{used:.1%} of peak{all_of}"]
     if evaluation["energy"] > 0.0:
         rates.append(f"{evaluation['average_power']:.0f} W a device on average")
         rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
