@@ -5,6 +5,7 @@ What is said of a layer is said of a network whose layers are all of one kind; `
 
 from dataclasses import dataclass
 
+from crossopt.crossflow.recomputation import ATTENTION, DENSE_PART, EXPERTS, LAYER, SHARED_EXPERTS, UP_PROJECTIONS
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 
 
@@ -204,9 +205,41 @@ def _products(model: Transformer) -> int:
     else:
         attention = model.hidden * model.head_width * (model.heads + 2 * model.attention_groups)
     attention += model.hidden * model.heads * model.value_width
-    experts = model.experts_per_token + model.shared_experts
-    router = model.hidden * model.experts if model.experts > 1 else 0
-    return attention + experts * model.projections * model.hidden * model.expert_width + router
+    return attention + _expert_products(model, model.experts_per_token + model.shared_experts) + _router_products(model)
+
+
+def _expert_products(model: Transformer, experts: int) -> int:
+    """Of so many feed-forward parts, dense or experts."""
+    return experts * model.projections * model.hidden * model.expert_width
+
+
+def _router_products(model: Transformer) -> int:
+    return model.hidden * model.experts if model.experts > 1 else 0
+
+
+def repeated_flops(model: Transformer, recompute: int, share: float = 1.0) -> float:
+    """FLOPs of a step that recomputation adds, where it holds for that share of the layers; with the model's they are hardware FLOPs.
+
+    Products alone count, as in model FLOPs: of `full` a forward pass of the layers, so that together they are 96 B s L h^2 (1 + s / (6h) +
+    V / (16 L h)) where f = 4h (Narayanan et al. 2021, eq. 3); nothing of norms and activations, nor of what fused attention always repeats.
+    """
+    layers = sum(count * _repeated(kind, recompute) for count, kind in _whole_counts(model))
+    adapters = adapter_products(model) if model.lora_rank and recompute & LAYER else 0.0
+    return 2.0 * model.tokens * share * model.trained_share * (layers + adapters)
+
+
+def _repeated(model: Transformer, recompute: int) -> float:
+    """Multiplications of one token in a layer that the mode of recomputation repeats."""
+    if recompute & LAYER:
+        return _products(model) + attention_width(model)
+    found = attention_width(model) if recompute & ATTENTION else 0.0
+    if recompute & UP_PROJECTIONS and model.latent:
+        found += model.query_rank * model.heads * model.score_width + model.kv_rank * model.heads * (model.head_width + model.value_width)
+    if recompute & DENSE_PART and model.experts == 1:
+        found += _expert_products(model, 1)
+    if recompute & EXPERTS and model.experts > 1:
+        found += _expert_products(model, model.experts_per_token) + _router_products(model)
+    return found + (_expert_products(model, model.shared_experts) if recompute & SHARED_EXPERTS else 0.0)
 
 
 def _whole_counts(model: Transformer) -> tuple[tuple[float, Transformer], ...]:

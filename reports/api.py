@@ -115,11 +115,13 @@ def solve(
 
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
-    """The design that a question leaves, and what the full model says of it."""
+    """The design that a question leaves, and what the full model says of it, with the network's size and FLOPs, and whose constants."""
+    from crossopt.reports.facts.design import told_of  # noqa: PLC0415
     from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
-    single = evaluate_single(_one(question, settings, workload))
-    return {"design": single.design, "evaluation": single.evaluation}
+    instance = _one(question, settings, workload)
+    single = evaluate_single(instance)
+    return told_of(instance, single.design, single.evaluation)
 
 
 def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:

@@ -193,11 +193,15 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 KERNELS = ("products", "attention", "collectives")
+SETS = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
+"""Stacks of which a device may have a set of constants."""
 
 
 def _add_accuracy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="measured runs or kernels, a CSV file with one a row")
-    parser.add_argument("--by", choices=("source", "gpu", "model", "nodes"), default="source", help="what to tell apart (default: source)")
+    parser.add_argument(
+        "--by", choices=("source", "gpu", "model", "nodes", "set"), default="source", help="what to tell apart (default: source)"
+    )
     parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
@@ -213,7 +217,7 @@ def _add_accuracy(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="measured step times or kernels, a CSV file as for `accuracy`")
+    parser.add_argument("file", type=Path, nargs="+", help="measured step times or kernels, CSV files as for `accuracy`")
     parser.add_argument(
         "--gpu",
         required=True,
@@ -221,6 +225,13 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
         help="a device of `crossopt list hardware`; runs of all devices of its kind are used, and its own kernels",
     )
     parser.add_argument("--of", choices=KERNELS, help="fit constants of measured kernels of this kind (default: what the columns say)")
+    parser.add_argument(
+        "--stack",
+        action="append",
+        default=[],
+        choices=SETS,
+        help="fit what differs for this stack, the fewest constants that runs left out ask for (again: with runs of these stacks, too)",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
     parser.set_defaults(command="calibrate")
 
@@ -279,6 +290,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
         "kind", nargs="?", choices=("hardware", "technologies", "workloads", "instances"), help="how many of each, if left out"
     )
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
+    parser.add_argument("--sheet", metavar="NAME", help="of a device its data sheet alone, without what was fitted to runs and kernels")
     parser.set_defaults(command="list")
 
 

@@ -236,9 +236,10 @@ def _calibrate(options: argparse.Namespace) -> int:
     from crossopt.reports.tables.calibration import fitted_sections  # noqa: PLC0415
 
     check_target(options.out)
-    spare_data(options.out, options.file, "--out")
+    for path in options.file:
+        spare_data(options.out, path, "--out")
     try:
-        text = fitted_sections(options.file, options.gpu, options.of)
+        text = fitted_sections(options.file, options.gpu, options.of, options.stack)
     except ValueError as error:
         usage(str(error))
     try:
@@ -321,14 +322,15 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from crossopt.instances.catalogue.registry import UnknownNameError, descriptions, entry_text  # noqa: PLC0415
+    from crossopt.instances.catalogue.registry import UnknownNameError, descriptions, entry_text, sheet_text  # noqa: PLC0415
 
     if options.kind is None and options.show is not None:
         usage("--show: say of which kind (crossopt list hardware --show NAME)")
     try:
         shown = entry_text(options.kind, options.show) if options.show is not None else None
+        shown = sheet_text(options.sheet) if options.sheet is not None else shown
     except UnknownNameError as error:
-        usage(f"--show: {error}")
+        usage(f"{'--show' if options.sheet is None else '--sheet'}: {error}")
     if shown is not None:
         sys.stdout.write(shown)
         return ANSWERED

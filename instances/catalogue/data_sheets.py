@@ -14,14 +14,13 @@ from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
     CalibrationEntry,
     DeviceEntry,
-    Figures,
     KernelsEntry,
     LinkEntry,
     MemoryEntry,
     NetworkEntry,
-    StacksEntry,
     check_device,
 )
+from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, carried
 from crossopt.instances.files.quantities import Area, Bandwidth, Bytes, Duration, EnergyPerBit, Positive, Power, Ratio, Throughput
 from crossopt.instances.files.schema import Bounds, Doc, Prose
 from crossopt.instances.files.units import format_quantity
@@ -98,7 +97,9 @@ class DeviceSheet:
     )
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
-    stacks: Annotated[StacksEntry, Doc("constants that differ by the stack which launches")] = field(default_factory=StacksEntry)
+    stacks: Annotated[dict[str, StackEntry], Doc("sets of constants by the stack which launches")] = field(default_factory=dict)
+    versions: Annotated[str, Prose(), Doc("stacks and versions whose runs the constants were fitted to")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device whose fitted constants these are, where they are another's")] = ""
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
     kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
         default_factory=dict
@@ -109,12 +110,13 @@ class DeviceSheet:
 
 
 def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> DeviceEntry:
-    """The device with every figure; `known` gives the classes, and is not asked where nothing is left out."""
+    """The device with every figure and constant; `known` gives the classes, and is not asked where nothing is left out."""
     given = {one.name: getattr(sheet, one.name) for one in fields(sheet)}
     missing = [name for name, value in given.items() if value is None and name not in ("name", "calibration")]
     energies = not sheet.energy_per_flop
     links = _links_left_out(sheet.network)
-    if not (missing or energies or links):
+    own = sheet.efficiency or sheet.optimistic
+    if own and not (missing or energies or links):
         return DeviceEntry(**{**given, "network": _network(sheet.network, None)})
     name, ratio = _nearest(sheet, known)
     like = known(name)
@@ -126,10 +128,10 @@ def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> Device
             precision: _rounded(ARITHMETIC * (given["power"] - given["idle_power"]) / peak) for precision, peak in sheet.peak.items()
         }
     given["network"] = _network(sheet.network, like.network)
-    own = sheet.efficiency or sheet.optimistic
     if not own:
         given.update({part: getattr(like, part) for part in ("efficiency", "optimistic", "pessimistic")})
-        given["stacks"] = like.stacks if sheet.stacks == StacksEntry() else sheet.stacks
+        given["taken_over"] = like.taken_over or name
+        given["stacks"] = {**carried(like.stacks, name), **sheet.stacks}
     told = [f"{part} {_shown(part, given[part])}" for part in missing]
     told += ["energy_per_flop"] * energies + links + ["efficiency"] * (not own)
     return DeviceEntry(**given, derived=tuple(told), like=name)

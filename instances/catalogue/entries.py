@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
 from crossopt.crossflow.workload import NARROW, Activation, Biased
-from crossopt.instances.catalogue.constants import check_constants
-from crossopt.instances.catalogue.kernel_constants import kernel_constants
+from crossopt.instances.catalogue.constants import check_constants, kernel_constants
+from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, check_stacks
 from crossopt.instances.files.quantities import (
     Area,
     Bandwidth,
@@ -55,19 +55,6 @@ class NetworkEntry:
     node: Annotated[LinkEntry, Doc("inside a node")]
     cluster: Annotated[LinkEntry, Doc("between nodes, or between pods")]
     pod: Annotated[LinkEntry | None, Doc("inside a pod of nodes")] = None
-
-
-Figures = dict[str, Annotated[float, Bounds(0.0)]]
-"""By name: values of the model's constants, or errors by source."""
-
-
-@dataclass(frozen=True, slots=True)
-class StacksEntry:
-    """Constants of stacks whose kernels reach another share of the peak than those that the device's were fitted to."""
-
-    torchtitan: Annotated[Figures, Doc("what differs for `stack: torchtitan`")] = field(default_factory=dict)
-    fsdp: Annotated[Figures, Doc("what differs for `stack: fsdp`")] = field(default_factory=dict)
-    deepspeed: Annotated[Figures, Doc("what differs for `stack: deepspeed`")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +118,9 @@ class DeviceEntry:
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
-    stacks: Annotated[StacksEntry, Doc("constants that differ by the stack which launches")] = field(default_factory=StacksEntry)
+    versions: Annotated[str, Prose(), Doc("stacks and versions whose runs those constants were fitted to")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device whose fitted constants those are, where they are another's")] = ""
+    stacks: Annotated[dict[str, StackEntry], Doc("sets of constants by the stack which launches")] = field(default_factory=dict)
     kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
         default_factory=dict
     )
@@ -169,7 +158,7 @@ class Describing(Protocol):
     @property
     def pessimistic(self) -> dict[str, float]: ...
     @property
-    def stacks(self) -> "StacksEntry": ...
+    def stacks(self) -> dict[str, StackEntry]: ...
     @property
     def kernels(self) -> "dict[str, KernelsEntry]": ...
 
@@ -189,8 +178,7 @@ def check_device(device: Describing) -> None:
         raise ValueError(f"peak: with {narrow} bf16 is needed, too (attention and head stay at 16 bits)")
     for section in ("efficiency", "optimistic", "pessimistic"):
         check_constants(section, getattr(device, section))
-    for name in ("torchtitan", "fsdp", "deepspeed"):
-        check_constants(f"stacks.{name}", getattr(device.stacks, name))
+    check_stacks(device.stacks)
     for kind, kernels in device.kernels.items():
         kernel_constants(kind, kernels.constants)
 

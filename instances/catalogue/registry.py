@@ -1,6 +1,7 @@
 """Devices, technologies and networks by name, one YAML file each in the folder `registry`, and what crossflow makes of them."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from crossopt.instances.catalogue.entries import (
     NetworkEntry,
     TransformerShape,
 )
+from crossopt.instances.catalogue.stack_sets import USUAL, constants_for, own_words, set_words, stack_words
 from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
@@ -32,11 +34,15 @@ Kind = Literal["hardware", "technologies", "workloads"]
 Listed = Literal["hardware", "technologies", "workloads", "instances"]
 LISTED: Final[tuple[Listed, ...]] = ("hardware", "technologies", "workloads", "instances")
 T = TypeVar("T")
+_Sets = tuple[Efficiency, tuple[Efficiency, ...]]
+"""The central constants, and the optimistic and the pessimistic ones."""
 
 _SHIPPED: Final = Path(__file__).parents[1]
 _FOLDER: Final = _SHIPPED / "registry"
 _ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
 _BITS_PER_BYTE: Final = 8.0
+_FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels")
+"""Sections of a device's file that its runs and kernels said, and no data sheet."""
 
 
 class UnknownNameError(ValueError):
@@ -131,8 +137,21 @@ def entry_text(kind: Listed, name: str) -> str:
     if name not in known:
         raise _unknown(kind, name, sorted(known))
     text = known[name].read_text(encoding="utf-8")
-    words = derived_words(device(name)) if kind == "hardware" else ""
-    return f"{text}# Left out above, and derived {words}\n" if words else text
+    if kind != "hardware":
+        return text
+    entry = device(name)
+    left_out = f"# Left out above, and derived {words}\n" if (words := derived_words(entry)) else ""
+    sets = "".join(f"#   {line}\n" for line in _set_lines(entry))
+    return f"{text}{left_out}# What prices runs on it:\n{sets}"
+
+
+def sheet_text(name: str) -> str:
+    """The data sheet of a device, to describe another one by: its file without what was fitted, which is of that device alone."""
+    if name not in (known := names("hardware")):
+        raise _unknown("hardware", name, known)
+    sections = re.split(r"(?m)^(?=\S)", (_FOLDER / "hardware" / f"{name}.yaml").read_text(encoding="utf-8"))
+    kept = "".join(section for section in sections if section.partition(":")[0] not in _FITTED)
+    return re.sub(rf"(?m)^  (?:{'|'.join(_FITTED)}): .*\n", "", kept)
 
 
 def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
@@ -181,23 +200,29 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
     )
 
 
-def launched_by(device: Hardware, constants: dict[str, float]) -> Hardware:
-    """The device with the constants of a stack; the optimistic and the pessimistic ones differ as much."""
-    usual = device.efficiency
+def launched_by(device: Hardware, entry: DeviceEntry, stack: str | None) -> Hardware:
+    """The device with the set of a stack, of the usual one where none is named; as it is where its own constants hold."""
+    if not (constants := constants_for(entry.stacks, stack)):
+        return device
+    usual, variants = _with_set(device.efficiency, device.variants, constants)
+    return replace(device, efficiency=usual, variants=variants, error=None)  # of the fit to another stack
+
+
+def _with_set(usual: Efficiency, variants: tuple[Efficiency, ...], constants: Mapping[str, float]) -> _Sets:
+    """The constants of a set; the optimistic and the pessimistic ones differ as much."""
     shares = {name: value / getattr(usual, name) for name, value in constants.items()}
-    variants = tuple(
-        replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in device.variants
-    )
-    return replace(device, efficiency=replace(usual, **constants), variants=variants, error=None)  # of the fit to another stack
+    varied = (replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in variants)
+    return replace(usual, **constants), tuple(varied)
 
 
 IDEAL = "ideal"
 """Instead of a device's: the model's own constants, to which no run was fitted."""
 
 
-def constants_of(entry: TechnologyEntry, name: str, device_name: str | None) -> tuple[Efficiency, tuple[Efficiency, ...]]:
+def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, stack: str | None = None) -> _Sets:
     """The constants of a technology's chips, and the optimistic and pessimistic ones: those of the device that the question names, or
-    else the entry; without any device the entry's own alone. They are of one fit, so that a technology with constants of its own has none.
+    else the entry, with the stack; without any device the entry's own alone. They are of one fit, so that a technology with constants of
+    its own has none.
     """
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
@@ -208,7 +233,22 @@ def constants_of(entry: TechnologyEntry, name: str, device_name: str | None) -> 
     if not (variants := _variants(given)):
         others = ", ".join(other for other in names("hardware") if _variants(device(other)))
         raise ValueError(f"{fitted} has no optimistic and pessimistic constants (one of {others})")
-    return efficiency_with(given.efficiency), variants
+    return _with_set(efficiency_with(given.efficiency), variants, constants_for(given.stacks, stack))
+
+
+def set_of_device(given: str | DeviceSheet, stack: str | None) -> str:
+    """Which set of constants prices a device that a question names or describes, and where it is from."""
+    entry, name = device_given(given)
+    return set_words(name, entry, stack)
+
+
+def set_of_technology(given: str | TechnologyEntry, device_name: str | None, stack: str | None) -> str:
+    """The same of a technology's chips."""
+    entry, name, _ = technology_given(given)
+    fitted = entry.constants if device_name is None else device_name
+    if fitted is None or fitted == IDEAL:
+        return f"the own constants of {name}, fitted to no run" if entry.efficiency else "the model's defaults, fitted to no run"
+    return set_words(fitted, device(fitted), stack)
 
 
 def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, float]:
@@ -259,7 +299,23 @@ def _device_line(entry: DeviceEntry) -> str:
     peaks = ", ".join(f"{precision} {format_quantity(peak, 'throughput')}" for precision, peak in entry.peak.items())
     capacity, bandwidth = format_quantity(entry.dram.capacity, "bytes"), format_quantity(entry.dram.bandwidth, "bandwidth")
     derived = f"; derived: {', '.join(words.split()[0] for words in entry.derived)}" if entry.derived else ""
-    return f"{peaks}; {capacity} at {bandwidth}; {format_quantity(entry.power, 'power')}; nodes of {entry.devices_per_node}{derived}"
+    power = format_quantity(entry.power, "power")
+    return f"{peaks}; {capacity} at {bandwidth}; {power}; nodes of {entry.devices_per_node}; constants: {_where_from(entry)}{derived}"
+
+
+def _where_from(entry: DeviceEntry) -> str:
+    """Where its constants are from, in a few words."""
+    if fitted := [name for name, one in entry.stacks.items() if one.rows]:
+        return f"fitted for {' and '.join(fitted)}"
+    usual = entry.stacks.get(USUAL)
+    return "fitted" if entry.calibration else (stack_words(usual) if usual else own_words(entry)).partition(",")[0]
+
+
+def _set_lines(entry: DeviceEntry) -> Iterator[str]:
+    """Its own constants and the set of each stack, with versions and where they are from."""
+    yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {own_words(entry)}"
+    for name, one in entry.stacks.items():
+        yield f"stack: {name}{f' ({one.versions})' if one.versions else ''}: {stack_words(one, named=True)}"
 
 
 def _technology_line(entry: TechnologyEntry) -> str:

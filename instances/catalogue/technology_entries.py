@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import check_constants
-from crossopt.instances.catalogue.entries import Figures, check_above_zero
+from crossopt.instances.catalogue.entries import check_above_zero
+from crossopt.instances.catalogue.stack_sets import Figures
 from crossopt.instances.files.quantities import (
     Area,
     AreaPerBit,

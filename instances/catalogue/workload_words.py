@@ -1,14 +1,19 @@
 """A network in words: how many weights it has, its shape, its batch, and the work of a token."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from crossopt.crossflow.parameters import (
     active_parameters,
     adapter_products,
     frozen_products,
     parameters,
+    repeated_flops,
     score_flops,
     step_flops,
     trained_parameters,
 )
+from crossopt.crossflow.recomputation import layers_again, number_of
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.catalogue.alike import alike_words
 
@@ -30,6 +35,27 @@ def model_words(workload: Workload) -> tuple[str, ...]:
     alike = (words,) if (words := alike_words(workload)) else ()
     own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
     return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or alike)
+
+
+def work_of(workload: Workload) -> dict[str, float]:
+    """The size of a transformer and the FLOPs of a token, as figures; nothing of other networks."""
+    if not isinstance(workload, Transformer):
+        return {}
+    return {
+        "parameters": parameters(workload),
+        "active_parameters": active_parameters(workload),
+        "flops_per_token": step_flops(workload) / workload.tokens,
+        "attention_flops_per_token": score_flops(workload) / workload.tokens,
+    }
+
+
+def repeated_share(workload: Workload, plan: Mapping[str, Any]) -> float:
+    """FLOPs that the plan's recomputation adds over those of the model: hardware FLOPs are the model's by one and that."""
+    if not isinstance(workload, Transformer):
+        return 0.0
+    number, layers = number_of(str(plan.get("recompute", "none"))), workload.stack / plan.get("pipeline", 1)
+    share = float(layers_again(float(number), float(plan.get("interleave", 1)), layers)) / layers
+    return repeated_flops(workload, number, share) / step_flops(workload)
 
 
 def _work(model: Transformer) -> str:

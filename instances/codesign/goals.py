@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
-from crossopt.instances.codesign.section import CodesignFile, PricesSection
+from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 
 CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
 """Limits of the budget on what is an objective, which follow from the prices of a design."""
@@ -184,3 +185,27 @@ def asks_for_slowest(file: CodesignFile) -> list[str]:
         "objective": file.objective == "worst_step_time",
     }
     return [key for key, looks in asked.items() if looks]
+
+
+def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_node: int) -> Goal | None:
+    """The whole run at steps of so many tokens, with the devices, which are rated at `power`, bought where that is asked."""
+    if (given := file.goal) is None:
+        return None
+    bought, purchase = given.purchase, None
+    if bought is not None:
+        nodes = ceil(devices / min(file.cluster.devices_per_node or usual_node, devices))
+        purchase = Purchase(
+            capital=devices * bought.device + nodes * bought.node,
+            lifetime=bought.lifetime or inf,
+            power=devices * float(power) * bought.pue,
+            electricity=bought.electricity,
+        )
+    failures = failures_of(file.cluster)
+    lasting = 1.0 if failures is None else goodput(failures, devices).share
+    return Goal(given.tokens, tokens, devices, given.deadline or inf, given.budget or inf, given.rent, purchase, lasting)
+
+
+def failures_of(cluster: ClusterSection) -> Failures | None:
+    """How often devices fail, where the question says it."""
+    given = cluster.failures
+    return None if given is None else Failures(given.mean_time, given.checkpoint, given.restart)

@@ -83,6 +83,8 @@ class Instance:
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
     derived: str = ""
     """Which figures of the device its file leaves out, and what was taken instead."""
+    priced_by: str = field(default="", compare=False)
+    """Which set of constants prices it, of which stack and versions, and where that is from: words about it."""
     reserve_given: bool = False
     """Whether the question says how much of each device's memory no plan may use."""
     goal: Goal | None = None

@@ -2,19 +2,27 @@
 
 from dataclasses import fields, replace
 from itertools import pairwise
-from math import ceil, inf
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
-from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, launched_by, setups_of, technology_given
+from crossopt.instances.catalogue.registry import (
+    build_device,
+    constants_of,
+    device_given,
+    launched_by,
+    set_of_device,
+    set_of_technology,
+    setups_of,
+    technology_given,
+)
 from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.goals import Goal, Purchase, asks_for_slowest, ceilings_of, goal_faults, prices_of
+from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
@@ -61,7 +69,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         options = plan_options(file.choices, workload, cluster, report)
     if not sound or workload is None or cluster is None or hardware is None or options is None:
         return None
-    goal = _goal(file, workload, cluster.devices, hardware)
+    goal = goal_of(file, workload.tokens, cluster.devices, getattr(hardware, "power", 0.0), _usual_node(file))
     instance = Instance(
         name=file.name or Path(written.source).stem,
         workload=workload,
@@ -73,11 +81,12 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         prices=prices,
         document=document,
         only=file.choices.only,
-        failures=_failures(file.cluster),
+        failures=failures_of(file.cluster),
         stack=stack,
         goal=goal,
         ceilings=ceilings_of(file, goal),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
+        priced_by=_priced_by(file),
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
         others=_others(file, names, ranges, report),
@@ -92,27 +101,15 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     return instance
 
 
-def _goal(file: CodesignFile, workload: Workload, devices: int, hardware: Hardware | FreeHardware) -> Goal | None:
-    """The whole run, with the devices bought where that is asked."""
-    if (given := file.goal) is None:
-        return None
-    bought, purchase = given.purchase, None
-    if bought is not None:
-        nodes = ceil(devices / min(file.cluster.devices_per_node or _usual_node(file), devices))
-        purchase = Purchase(
-            capital=devices * bought.device + nodes * bought.node,
-            lifetime=bought.lifetime or inf,
-            power=devices * float(hardware.power) * bought.pue,
-            electricity=bought.electricity,
-        )
-    failures = _failures(file.cluster)
-    lasting = 1.0 if failures is None else goodput(failures, devices).share
-    return Goal(given.tokens, workload.tokens, devices, given.deadline or inf, given.budget or inf, given.rent, purchase, lasting)
-
-
-def _failures(cluster: ClusterSection) -> Failures | None:
-    given = cluster.failures
-    return None if given is None else Failures(given.mean_time, given.checkpoint, given.restart)
+def _priced_by(file: CodesignFile) -> str:
+    """Whose constants price it, in a line; nothing of a technology that is described in full."""
+    if file.hardware is not None:
+        words = set_of_device(file.hardware, file.stack)
+    else:
+        section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
+        words = set_of_technology(section.base, section.constants, file.stack)
+    own = sorted({*file.efficiency, *file.factors.get("efficiency", ())})
+    return f"{words}; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else words
 
 
 def _stack(file: CodesignFile) -> "Stack | None":
@@ -293,8 +290,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
         return None, ()
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
-    if differing := getattr(entry.stacks, file.stack or "", None):
-        built = launched_by(built, differing)
+    built = launched_by(built, entry, file.stack)
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
@@ -317,7 +313,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
-        usual, variants = constants_of(entry, name, section.constants)
+        usual, variants = constants_of(entry, name, section.constants, file.stack)
     except ValueError as error:
         report("technology", str(error))
         return None, ()

@@ -65,7 +65,7 @@ class Measurement:
     inferred: tuple[str, ...] = ()
     """Settings that the source does not state."""
     stack: str = ""
-    """That launched it, where devices may have constants for it."""
+    """That launched it, of those that devices may have a set of constants for; the usual one's set where it is none of them."""
 
     @property
     def gpu(self) -> str:
@@ -114,8 +114,7 @@ def device_for(measurement: Measurement) -> Hardware:
     place = measurement.machine
     entry = device(place.gpu)
     built = build_device(entry, place.gpu, measurement.workload.precision, levels)
-    if differing := getattr(entry.stacks, measurement.stack, None):
-        built = launched_by(built, differing)
+    built = launched_by(built, entry, measurement.stack)
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     return replace(built, links=tuple(links))
@@ -152,7 +151,7 @@ def _measurement(row: Row) -> Measurement:
     place = machine(words["gpu"], words["source"], row.counts["gpus_per_node"], row.numbers["inter_node_GBps"])
     if not is_certain(words["gpu"]):
         inferred.append("gpu")
-    stack = _stated_or(row, "framework", lambda word: framework_of(word, place.gpu), OTHER, inferred)
+    stack = _stated_or(row, "framework", lambda word: framework_of(word, place.gpu, words["source"]), OTHER, inferred)
     workload = _workload(row, stack, inferred)
     _check_precision(place.gpu, workload.precision)
     cluster = _cluster(row, place)
@@ -211,7 +210,7 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
     family = family_of(model, hidden, ffn)
     precision = _stated_or(row, "precision", precision_of, stack.precision, inferred)
     experts = experts_of(model)
-    return Transformer(
+    built = Transformer(
         name=model,
         layers=layers,
         hidden=hidden,
@@ -230,11 +229,12 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         attention=stack.attention,
         dropout=stack.dropout,
         precision=precision,
-        scaling=scaling_of(row.words["precision"]),
+        scaling=scaling_of(row.words["precision"], stack.scaling),
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
         gradient_traffic=ADDED_APART if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
     )
+    return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built
 
 
 def _heads(hidden: int, tensor: int) -> int:

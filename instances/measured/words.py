@@ -27,7 +27,6 @@ _SCALINGS: Final[Sequence[tuple[str, Scaling]]] = (
     ("-cs|tensorwise", "tensorwise"),
     ("mx|nv|block", "blocks"),
     ("-ds|delayed", "delayed"),
-    ("", "tensorwise"),
 )
 _RECOMPUTE: Final[Sequence[tuple[str, str]]] = (
     ("selective-elements", "selective-elements"),
@@ -66,21 +65,34 @@ class Framework:
     dropout: bool = False
     all_reduces: frozenset[Precision] = frozenset()
     """Precisions in which gradients are all-reduced even where ranks share the optimizer state, and added up apart from their products."""
+    scaling: Scaling = "tensorwise"
+    """What scales of 8 bits are taken from."""
+    fused_loss: bool = False
+    """Whether gradients take the place of 16-bit logits (Transformer Engine's cross entropy)."""
     states_local_batch: bool = False
     """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
     stack: str = ""
     """Of those that a device may have constants for."""
 
 
-MEGATRON: Final = Framework("unfused", {"": 2.0, "bf16": 4.0}, "none", "full", 0, sequence_parallel=False, precision="fp16", dropout=True)
+MEGATRON: Final = Framework(
+    "unfused", {"": 2.0, "bf16": 4.0}, "none", "full", 0, sequence_parallel=False, precision="fp16", dropout=True, stack="megatron-lm"
+)
 """Megatron-LM up to 2022: attention of several kernels, gradients reduced after the last microbatch, those of bfloat16 runs in single
 precision (NVIDIA/Megatron-LM, arguments.py)."""
 MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}))
 """The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py)."""
-MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True)
+MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True, stack="megatron-core")
 """Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
-NEMO: Final = replace(MEGATRON_CORE, hides_tensor_exchange=True)
-"""The same as NeMo and Megatron-Bridge launch it: tensor exchanges behind products (tp_comm_overlap of their scripts)."""
+NEMO_2024: Final = replace(MEGATRON_CORE, hides_tensor_exchange=True, scaling="delayed")
+"""The same as NeMo launches it: tensor exchanges behind products (tp_comm_overlap), and scales of 8 bits of earlier steps, the only recipe
+of Transformer Engine until 2025 (NVIDIA/NeMo docs/source/features/mixed_precision.rst names DelayedScaling)."""
+NEMO: Final = replace(NEMO_2024, gradient_bytes={"": 2.0})
+"""NeMo from 25.02 on: gradients kept and reduced in 16 bits (grad_reduce_in_fp32=False, scripts/llm/performance/llama3_405b.py, 4ff5f7b9);
+scales are still of earlier steps where nothing is said (`--fp8_recipe` "ds" of scripts/performance/argument_parser.py, 01f2b133)."""
+BRIDGE: Final = replace(NEMO, scaling="tensorwise", fused_loss=True)
+"""Megatron-Bridge: scales of the tensor itself ("FP8-CS" of its tables) and the loss of Transformer Engine (cross_entropy_fusion_impl=te of
+scripts/performance/utils/helpers.py, 01328424)."""
 FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stack="fsdp")
 """Sharded weights, gathered and reduced in 16 bits behind the layers beside."""
 TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
@@ -90,7 +102,9 @@ OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, seq
 """Plain data parallelism, as of PyTorch's DistributedDataParallel."""
 
 _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
-    (r"nemo|megatron.?bridge", NEMO),
+    (r"megatron.?bridge", BRIDGE),
+    (r"nemo.*\b2[0-4]\.\d\d", NEMO_2024),
+    ("nemo", NEMO),
     (r"megatron.?core|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
     (r"internevo|megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
@@ -142,9 +156,10 @@ def precision_of(word: str) -> Precision:
     return _first(_PRECISIONS, word, "precision")
 
 
-def scaling_of(word: str) -> Scaling:
-    """What scales of 8 and 4 bits are taken from, where the word for a precision says it, else the tensor itself."""
-    return _first(_SCALINGS, word, "precision")
+def scaling_of(word: str, otherwise: Scaling = "tensorwise") -> Scaling:
+    """What scales of 8 and 4 bits are taken from, where the word for a precision says it, else what the stack takes them from."""
+    plain = word.casefold()
+    return next((meaning for pattern, meaning in _SCALINGS if re.search(pattern, plain)), otherwise)
 
 
 def recompute_of(word: str) -> str:
@@ -169,12 +184,14 @@ def shard_of(word: str, node: int) -> int:
     return int(found[1]) if found else node if re.search("hsdp|hybrid", plain) else 0
 
 
-def framework_of(word: str, gpu: str) -> Framework:
-    """The defaults of a training stack; an early Megatron cannot have run on a device that came after it.
+def framework_of(word: str, gpu: str, source: str = "") -> Framework:
+    """The defaults of a training stack, of the edition that the source names; an early Megatron cannot have run on a device that came
+    after it.
 
     A ValueError for a stack that is not known: its defaults decide how long a step is predicted to take.
     """
-    plain = word.casefold()
+    edition = re.search(r"(?<![\d.])\d\d\.\d\d(?!\d)", source)
+    plain = f"{word} {edition[0] if edition else ''}".casefold().strip()
     found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), None)
     if found is None:
         raise ValueError(f"framework {quoted(word)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")

@@ -82,7 +82,10 @@ def evaluate(options: Namespace) -> Ending:
     instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)
     if options.json:
-        sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
+        from crossopt.reports.facts.design import told_of  # noqa: PLC0415
+
+        told = told_of(instance, single.design, single.evaluation)
+        sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
     else:
         words = evaluation_text(instance.name, single.design, single.evaluation, model_words(instance.workload), instance)
         sys.stdout.write(fitted(words))

@@ -1,10 +1,13 @@
 """The constants of the model that a design was priced with: what each means, and where it is from."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
-from crossopt.crossflow.hardware import Efficiency, Hardware
+from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.constants import MEANINGS
-from crossopt.instances.catalogue.registry import device, efficiency_with, names
+from crossopt.instances.catalogue.registry import device, names
+from crossopt.instances.catalogue.stack_sets import constants_for
+from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,34 +21,26 @@ class Constant:
     origin: str
 
 
-def constants_of(hardware: Hardware) -> tuple[Constant, ...]:
-    """Those of a device, each as the fit has it, as the model has it where nothing is said, or as it was given."""
-    fitted = _fitted(hardware.efficiency)
-    named = device(fitted).efficiency if fitted else {}
-    defaults, found = asdict(Efficiency()), list[Constant]()
-    for name, value in asdict(hardware.efficiency).items():
-        origin = f"fit of {fitted}" if name in named else "default" if value == defaults[name] else "given"
-        found.append(Constant(name, float(value), *MEANINGS[name], origin))
-    return tuple(found)
+def constants_of(instance: Instance, efficiency: Efficiency) -> tuple[Constant, ...]:
+    """Each as a fit has it, as the set of the stack or the device's file has it, as the model has it where nothing is said, or as given."""
+    known = _known(instance)
+    return tuple(Constant(name, float(value), *MEANINGS[name], _origin(name, value, known)) for name, value in asdict(efficiency).items())
 
 
-def origin_of(hardware: Hardware) -> str:
-    """Where the constants are from, in a sentence."""
-    fitted = _fitted(hardware.efficiency)
-    if fitted and (runs := device(fitted).calibration):
-        rows = ", ".join(f"{count:,.0f} of {source}" for source, count in runs.rows.items())
-        whose = f"the device {fitted}" if hardware.name == fitted else f"{fitted}; nothing was fitted to {hardware.name}"
-        return f"The constants are those fitted to measured steps of {whose}. Rows: {rows}; mean error {runs.error:.1%}."
-    if hardware.efficiency == Efficiency():
-        return "The constants are the model's defaults, fitted to no run."
-    return "Constants that differ from the model's defaults are as the question, its device or its technology gives them, fitted to no run."
+def _origin(name: str, value: float, known: Mapping[str, Mapping[str, float]]) -> str:
+    return next((origin for origin, constants in known.items() if constants.get(name) == value), "given")
 
 
-def _fitted(efficiency: Efficiency) -> str | None:
-    """The device to whose runs exactly these constants were fitted, but for what kernels say: the rate in 8 bits, the share of the peak."""
-    fits = (name for name in reversed(names("hardware")) if device(name).calibration is not None)
-    for name in fits:
-        fitted = efficiency_with(device(name).efficiency)
-        if replace(efficiency, eight_bit=fitted.eight_bit, matrix=fitted.matrix) == fitted:
-            return name
-    return None
+def _known(instance: Instance) -> dict[str, Mapping[str, float]]:
+    """Constants by where they are from: those of the stack first, then of fits, of the device's file, and the model's."""
+    name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+    entry = device(name) if name in names("hardware") else None
+    stack = None if instance.stack is None else instance.stack.name
+    sets = {f"fit of {other}": device(other).efficiency for other in reversed(names("hardware")) if device(other).calibration is not None}
+    own = {} if entry is None else {"set of the stack": constants_for(entry.stacks, stack)}
+    return {**own, **sets, **({} if entry is None else {f"file of {name}": entry.efficiency}), "default": asdict(Efficiency())}
+
+
+def origin_of(instance: Instance) -> str:
+    """Which set they are, and where it is from, in a sentence."""
+    return f"Priced by {instance.priced_by}."

@@ -14,7 +14,7 @@ from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
@@ -108,10 +108,10 @@ def facts_of(
         powers=powers,
         stages=stages,
         capacity=capacity,
-        constants=constants_of(hardware),
+        constants=constants_of(instance, hardware.efficiency),
         assumed=(
             *assumed,
-            origin_of(hardware),
+            origin_of(instance),
             *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *price_of(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             f"Measured runs: {measured_words(instance, design['plan'])}.",
@@ -202,6 +202,19 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
     return tuple(sentences)
+
+
+def told_of(instance: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation as plain data, with the size of the network, which constants priced it, and the FLOPs that hardware does for a step."""
+    share = repeated_share(instance.workload, design["plan"])
+    return {
+        "design": design,
+        "evaluation": evaluation,
+        "workload": {"name": instance.workload.name, **work_of(instance.workload)},
+        "hardware_flops": evaluation["flops"] * (1.0 + share),
+        "hardware_utilisation": evaluation["utilisation"] * (1.0 + share),
+        "priced_by": instance.priced_by,
+    }
 
 
 # --- the question --------------------------------------------------------------------------------------------------------------------

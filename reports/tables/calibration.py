@@ -1,28 +1,40 @@
 """What `crossopt calibrate` prints: sections of a device's file, fitted to measured runs or to measured kernels."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from crossopt.instances.measured.kernels import Kernels, Of, kernels_in, read_kernels
-from crossopt.instances.measured.runs import read_measured
+from crossopt.instances.measured.runs import Measured, read_measured
 from crossopt.reports.commands.progress import notes_on
 from crossopt.solvers.measured.calibrate import calibrate, of_kind, registry_text, used_rows
 from crossopt.solvers.measured.kernels.accuracy import of_device
 from crossopt.solvers.measured.kernels.fitting import fit_kernels
 from crossopt.solvers.measured.kernels.sections import sections_text
+from crossopt.solvers.measured.stack_fit import fit_stack, of_stacks, section_text
 
 
-def fitted_sections(path: Path, gpu: str, of: Of | None) -> str:
+def fitted_sections(paths: Sequence[Path], gpu: str, of: Of | None, stacks: Sequence[str] = ()) -> str:
     """Of what is said, else of what the columns say; which rows are used goes to stderr. A ValueError where there is nothing to fit."""
-    of = of or kernels_in(path)
-    return _of_runs(path, gpu) if of is None else _of_kernels(path, gpu, of)
+    of = of or kernels_in(paths[0])
+    if of is None:
+        return _of_runs(paths, gpu, stacks)
+    if len(paths) > 1 or stacks:
+        raise ValueError("kernels are fitted one file at a time, whatever the stack (name one file, and no --stack)")
+    return _of_kernels(paths[0], gpu, of)
 
 
-def _of_runs(path: Path, gpu: str) -> str:
-    rows = of_kind(read_measured(path), gpu, path.name)
-    sys.stderr.write(f"{used_rows(path.name, rows)}\n")
+def _of_runs(paths: Sequence[Path], gpu: str, stacks: Sequence[str]) -> str:
+    name, files = " and ".join(path.name for path in paths), [read_measured(path) for path in paths]
+    together = Measured(tuple(row for one in files for row in one.measurements), tuple(row for one in files for row in one.rejected))
+    rows = of_kind(together, gpu, name)
+    sys.stderr.write(f"{used_rows(name, rows)}\n")
     with notes_on(sys.stderr) as note:
-        return registry_text(calibrate(rows.measurements, note=note), path.name)
+        if not stacks:
+            return registry_text(calibrate(rows.measurements, note=note), name)
+        fit = fit_stack(of_stacks(rows.measurements, stacks, name), note)
+    sys.stderr.write("".join(f"{line}\n" for line in fit.steps))
+    return section_text(stacks[0], fit, name)
 
 
 def _of_kernels(path: Path, gpu: str, of: Of) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, Final
 
+from crossopt.instances.catalogue.constants import kernel_constants
 from crossopt.instances.catalogue.entries import KernelsEntry
-from crossopt.instances.catalogue.kernel_constants import kernel_constants
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import read_file

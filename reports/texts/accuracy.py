@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from crossopt.reports.drawing.plots import Labels, Series, scatter
-from crossopt.solvers.measured.accuracy import BY, Accuracy, Line, Priced, worst
+from crossopt.solvers.measured.accuracy import BY, Accuracy, Line, Priced, set_of, worst
 
 _PAGE: Final = 108
 _LABEL: Final = 26
@@ -171,6 +171,7 @@ def _run_document(row: Priced) -> dict[str, Any]:
         "source": run.source,
         "model": run.model,
         "gpu": run.gpu,
+        "set": set_of(run),
         "devices": run.cluster.devices,
         "plan": str(run.plan),
         "times": "derived" if run.derived else "measured",

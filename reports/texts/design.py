@@ -5,7 +5,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.workload_words import model_words, repeated_share
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
@@ -15,7 +15,7 @@ from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
-from crossopt.reports.texts.goals import lasting_words, run_words
+from crossopt.reports.texts.goals import run_lines
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import count_of, listed, page_width, wrapped
 from crossopt.solvers.answer import Rival
@@ -26,8 +26,7 @@ from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Wo
 _WIDTH, _FRAMED = 24, 66
 """Of a bar, and of what stands beside one in a frame."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
-_LABEL = 20
-_DIGITS = 4
+_LABEL, _DIGITS = 20, 4
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
 _BLINK = 0.001
@@ -44,7 +43,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation, asked),
-        *_run_lines(asked, result, evaluation),
+        *run_lines(asked, result, evaluation),
         "",
         *_evaluation_lines(evaluation, asked, best=result.proof is not None),
         "",
@@ -64,6 +63,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     """How far the model is off on public runs, and what hides on the word of one of them."""
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
+        ("priced by", asked.priced_by),
         ("measured runs", measured_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
         ("not named", unnamed_words(asked)),
@@ -89,9 +89,10 @@ def evaluation_text(
     lines += [
         *model_lines(model),
         f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
-        *_rates(evaluation),
+        *_rates(evaluation, asked, design["plan"]),
         "",
         *_evaluation_lines(evaluation, asked),
+        *([] if asked is None else ["", *wrapped(f"  {'priced by':<{_LABEL}}", asked.priced_by)]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -209,23 +210,21 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instan
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
     if result.question["objective"] == "energy_per_token" and asked is not None:
         lines += listed(f"  {'':<{_LABEL}}", "of the devices and their links; hosts, switches and cooling are not counted")
-    return [*lines, *_rates(evaluation, asked)]
+    design = design_in(result)
+    return [*lines, *_rates(evaluation, asked, {} if design is None else design["plan"])]
 
 
-def _rates(evaluation: dict[str, Any], asked: Instance | None = None) -> list[str]:
-    rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
+def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, Any]) -> list[str]:
+    """Tokens, model FLOPs of peak and, where something is computed again, hardware FLOPs of it, power and money."""
+    used, again = evaluation["utilisation"], 0.0 if asked is None else repeated_share(asked.workload, plan)
+    all_of = f" ({used * (1.0 + again):.1%} with what is computed again)" if again else ""
+    rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{used:.1%} of peak{all_of}"]
     if evaluation["energy"] > 0.0:
         rates.append(f"{evaluation['average_power']:.0f} W a device on average")
         rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
     return [*_likely_line(evaluation, asked), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
-
-
-def _run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
-    """What a whole run comes to, and what failures leave of the speed, where that is asked."""
-    words = () if asked is None else (("whole run", run_words(asked, result)), ("with failures", lasting_words(asked, evaluation)))
-    return [line for label, said in words if said for line in listed(f"  {label:<{_LABEL}}", said)]
 
 
 def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:

@@ -7,6 +7,7 @@ from crossopt.crossflow.goodput import goodput
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.measured_runs import likely_of
+from crossopt.reports.texts.width import listed
 from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 
 _DAY = 86400.0
@@ -74,3 +75,9 @@ def span_of(seconds: float) -> str:
     """A long time in its natural unit."""
     unit, size = next((pair for pair in (("days", _DAY), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
     return f"{seconds / size:.3g} {unit}"
+
+
+def run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
+    """What a whole run comes to, and what failures leave of the speed, where that is asked."""
+    words = () if asked is None else (("whole run", run_words(asked, result)), ("with failures", lasting_words(asked, evaluation)))
+    return [line for label, said in words if said for line in listed(f"  {label:<20}", said)]

@@ -16,6 +16,8 @@ from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import device
+from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.measured.machines import Machine
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected, device_for
 from crossopt.solvers.measured.ranking import Choice, Ranking, ranking
@@ -94,11 +96,20 @@ class Accuracy:
     rejected: tuple[Rejected, ...]
 
 
+def set_of(row: Measurement | Rejected) -> str:
+    """The set of constants that prices it: its device, and the stack where that has one there."""
+    if isinstance(row, Rejected):
+        return "rejected"
+    stack = row.stack or USUAL
+    return f"{row.gpu}{f' with {stack}' if stack in device(row.gpu).stacks else ''}"
+
+
 BY: Final[Mapping[str, Callable[[Measurement | Rejected], str]]] = {
     "source": lambda row: row.source,
     "gpu": lambda row: row.gpu,
     "model": lambda row: row.model,
     "nodes": lambda row: f"{row.source}, {_nodes(row)}",
+    "set": set_of,
 }
 """What rows can be told apart by."""
 
@@ -203,7 +214,12 @@ def _in_range(rows: Sequence[Priced]) -> InRange | None:
 
 def distinct(measurements: Sequence[Measurement]) -> int:
     """How many runs there are without those that repeat the settings and the time of another."""
-    return len({_identity(run) for run in measurements})
+    return len(once(measurements))
+
+
+def once(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The runs without those that repeat the settings and the time of another, of which the first stays."""
+    return list({_identity(run): run for run in reversed(measurements)}.values())[::-1]
 
 
 def _identity(run: Measurement) -> Hashable:

@@ -15,7 +15,7 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.runs import Measured, Measurement
 from crossopt.solvers.measured.accuracy import distinct
 from crossopt.solvers.measured.cross_validation import by_model, by_source, enough, folds, left_out_errors, without
-from crossopt.solvers.measured.fitting import Constant, Note, Task, fitted, relative, row_weights, source_means, unnoted
+from crossopt.solvers.measured.fitting import Constant, Note, Task, at_bound, fitted, relative, row_weights, source_means, unnoted
 from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resample, tilted
 
 CONSTANTS = (
@@ -80,7 +80,7 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
         constants=_named(constants, centre),
         optimistic=_named(constants, fast),
         pessimistic=_named(constants, slow),
-        at_bound=tuple(c.name for c, value in zip(constants, points[0], strict=True) if value <= c.low * 1.001 or value >= c.high * 0.999),
+        at_bound=at_bound(constants, points[0]),
         rows=dict(Counter(row.source for row in measurements)),
         error=float(np.average(off, weights=weights)),
         errors=source_means(measurements, off),

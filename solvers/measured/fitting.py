@@ -68,6 +68,11 @@ def fitted(measurements: Sequence[Measurement], constants: tuple[Constant, ...],
     return np.exp([found.point for found in fit_together(residuals, problems, low, high, _WIDTH, watch=watch)])
 
 
+def at_bound(constants: tuple[Constant, ...], point: Array) -> tuple[str, ...]:
+    """The constants that ended on a bound: a finding about the data."""
+    return tuple(c.name for c, value in zip(constants, point, strict=True) if value <= c.low * 1.001 or value >= c.high * 0.999)
+
+
 def relative(measurements: Sequence[Measurement], constants: tuple[Constant, ...], points: Array) -> Array:
     """Predicted over measured time: rows against points."""
 

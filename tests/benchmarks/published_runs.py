@@ -12,6 +12,7 @@ from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
+from crossopt.instances.catalogue.stack_sets import constants_for
 from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.reports.api import read
 from tests.paths import ROOT
@@ -149,7 +150,7 @@ def launched(run: Run) -> dict[str, Any]:
 
 def constants(run: Run) -> dict[str, Any]:
     """What the model's constants are for the stack, where they differ."""
-    own = dict(getattr(device(run.hardware).stacks, run.stack, {}))
+    own = constants_for(device(run.hardware).stacks, run.stack)
     return {"efficiency": {**own, **run.base.get("efficiency", {})}} if own else {}
 
 

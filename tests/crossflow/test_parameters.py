@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.parameters import layer_parameters, parameters, step_flops
+from crossopt.crossflow.parameters import layer_parameters, parameters, repeated_flops, step_flops
+from crossopt.crossflow.recomputation import number_of
 from crossopt.crossflow.workload import Transformer
 
 GPT2 = Transformer("gpt2", 12, 768, 12, 3072, 50257, 1024, 1)
@@ -60,6 +61,27 @@ def test_a_step_has_the_published_flops_without_and_with_recomputation(model: Tr
     again = (step_flops(model) - 6.0 * model.tokens * hidden * words) / 3.0
     recomputed = 96 * scale * (1 + length / (6 * hidden) + words / (16 * layers * hidden))
     assert step_flops(model) + again == pytest.approx(recomputed, rel=1e-12)
+    assert step_flops(model) + repeated_flops(model, number_of("full")) == pytest.approx(recomputed, rel=1e-12)
+
+
+def test_recomputed_modules_repeat_their_products_alone() -> None:
+    """A mixture whose first layer is dense, on latents: what each module repeats is a part of the forward pass, and all of them a layer's
+    products but the projections that lead to latents, the output's, and none of what is no product."""
+    model = Transformer(
+        "mixed", 3, 64, 4, 256, 100, 16, 2, head_size=8, kv_rank=16, query_rank=24, rope_size=8, value_size=8, gated=True,
+        experts=8, experts_per_token=2, expert_ffn=32, shared_experts=1, dense_layers=1, biases=False,
+    )  # fmt: skip
+    tokens = 2.0 * model.tokens
+    part = {word: repeated_flops(model, number_of(word)) / tokens for word in ("selective", "dense-part", "shared-experts", "experts")}
+    assert part["selective"] == 3 * 16 * 4 * (16 + 8)
+    assert part["dense-part"] == 3 * 64 * 256
+    assert part["shared-experts"] == 2 * 3 * 64 * 32
+    assert part["experts"] == 2 * (3 * 3 * 64 * 32 + 64 * 8)
+    assert repeated_flops(model, number_of("up-projections")) == tokens * 3 * (24 * 4 * 16 + 16 * 4 * (8 + 8))
+    assert repeated_flops(model, number_of("elements")) == repeated_flops(model, 0) == 0.0
+    whole = repeated_flops(model, number_of("full"))
+    assert whole == pytest.approx((step_flops(model) - 6.0 * model.tokens * 64 * 100) / 3.0, rel=1e-12)
+    assert repeated_flops(model, number_of("full"), 0.5) == whole / 2.0
 
 
 def test_six_flops_a_weight_and_token_are_a_lower_bound_for_a_dense_network() -> None:

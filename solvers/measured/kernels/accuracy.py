@@ -18,7 +18,7 @@ from crossopt.crossflow.kernels.attention_kernel import ContextCall, GenerationC
 from crossopt.crossflow.kernels.collective_kernel import CollectiveCall
 from crossopt.crossflow.kernels.product_kernel import ProductCall
 from crossopt.crossflow.roofline import Product, fused_attention_cost, product_cost, stream_cost
-from crossopt.instances.catalogue.kernel_constants import KernelConstants
+from crossopt.instances.catalogue.constants import KernelConstants
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Call, Kernel, Kernels

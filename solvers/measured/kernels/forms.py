@@ -18,7 +18,7 @@ from crossopt.crossflow.kernels.attention_kernel import (
 )
 from crossopt.crossflow.kernels.collective_kernel import CollectiveCall, CollectiveConstants, collective_time
 from crossopt.crossflow.kernels.product_kernel import ProductCall, ProductConstants, product_time
-from crossopt.instances.catalogue.kernel_constants import KernelConstants, constants_form
+from crossopt.instances.catalogue.constants import KernelConstants, constants_form
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.measured.kernels import Call, Kernel
 from crossopt.solvers.measured.fitting import Constant

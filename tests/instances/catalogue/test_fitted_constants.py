@@ -23,11 +23,11 @@ def test_a_device_has_its_optimistic_and_its_pessimistic_constants_and_the_error
     built = build_device(entry, "a100-80g", "bf16", 1)
     assert built.variants == (efficiency_with(entry.optimistic), efficiency_with(entry.pessimistic))
     assert built.error == entry.calibration.error
-    newer, older = (build_device(device(name), name, "fp16", 1) for name in ("h100-sxm", "v100-32g"))
+    newer, older = (build_device(device(name), name, "fp16", 1) for name in ("h100-sxm", "v100-32g"))  # their own, of no stack
     lucky, unlucky = built.variants
     carried = (replace(lucky, routing=14e-6), unlucky)  # of the wait of routers there is a shorter figure
     assert (newer.variants, newer.error) == (carried, None), "the newer device carries the constants, nothing was fitted to it"
-    assert (older.variants, older.error) == ((), None)
+    assert (older.variants, older.error) == (built.variants, None), "so does the older one"
 
 
 def test_what_a_set_does_not_name_is_as_in_the_central_one() -> None:
@@ -128,13 +128,16 @@ def test_a_constant_that_a_question_gives_leaves_chips_without_other_sets_too() 
     ("technology", "message"),
     [
         ("{base: accelerator-7nm, constants: a100-80}", "'a100-80' is no known device (did you mean 'a100-80g'?"),
-        (
-            "{base: accelerator-7nm, constants: v100-32g}",
-            "v100-32g has no optimistic and pessimistic constants (one of a100-40g, a100-80g,",
-        ),
         ("{base: v100-class, logic: 7nm, constants: a100-80g}", "v100-class has constants of its own, with which those of a100-80g do not"),
     ],
 )
 def test_a_device_whose_constants_a_technology_cannot_take_is_refused(technology: str, message: str) -> None:
     with pytest.raises(InstanceError, match=re.escape(message)):
         ask(TINY_FREE, f"technology={technology}")
+
+
+def test_a_technology_takes_no_constants_of_a_device_without_other_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = replace(device("v100-32g"), optimistic={}, pessimistic={})
+    monkeypatch.setattr(registry, "device", lambda name: plain if name == "v100-32g" else device(name))
+    with pytest.raises(ValueError, match=re.escape("v100-32g has no optimistic and pessimistic constants (one of a100-40g, a100-80g,")):
+        constants_of(technology("accelerator-7nm"), "accelerator-7nm", "v100-32g")

@@ -6,8 +6,8 @@ import pytest
 
 from crossopt.crossflow.kernels.collective_kernel import CollectiveConstants
 from crossopt.crossflow.kernels.product_kernel import ProductConstants
+from crossopt.instances.catalogue.constants import kernel_constants
 from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed
-from crossopt.instances.catalogue.kernel_constants import kernel_constants
 from crossopt.instances.catalogue.registry import device, entry_text
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import read_text

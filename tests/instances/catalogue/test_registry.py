@@ -14,7 +14,7 @@ from crossopt.crossflow.generator import Parts, compute, generate, has_edge, net
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, StacksEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
     build_device,
@@ -78,7 +78,8 @@ def test_names_are_sorted_and_every_entry_has_a_description() -> None:
 def test_descriptions_say_what_an_entry_is() -> None:
     assert dict(descriptions("workloads"))["llama2-7b"] == "6.738e9 weights: 32 layers of 4096, sequence 4096"
     assert dict(descriptions("workloads"))["gemm-4096"] == "matrix product: 4096 x 4096 by 4096 x 4096"
-    assert dict(descriptions("hardware"))["v100-32g"] == "fp32 15.7 TFLOP/s, fp16 125 TFLOP/s; 32 GiB at 900 GB/s; 300 W; nodes of 8"
+    line = "fp32 15.7 TFLOP/s, fp16 125 TFLOP/s; 32 GiB at 900 GB/s; 300 W; nodes of 8; constants: taken over from a100-80g"
+    assert dict(descriptions("hardware"))["v100-32g"] == line
 
 
 def test_the_ladder_lists_the_instances_beside_the_package() -> None:
@@ -129,11 +130,23 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
     return (
         {field.name for field in fields(entry)}
         - named
-        - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
+        - {
+            "name",
+            "sources",
+            "efficiency",
+            "constants",
+            "optimistic",
+            "pessimistic",
+            "calibration",
+            "derived",
+            "like",
+            "versions",
+            "taken_over",
+        }
         - {name for name in ("prices", "upper_dies") if getattr(entry, name, None) is None}
         - ({"ranges"} if all(len(one.source) > 5 for one in getattr(entry, "ranges", {}).values()) else set())
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
-        - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() or getattr(entry, "like", "") else set())
+        - ({"stacks"} if not getattr(entry, "stacks", {}) or getattr(entry, "like", "") else set())
         - ({"kernels"} if not getattr(entry, "kernels", {}) else set())
     )
 

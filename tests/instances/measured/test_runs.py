@@ -214,8 +214,9 @@ def test_a_run_is_priced_by_the_constants_of_its_stack(file: Path) -> None:
         for word in ("Composer FSDP", "torchtitan", "Megatron-Core")
     }
     own = device("h100-sxm")
-    assert shares["H100", "Composer FSDP"] == own.stacks.fsdp["matrix"] < shares["H100", "Megatron-Core"] == own.efficiency["matrix"]
-    assert shares["H100", "torchtitan"] == own.stacks.torchtitan["matrix"]
+    of_stack = {name: entry.constants.get("matrix", own.efficiency["matrix"]) for name, entry in own.stacks.items()}
+    assert shares["H100", "Composer FSDP"] == of_stack["fsdp"] < shares["H100", "Megatron-Core"] == of_stack["megatron-core"]
+    assert shares["H100", "torchtitan"] == of_stack["torchtitan"]
     assert len({share for (gpu, _), share in shares.items() if gpu == "A100"}) == 1
 
 
@@ -307,6 +308,7 @@ def test_words_for_groups_of_ranks_that_share() -> None:
 )
 def test_words_for_precisions_may_say_what_scales_are_taken_from(word: str, meaning: str) -> None:
     assert scaling_of(word) == meaning
+    assert scaling_of(word, "delayed") == ("delayed" if word == "FP8" else meaning), "a stack's own where nothing is said"
 
 
 @pytest.mark.parametrize(
@@ -344,7 +346,9 @@ def test_an_early_framework_cannot_run_on_a_later_device() -> None:
     [
         ("Megatron-DeepSpeed", "a100-80g", 4.0, "none", 0),
         ("Megatron-LM", "a100-80g", 4.0, "none", 0),
-        ("NeMo/Megatron-Core", "h100-sxm", 4.0, "both", 1),
+        ("Megatron-Core", "h100-sxm", 4.0, "both", 1),
+        ("NeMo/Megatron-Core", "h100-sxm", 2.0, "both", 1),
+        ("Megatron-Bridge", "h100-sxm", 2.0, "both", 1),
         ("Composer FSDP", "a100-40g", 2.0, "data", 3),
         ("torchtitan", "h100-sxm", 4.0, "data", 3),
         ("PyTorch DDP", "a100-80g", 4.0, "data", 0),
@@ -354,6 +358,24 @@ def test_an_early_framework_cannot_run_on_a_later_device() -> None:
 def test_frameworks_have_their_own_exchanges(word: str, gpu: str, gradient: float, overlap: str, zero: int) -> None:
     stack = framework_of(word, gpu)
     assert (stack.gradient_bytes.get("bf16", stack.gradient_bytes[""]), stack.overlap, stack.zero) == (gradient, overlap, zero)
+
+
+@pytest.mark.parametrize(
+    ("word", "source", "scaling", "gradient", "logit"),
+    [
+        ("NeMo/Megatron-Core", "NeMo 24.07 performance summary", "delayed", 4.0, 4.0),
+        ("NeMo/Megatron-Core", "benchmarking recipes v25.04.01 2025-05-21", "delayed", 2.0, 4.0),
+        ("NeMo", "runs of 2048 devices", "delayed", 2.0, 4.0),
+        ("Megatron-Bridge", "performance summary 26.02 NeMo Container", "tensorwise", 2.0, 2.0),
+        ("Megatron-Core", "NeMo 24.07", "tensorwise", 4.0, 4.0),
+    ],
+)
+def test_a_run_has_the_defaults_of_the_edition_that_launched_it(
+    word: str, source: str, scaling: str, gradient: float, logit: float, file: Path
+) -> None:
+    found = one(file, {"gpu": "H100", "framework": word, "source": source, "precision": "FP8"}).workload
+    assert (found.scaling, found.gradient_bytes, found.logit_bytes) == (scaling, gradient, logit)
+    assert one(file, {"gpu": "H100", "framework": word, "source": source, "precision": "MXFP8"}).workload.scaling == "blocks"
 
 
 @pytest.mark.parametrize(

@@ -1,38 +1,46 @@
 """What a page says of the model's constants: each has a meaning, and nobody takes those of one device for fitted to another."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
 from crossopt.crossflow.hardware import Efficiency, Hardware
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts.constants import MEANINGS, constants_of, origin_of
 from tests.paths import INSTANCES
 
 
-def device_of(name: str) -> Hardware:
-    hardware = read_instance(INSTANCES / "tiny.yaml", (f"hardware={name}",)).hardware
-    assert isinstance(hardware, Hardware)
-    return hardware
+def asked(*settings: str) -> Instance:
+    return read_instance(INSTANCES / "tiny.yaml", settings)
+
+
+def origins(instance: Instance) -> dict[str, str]:
+    assert isinstance(instance.hardware, Hardware)
+    return {one.name: one.origin for one in constants_of(instance, instance.hardware.efficiency)}
 
 
 def test_every_constant_has_its_meaning() -> None:
     assert list(MEANINGS) == [field.name for field in fields(Efficiency)]
 
 
-@pytest.mark.parametrize("name", ["a100-80g", "h100-sxm", "b200"])
-def test_constants_are_those_of_the_device_that_was_measured(name: str) -> None:
-    hardware = device_of(name)
-    assert "fitted to measured steps of" in origin_of(hardware)
-    assert "a100-80g" in origin_of(hardware)
-    assert (f"nothing was fitted to {name}" in origin_of(hardware)) == (name != "a100-80g")
-    origins = {one.name: one.origin for one in constants_of(hardware)}
-    assert (origins["matrix"], origins["resident"]) == ("fit of a100-80g", "default")
+@pytest.mark.parametrize(
+    ("settings", "matrix", "attention"),
+    [
+        (("hardware=a100-80g",), "fit of a100-80g", "fit of a100-80g"),
+        (("hardware=h100-sxm",), "fit of a100-80g", "set of the stack"),
+        (("hardware=h100-sxm", "stack=fsdp"), "set of the stack", "set of the stack"),
+        (("hardware=b200",), "file of b200", "fit of a100-80g"),
+        (("hardware=a100-80g", "efficiency={matrix: 0.5}"), "given", "fit of a100-80g"),
+    ],
+)
+def test_constants_are_those_of_the_fit_of_the_stack_or_of_the_file(settings: tuple[str, ...], matrix: str, attention: str) -> None:
+    found = origins(asked(*settings))
+    assert (found["matrix"], found["attention"], found["resident"]) == (matrix, attention, "default")
 
 
-def test_what_a_question_gives_is_fitted_to_nothing() -> None:
-    hardware = device_of("a100-80g")
-    assert origin_of(replace(hardware, efficiency=Efficiency())) == "The constants are the model's defaults, fitted to no run."
-    given = replace(hardware, efficiency=replace(Efficiency(), matrix=0.5))
-    assert "fitted to no run" in origin_of(given)
-    assert {one.name for one in constants_of(given) if one.origin == "given"} == {"matrix"}
+def test_the_page_names_the_set() -> None:
+    assert origin_of(asked()).startswith("Priced by a100-80g (")
+    assert "taken over from a100-80g" in origin_of(asked("hardware=b200"))
+    ideal = asked("hardware=null", "technology={base: accelerator-7nm, constants: ideal}")
+    assert origin_of(ideal) == "Priced by the model's defaults, fitted to no run."

@@ -10,6 +10,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected, read_measured
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import predictions
@@ -222,7 +223,7 @@ def test_the_committed_constants_keep_the_accuracy_they_claim() -> None:
 
 def test_all_devices_that_carry_the_constants_of_the_a100_carry_the_same_ones() -> None:
     a100 = device("a100-80g")
-    for name in ("a100-40g", "h100-sxm", "h200", "b200"):
+    for name in ("a100-40g", "h100-sxm", "h200", "b200", "v100-16g", "v100-32g"):
         entry = device(name)
         sets = (entry.efficiency, entry.optimistic, entry.pessimistic)
         own = {"routing", "eight_bit"}  # a shorter wait and a higher rate in 8 bits were measured
@@ -245,10 +246,11 @@ def test_the_likely_range_holds_most_runs_on_a100_that_were_not_fitted_to() -> N
 
 
 def test_the_constants_of_the_a100_carry_over_to_megatron_core_on_h100() -> None:
-    """Nothing was fitted to these runs: Megatron-Bridge, DGX Cloud recipes and NeMo stay within 11 % on average, source by source."""
+    """Without its set, which was fitted to these runs, Megatron-Bridge, DGX Cloud recipes and NeMo stay within 8 %, source by source."""
     rows = [row for row in read_measured(reference("measured/training-extra.csv")).measurements if row.gpu == "h100-sxm"]
-    off = np.abs(predictions(rows)[:, 0] / np.array([row.seconds for row in rows]) - 1.0)
+    own = [replace(row, stack=OWN) for row in rows]
+    off = np.abs(predictions(own)[:, 0] / np.array([row.seconds for row in rows]) - 1.0)
     for kind, least in (("Megatron-Bridge", 10), ("DGX Cloud", 25), ("NeMo 24.07", 30)):
         mine = off[[kind in row.source for row in rows]]
         assert len(mine) >= least
-        assert mine.mean() < 0.11, kind
+        assert mine.mean() < 0.08, kind

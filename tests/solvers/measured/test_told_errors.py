@@ -13,7 +13,7 @@ from tests.every import every
 from tests.paths import reference
 
 CORE: Final = ("NeMo", "Megatron-Bridge", "DGX Cloud", "Megatron-LM README", "Korthikanti")
-SOURCES: Final = {"megatron-core": CORE, "torchtitan": ("torchtitan", "fms-fsdp"), "fsdp": ("torchtitan", "fms-fsdp")}
+SOURCES: Final = {"megatron-core": CORE, "torchtitan": ("torchtitan",), "fsdp": ("llm-foundry", "torchtitan", "fms-fsdp")}
 ON_A100: Final = ("llm-foundry", "fms-fsdp")
 
 
