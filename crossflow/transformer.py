@@ -70,10 +70,10 @@ def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, pla
     return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 
-def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Array:
-    """Seconds of a step of one plan on every device, or on one under every set of constants, without the rest of its price."""
-    plans = table([plan])
-    return np.asarray(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))), np.float64).ravel()
+def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Real:
+    """Seconds of a step of every plan on every device, or on one under every set of constants, without the rest of its price."""
+    tables, host = _tables(model, hardware, cluster, plans), host_traffic(model, sharding(model, plans), hardware.host)
+    return step_time(terms(model, hardware, plans, tables.parts(model, plans, slice(None), host)))
 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:

@@ -109,12 +109,16 @@ def predictions(measurements: Sequence[Measurement], device_of: DeviceOf = devic
     A device may be an array of devices, in its resources, links and efficiency, to try many sets of constants at once; runs of one
     source with equal workloads, machines and stacks are priced together, on the device that `device_of` gives for the first of them.
     """
-    groups = _by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row])))
-    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in groups.values()]
+    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in priced_together(measurements)]
     seconds = np.empty((len(measurements), max((times.shape[1] for _, times in parts), default=1)))
     for rows, times in parts:
         seconds[rows] = times
     return seconds
+
+
+def priced_together(measurements: Sequence[Measurement]) -> list[list[int]]:
+    """The places of runs of one source that differ in their plans only, together."""
+    return [*_by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row]))).values()]
 
 
 def with_variants(run: Measurement) -> Hardware:
