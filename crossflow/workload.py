@@ -28,8 +28,7 @@ Scaling = Literal["delayed", "tensorwise", "blocks"]
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """A decoder-only transformer: dense or with experts; attention with heads of their own, in groups or by latents, to all tokens or to
-    a window of them. Layers may be of several kinds, see `layer_kinds`."""
+    """A decoder-only transformer, dense or with experts, with attention of many forms; layers may be of several kinds (`layer_kinds`)."""
 
     name: str
     layers: int
@@ -67,6 +66,8 @@ class Transformer:
     gradient_bytes: float = 4.0
     scattered_gradients: bool = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
+    broadcasts: bool = False
+    """They share out whole matrices, and publish them by a broadcast of each rank after the other; else equal parts, gathered at once."""
     gradient_traffic: float = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: float = 12.0
@@ -121,7 +122,6 @@ class Transformer:
 
     @property
     def latent(self) -> bool:
-        """Whether keys and values are projected from a latent."""
         return self.kv_rank > 0
 
     def fullest(self, expert: Real) -> Real:

@@ -19,7 +19,6 @@ from crossopt.instances.catalogue.registry import build_device, device, launched
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
-    ADDED_APART,
     OTHER,
     Family,
     Framework,
@@ -232,8 +231,9 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         precision=precision,
         scaling=scaling_of(row.words["precision"]),
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
-        gradient_traffic=ADDED_APART if precision in stack.all_reduces else 0.0,
+        gradient_traffic=stack.added_apart if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
+        broadcasts=stack.broadcasts,
     )
 
 

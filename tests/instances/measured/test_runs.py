@@ -372,6 +372,13 @@ def test_gradients_of_early_bfloat16_runs_are_summed_in_single_precision(
     assert (workload.gradient_bytes, workload.scattered_gradients) == (size, scattered)
 
 
+def test_internevo_sums_gradients_everywhere_and_broadcasts_whole_matrices(file: Path) -> None:
+    workload = one(file, {"framework": "InternEvo", "precision": "bf16"}).workload
+    assert (workload.gradient_bytes, workload.scattered_gradients, workload.broadcasts) == (2.0, False, True)
+    assert workload.gradient_traffic == 0.0
+    assert not one(file, {"framework": "Megatron-LLaMA", "precision": "bf16"}).workload.broadcasts
+
+
 @pytest.mark.parametrize("word", ["Megatron-DeepSpeed", "Megatron + Deepspeed 3D (new branch)"])
 def test_an_early_pipeline_cannot_run_on_a_later_device(word: str) -> None:
     assert framework_of(word, "h100-sxm") == framework_of("Megatron-Core", "h100-sxm")
