@@ -119,7 +119,7 @@ def _step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
         ("pipeline transfers", needed.microbatches * stage.transfers),
         ("pipeline bubble", bubble(needed)),
         ("gradient exchange", exposed_exchange(needed)),
-        ("weight publication", needed.publish),
+        ("weight publication", needed.exposed_publication()),
         ("optimizer", needed.optimizer),
         ("overhead", needed.overhead),
     )
@@ -248,6 +248,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         hidden_gather=efficiency.gather_overlap * behind_data,
         hidden_transfer=efficiency.pipeline_overlap * behind_pipeline,
         hidden_exchange=efficiency.data_overlap * behind_data,
+        hidden_publish=efficiency.data_overlap * behind_data * float(model.hides_publication),
         lost=efficiency.overlap_loss,
         host_forward=parts.host.forward,
         host_backward=parts.host.backward,

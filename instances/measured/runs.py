@@ -234,6 +234,7 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         gradient_traffic=stack.added_apart if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
         broadcasts=stack.broadcasts,
+        hides_publication=stack.hides_publication,
     )
 
 

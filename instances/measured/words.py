@@ -70,6 +70,8 @@ class Framework:
     """Bytes moved in these for each weight and microbatch, as gradients are added up apart from their products."""
     broadcasts: bool = False
     """Ranks share out whole matrices, and publish them one rank after the other."""
+    hides_publication: bool = False
+    """Updated weights are gathered behind the next forward pass."""
     states_local_batch: bool = False
     """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
     stack: str = ""
@@ -82,8 +84,9 @@ precision (NVIDIA/Megatron-LM, arguments.py)."""
 MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}), added_apart=18.0)
 """The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py): it casts
 them (2 bytes read, 4 written) and adds in single precision (8 read, 4 written; `hp_grad.add_` of runtime/bf16_optimizer.py)."""
-MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True)
-"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
+MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True, hides_publication=True)
+"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing, those of gradients
+and of weights too (--overlap-grad-reduce --overlap-param-gather; README of NVIDIA/Megatron-LM, "Training Speed and Scalability")."""
 NEMO: Final = replace(MEGATRON_CORE, hides_tensor_exchange=True)
 """The same as NeMo and Megatron-Bridge launch it: tensor exchanges behind products (tp_comm_overlap of their scripts)."""
 FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stack="fsdp")
