@@ -12,7 +12,17 @@ from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, launched_by, setups_of, technology_given
-from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, price_ranges, ranges_of, sets_of, varied
+from crossopt.instances.catalogue.uncertain import (
+    Fault,
+    Range,
+    constants_with,
+    price_ranges,
+    ranges_of,
+    sets_of,
+    spread_of,
+    spread_out,
+    varied,
+)
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.goals import Goal, Purchase, asks_for_slowest, ceilings_of, goal_faults, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
@@ -295,6 +305,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
     if differing := getattr(entry.stacks, file.stack or "", None):
         built = launched_by(built, differing)
+    built = spread_out(built, spread_of(file.stack or "", name, precision))
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off

@@ -16,6 +16,7 @@ from crossopt.crossflow.plan import Overlap, Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.registry import build_device, device, launched_by
+from crossopt.instances.catalogue.uncertain import spread_of, spread_out
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
@@ -115,6 +116,7 @@ def device_for(measurement: Measurement) -> Hardware:
     built = build_device(entry, place.gpu, measurement.workload.precision, levels)
     if differing := getattr(entry.stacks, measurement.stack, None):
         built = launched_by(built, differing)
+    built = spread_out(built, spread_of(measurement.stack, place.gpu, measurement.workload.precision))
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     return replace(built, links=tuple(links))

@@ -27,9 +27,9 @@ _PYTORCH: Final = "torchtitan and fms-fsdp"
 MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("megatron-core", "a100-80g"): Measured(16, 0.079, 0.121),  # README of Megatron-LM 2020, Korthikanti et al. 2022
     ("megatron-core", "v100-32g"): Measured(4, 0.094, 0.252),  # README of Megatron-LM 2020
-    ("megatron-core", "h100-sxm"): Measured(77, 0.071, 0.305),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
-    ("megatron-core", "b200"): Measured(9, 0.085, 0.383),  # Megatron-Bridge, NeMo 25.02
-    ("megatron-core", "gb200-nvl72"): Measured(53, 0.086, 0.209),  # Megatron-Bridge, DGX Cloud recipes
+    ("megatron-core", "h100-sxm"): Measured(77, 0.069, 0.3),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
+    ("megatron-core", "b200"): Measured(9, 0.081, 0.353),  # Megatron-Bridge, NeMo 25.02
+    ("megatron-core", "gb200-nvl72"): Measured(53, 0.088, 0.211),  # Megatron-Bridge, DGX Cloud recipes
     ("torchtitan", "h100-sxm"): Measured(27, 0.122, None, of=_PYTORCH),  # by the constants of PyTorch's kernels
     ("fsdp", "h100-sxm"): Measured(27, 0.122, None, of=_PYTORCH),  # the same runs
     ("fsdp", "a100-80g"): Measured(48, 0.042, 0.208, fitted=True),  # llm-foundry, and fms-fsdp

@@ -41,12 +41,23 @@ class Priced:
         return self.seconds / self.run.seconds - 1.0
 
 
+NOMINAL: Final = 0.9
+"""The share of runs that a likely range is to hold: one in twenty is to be faster, and one slower."""
+
+
 @dataclass(frozen=True, slots=True)
 class InRange:
-    """How many of the runs that have a likely range were measured inside it."""
+    """How many of the runs that have a likely range were measured inside it, how many were faster than all of it, and how many slower."""
 
     inside: int
     rows: int
+    faster: int
+    slower: int
+
+    @property
+    def share(self) -> float:
+        """Of the runs those inside, to be held beside NOMINAL."""
+        return self.inside / self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +212,9 @@ def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
 
 
 def _in_range(rows: Sequence[Priced]) -> InRange | None:
-    inside = [row.likely[0] <= row.run.seconds <= row.likely[1] for row in rows if row.likely is not None]
-    return InRange(sum(inside), len(inside)) if inside else None
+    ranges = [(row.run.seconds, *row.likely) for row in rows if row.likely is not None]
+    faster, slower = sum(seconds < low for seconds, low, _ in ranges), sum(seconds > high for seconds, _, high in ranges)
+    return InRange(len(ranges) - faster - slower, len(ranges), faster, slower) if ranges else None
 
 
 def distinct(measurements: Sequence[Measurement]) -> int:
