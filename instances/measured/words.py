@@ -84,11 +84,19 @@ precision (NVIDIA/Megatron-LM, arguments.py)."""
 MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}), added_apart=18.0)
 """The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py): it casts
 them (2 bytes read, 4 written) and adds in single precision (8 read, 4 written; `hp_grad.add_` of runtime/bf16_optimizer.py)."""
-MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True, hides_publication=True)
-"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing, those of gradients
-and of weights too (--overlap-grad-reduce --overlap-param-gather; README of NVIDIA/Megatron-LM, "Training Speed and Scalability")."""
-NEMO: Final = replace(MEGATRON_CORE, hides_tensor_exchange=True)
-"""The same as NeMo and Megatron-Bridge launch it: tensor exchanges behind products (tp_comm_overlap of their scripts)."""
+MEGATRON_CORE: Final = Framework(
+    "flash",
+    {"": 4.0, "fp16": 2.0},
+    "both",
+    "none",
+    1,
+    sequence_parallel=True,
+    hides_tensor_exchange=True,
+    hides_publication=True,
+)
+"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing, of data, tensor and
+pipeline ranks (--overlap-grad-reduce --overlap-param-gather --tp-comm-overlap; README of NVIDIA/Megatron-LM, "Training Speed and
+Scalability"), as NeMo and Megatron-Bridge launch it, too."""
 FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stack="fsdp")
 """Sharded weights, gathered and reduced in 16 bits behind the layers beside."""
 TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
@@ -101,8 +109,7 @@ OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, seq
 """Plain data parallelism, as of PyTorch's DistributedDataParallel."""
 
 _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
-    (r"nemo|megatron.?bridge", NEMO),
-    (r"megatron.?core|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
+    (r"nemo|megatron.?bridge|megatron.?core|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
     ("internevo|internlm", INTERNEVO),
     (r"megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
