@@ -102,9 +102,17 @@ FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequ
 TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
 """The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce)."""
 SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
-INTERNEVO: Final = replace(SHARDED_OPTIMIZER, all_reduces=frozenset[Precision]({"bf16", "fp16"}), broadcasts=True, sequence_parallel=False)
-"""InternLM's of 2023: gradients in buckets are summed on all ranks (`reduce_tensor` of internlm/solver/optimizer/utils.py), whole matrices
-belong to a rank each, and tensor ranks do all of the norms (`sequence_parallel=False` of configs/7B_sft.py)."""
+INTERNEVO: Final = replace(
+    SHARDED_OPTIMIZER,
+    all_reduces=frozenset[Precision]({"bf16", "fp16"}),
+    added_apart=6.0,
+    broadcasts=True,
+    sequence_parallel=False,
+)
+"""InternLM's of 2023: gradients in buckets are summed on all ranks (`reduce_tensor` of internlm/solver/optimizer/utils.py), whole
+matrices belong to a rank each, and tensor ranks do all of the norms (`sequence_parallel=False` of configs/7B_sft.py). PyTorch adds those
+of each further microbatch in 16 bits (4 bytes read, 2 written), and once a step buckets are filled and emptied (8): 8 with one
+microbatch, 6.5 with four."""
 OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, sequence_parallel=False)
 """Plain data parallelism, as of PyTorch's DistributedDataParallel."""
 

@@ -36,15 +36,15 @@ def curves() -> dict[str, tuple[Array, Array]]:
 def test_curves_come_out_at_every_size_and_in_what_they_lose(plan: str, curves: dict[str, tuple[Array, Array]]) -> None:
     measured, predicted = curves[plan]
     kept, near = PLANS[plan]
-    assert np.abs(predicted / measured - 1.0).max() < 0.11
+    assert np.abs(predicted / measured - 1.0).max() < 0.10
     assert measured[0] / measured[-1] == pytest.approx(kept, abs=0.001)
     assert predicted[0] / predicted[-1] == pytest.approx(kept, abs=near)
 
 
 def test_with_many_ranks_that_share_two_tensor_ranks_become_faster(curves: dict[str, tuple[Array, Array]]) -> None:
-    """Measured between 256 and 512 devices, predicted around 128, where the model has both within a hundredth."""
+    """Measured between 256 and 512 devices, predicted between 64 and 128, where the model has both within a fiftieth."""
     one, two = curves["over all, tensor 1"], curves["over all, tensor 2"]
     assert (one[0] < two[0]).tolist() == [True] * 6 + [False] * 2
     assert (one[1] < two[1]).tolist()[:4] == [True] * 4
-    assert (one[1] < two[1]).tolist()[5:] == [False] * 3
-    assert one[1][4] == pytest.approx(two[1][4], rel=0.01)
+    assert (one[1] < two[1]).tolist()[4:] == [False] * 4
+    assert one[1][4] == pytest.approx(two[1][4], rel=0.02)
