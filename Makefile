@@ -29,8 +29,9 @@ bench: $(INSTALLED)
 hunt: $(INSTALLED) # hours: make hunt SECONDS=36000 SEED=7; looks for false proofs, and for files that break a command
 	$(BIN)/python -m tests.hunt --seconds $(or $(SECONDS),3600) --seed $(or $(SEED),1)
 
-accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project
-	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) --out reports/gallery/accuracy.md
+accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv KERNELS=folder; none of them comes with the project
+	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) $(if $(KERNELS),--kernels $(KERNELS)) \
+		--out reports/gallery/accuracy.md
 
 published-plans: $(INSTALLED) # public training plans beside their proven optima: nine minutes where the model changed, else seconds
 	$(BIN)/python -m tests.benchmarks.published_plans

@@ -162,6 +162,25 @@ def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     return start + steps + sent
 
 
+def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link, ...]) -> Real:
+    """Seconds of so many broadcasts of parts of `size` bytes around one ring over all N ranks, one after the other.
+
+    Each goes by all ranks before the next: a start, and N steps that are all as long as one over the outermost level that the group spans
+    (NCCL, src/graph/tuning.cc, `nsteps * lat` of Reduce and Broadcast); bytes go at the pace of the slowest level.
+    """
+    ranks: Real = 1.0
+    for members_here in members:
+        ranks = ranks * members_here
+    start: Real = 0.0
+    step: Real = 0.0
+    sent: Real = 0.0
+    for part, link in zip(ring_gather(size, members), links, strict=True):
+        start = np.maximum(start, part.starts * link.setup)
+        step = np.maximum(step, part.starts * np.maximum(link.latency, link.ring_latency))
+        sent = np.maximum(sent, _sending(part, link))
+    return count * (start + ranks * step) + sent
+
+
 def _seconds(part: Traffic, link: Link) -> Real:
     return part.starts * link.setup + part.steps * link.latency + _sending(part, link)
 

@@ -10,6 +10,7 @@ from crossopt.crossflow.collectives import (
     Exchange,
     all_gather,
     all_reduce_time,
+    broadcasts_time,
     exchange_energy,
     exchange_time,
     ring_all_reduce,
@@ -24,6 +25,9 @@ from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.sharding import Sharding, Weights, candidates, expert_shares
 from crossopt.crossflow.stages import is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer
+
+_ATTENTION_MATRICES = 2.0
+"""Queries, keys and values in one, and the projection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
         _copies(summed, model.gradient_bytes, sharding, layout, ~split),
         _copies(published, model.weight_bytes, sharding, layout),
     )
-    publish = _gather_time(published, model.weight_bytes, layout, links)
+    publish = _publication_time(published, sharding, model, layout, links)
     if added and handed:
         both = is_both_ways(sharding.schedule)  # others send nothing, which would take a message all the same
         gradients = gradients + np.where(both, exchange_time(added, links), 0.0)
@@ -130,6 +134,15 @@ def _fullest(model: Transformer, sharding: Sharding) -> Weights:
 def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
     shared = ring_time(ring_gather(size * weights.shared, layout.shared), links)
     return shared + np.where(weights.routed > 0.0, ring_time(ring_gather(size * weights.routed, layout.routed), links), 0.0)
+
+
+def _publication_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
+    """A gather; or a broadcast of each rank that owns one of the matrices of its layers (InternLM/InternEvo, hybrid_zero_optim.py: whole
+    matrices, the largest first, go to the rank that has least, and `broadcast_params` asks one rank after the other)."""
+    if not model.broadcasts:
+        return _gather_time(weights, model.weight_bytes, layout, links)
+    matrices = (_ATTENTION_MATRICES + model.projections) * model.stack / sharding.pipeline
+    return broadcasts_time(model.weight_bytes * weights.shared, np.minimum(sharding.sharing(), matrices), layout.shared, links)
 
 
 def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:

@@ -228,10 +228,11 @@ def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
 
 
 def variants_together(hardware: Hardware) -> Hardware:
-    """The same device under all its other sets of constants, of which there is one at least: those that differ as arrays."""
+    """The same device under all its other sets of constants, of which there is one at least, as so many devices."""
     sets = {field.name: [getattr(constants, field.name) for constants in hardware.variants] for field in fields(Efficiency)}
     together = {name: values[0] if len(set(values)) == 1 else np.array(values) for name, values in sets.items()}
-    return replace(hardware, efficiency=Efficiency(**together), variants=())
+    throughput = hardware.throughput * np.ones(len(hardware.variants))
+    return replace(hardware, throughput=throughput, efficiency=Efficiency(**together), variants=())
 
 
 Kind = TypeVar("Kind", Hardware, Memory, Link)

@@ -93,6 +93,16 @@ class Terms:
     """One layer forward and backward, where these are passes of different microbatches that go on together."""
     schedule: Real = 0.0
     """The place in SCHEDULES."""
+    hidden_publish: Real = 0.0
+    """Share of the first forward pass behind which updated weights are gathered, where passes go on one in turn."""
+
+    def exposed_publication(self) -> Real:
+        """Seconds of the gather of updated weights that no work hides."""
+        if not np.any(self.hidden_publish):
+            return self.publish
+        forward = _shared(self, passes(self)[0])
+        hidden = window(forward, self.hidden_publish, self.publish, self.lost) - forward
+        return np.where(_in_turn(self), hidden, self.publish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +110,15 @@ class Slots:
     """One microbatch on the stages: `backward` of the layers every stage has, and all the rest of the first, middle and last stage."""
 
     backward: Real
+    forward: Real
+    """Of the rest that of the layers every stage has."""
     first: Real
     middle: Real
     last: Real
     total: Real
     """The rest, over all stages."""
+    beyond: Real
+    """What the fullest stage has beside those layers."""
 
     def fullest(self) -> Real:
         return np.maximum(np.maximum(self.first, self.middle), self.last)
@@ -127,12 +141,15 @@ def slots(terms: Terms) -> Slots:
     (first, last), held = edges(terms), _held(terms)
     if np.any(terms.schedule):
         returned = np.where(_in_parts(terms), _shared(terms, terms.inputs) + _weights(terms), returned)
+    beside = tuple((layers - split.least) * one for layers in held)
     return Slots(
         backward=returned,
-        first=common + (held[0] - split.least) * one + first,
-        middle=common + (held[1] - split.least) * one,
-        last=common + (held[2] - split.least) * one + last,
+        forward=common,
+        first=common + beside[0] + first,
+        middle=common + beside[1],
+        last=common + beside[2] + last,
         total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
+        beyond=np.maximum(np.maximum(beside[0] + first, beside[1]), beside[2] + last),
     )
 
 
@@ -188,10 +205,17 @@ def whole_backward(terms: Terms) -> Real:
 
 def step_time(terms: Terms) -> Real:
     """Seconds of one training step."""
-    pipeline = _one_in_turn(terms)
+    hides = np.any(terms.hidden_publish)
+    pipeline = _behind_publication(terms) if hides else _one_in_turn(terms)
     if np.any(terms.schedule):
-        pipeline = np.where(np.greater(terms.schedule, 0.5), _split_passes(terms), pipeline)
-    return pipeline + _waits(terms) + (terms.publish + terms.optimizer + terms.overhead)
+        pipeline = np.where(_in_turn(terms), pipeline, _split_passes(terms))
+    publish = np.where(_in_turn(terms), 0.0, terms.publish) if hides else terms.publish
+    return pipeline + _waits(terms) + (publish + terms.optimizer + terms.overhead)
+
+
+def _in_turn(terms: Terms) -> Mask:
+    """Whether passes go on one in turn, and no backward pass is split."""
+    return np.less(terms.schedule, 0.5)
 
 
 def _waits(terms: Terms) -> Real:
@@ -211,6 +235,18 @@ def _one_in_turn(terms: Terms) -> Real:
     filling = (slot.total + (terms.split.stages - 1.0) * slot.backward) * turn
     finish = window(slot.backward, terms.hidden_exchange, terms.synchronize, terms.lost)
     return steady + filling + finish
+
+
+def _behind_publication(terms: Terms) -> Real:
+    """The same where updated weights are gathered behind the first forward pass through the layers that every stage has, of which the sums
+    have one less: with it for the longest stage (1 - 1/v) (forward + beyond) + (p forward + ...) / v, forward at least once."""
+    slot, split, (forward, backward) = slots(terms), terms.split, passes(terms)
+    turn, one = 1.0 / terms.interleave, forward + backward
+    steady = (terms.microbatches - 1.0) * (slot.backward + slot.fullest()) + (1.0 - turn) * slot.beyond
+    filling = (split.stages - 1.0) * (slot.forward + slot.backward) + (split.extra * one + (terms.embedding + terms.head))
+    begin = window(slot.forward, terms.hidden_publish, terms.publish, terms.lost)
+    finish = window(slot.backward, terms.hidden_exchange, terms.synchronize, terms.lost)
+    return steady + filling * turn + begin + finish
 
 
 def _put_off(terms: Terms) -> Real:

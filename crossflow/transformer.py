@@ -69,10 +69,10 @@ def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, pla
     return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 
-def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Array:
-    """Seconds of a step of one plan on every device, or on one under every set of constants, without the rest of its price."""
-    plans = table([plan])
-    return np.asarray(_time_and_energy(model, hardware, plans, parts_of(model, hardware, cluster, plans))[0], np.float64).ravel()
+def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Real:
+    """Seconds of a step of every plan on every device, or on one under every set of constants, without the rest of its price."""
+    tables, host = _tables(model, hardware, cluster, plans), host_traffic(model, sharding(model, plans), hardware.host)
+    return _time_and_energy(model, hardware, plans, tables.parts(model, plans, slice(None), host))[0]
 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
@@ -119,7 +119,7 @@ def _step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
         ("pipeline transfers", needed.microbatches * stage.transfers),
         ("pipeline bubble", bubble(needed)),
         ("gradient exchange", exposed_exchange(needed)),
-        ("weight publication", needed.publish),
+        ("weight publication", needed.exposed_publication()),
         ("optimizer", needed.optimizer),
         ("overhead", needed.overhead),
     )
@@ -248,6 +248,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         hidden_gather=efficiency.gather_overlap * behind_data,
         hidden_transfer=efficiency.pipeline_overlap * behind_pipeline,
         hidden_exchange=efficiency.data_overlap * behind_data,
+        hidden_publish=efficiency.data_overlap * behind_data * float(model.hides_publication),
         lost=efficiency.overlap_loss,
         host_forward=parts.host.forward,
         host_backward=parts.host.backward,

@@ -12,11 +12,9 @@ from crossopt.crossflow.arrays import Real
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
 """What may have a bias: products by what they give, and norms, whose bias is a shift."""
-
 Activation = Literal["usual", "gelu", "clamped-quick-gelu"]
 """What bends a feed-forward part: SiLU where it is gated, else GELU; GELU where it is gated too (Gemma); or GPT-OSS's x sigmoid(1.702 x)
 on clamped inputs, one added to the other one (OpenAI 2025, arXiv:2508.10925, section 2.2)."""
-
 _USUALLY_BIASED: tuple[Biased, ...] = ("queries-keys-values", "projection", "feed-forward", "norms")
 
 VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5625}
@@ -28,8 +26,7 @@ Scaling = Literal["delayed", "tensorwise", "blocks"]
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """A decoder-only transformer: dense or with experts; attention with heads of their own, in groups or by latents, to all tokens or to
-    a window of them. Layers may be of several kinds, see `layer_kinds`."""
+    """A decoder-only transformer, dense or with experts, with attention of many forms; layers may be of several kinds (`layer_kinds`)."""
 
     name: str
     layers: int
@@ -67,6 +64,10 @@ class Transformer:
     gradient_bytes: float = 4.0
     scattered_gradients: bool = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
+    broadcasts: bool = False
+    """They share out whole matrices, and publish them by a broadcast of each rank after the other; else equal parts, gathered at once."""
+    hides_publication: bool = False
+    """Updated weights are gathered behind the first forward pass where plans hide exchanges of data ranks (--overlap-param-gather)."""
     gradient_traffic: float = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: float = 12.0
@@ -121,7 +122,6 @@ class Transformer:
 
     @property
     def latent(self) -> bool:
-        """Whether keys and values are projected from a latent."""
         return self.kv_rank > 0
 
     def fullest(self, expert: Real) -> Real:

@@ -16,10 +16,10 @@ from crossopt.crossflow.plan import Overlap, Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.registry import build_device, device, launched_by
+from crossopt.instances.catalogue.uncertain import spread_of, spread_out
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
-    ADDED_APART,
     OTHER,
     Family,
     Framework,
@@ -115,6 +115,7 @@ def device_for(measurement: Measurement) -> Hardware:
     entry = device(place.gpu)
     built = build_device(entry, place.gpu, measurement.workload.precision, levels)
     built = launched_by(built, entry, measurement.stack)
+    built = spread_out(built, spread_of(measurement.stack, place.gpu, measurement.workload.precision))
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     return replace(built, links=tuple(links))
@@ -231,8 +232,10 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         precision=precision,
         scaling=scaling_of(row.words["precision"], stack.scaling),
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
-        gradient_traffic=ADDED_APART if precision in stack.all_reduces else 0.0,
+        gradient_traffic=stack.added_apart if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
+        broadcasts=stack.broadcasts,
+        hides_publication=stack.hides_publication,
     )
     return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built
 

@@ -64,7 +64,13 @@ class Framework:
     hides_tensor_exchange: bool = False
     dropout: bool = False
     all_reduces: frozenset[Precision] = frozenset()
-    """Precisions in which gradients are all-reduced even where ranks share the optimizer state, and added up apart from their products."""
+    """Precisions in which gradients are all-reduced even where ranks share the optimizer state."""
+    added_apart: float = 0.0
+    """Bytes moved in these for each weight and microbatch, as gradients are added up apart from their products."""
+    broadcasts: bool = False
+    """Ranks share out whole matrices, and publish them one rank after the other."""
+    hides_publication: bool = False
+    """Updated weights are gathered behind the next forward pass."""
     scaling: Scaling = "tensorwise"
     """What scales of 8 bits are taken from."""
     fused_loss: bool = False
@@ -80,13 +86,26 @@ MEGATRON: Final = Framework(
 )
 """Megatron-LM up to 2022: attention of several kernels, gradients reduced after the last microbatch, those of bfloat16 runs in single
 precision (NVIDIA/Megatron-LM, arguments.py)."""
-MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}))
-"""The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py)."""
-MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True, stack="megatron-core")
-"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
-NEMO_2024: Final = replace(MEGATRON_CORE, hides_tensor_exchange=True, scaling="delayed")
-"""The same as NeMo launches it: tensor exchanges behind products (tp_comm_overlap), and scales of 8 bits of earlier steps, the only recipe
-of Transformer Engine until 2025 (NVIDIA/NeMo docs/source/features/mixed_precision.rst names DelayedScaling)."""
+MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}), added_apart=18.0)
+"""The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py): it casts
+them (2 bytes read, 4 written) and adds in single precision (8 read, 4 written; `hp_grad.add_` of runtime/bf16_optimizer.py)."""
+MEGATRON_CORE: Final = Framework(
+    "flash",
+    {"": 4.0, "fp16": 2.0},
+    "both",
+    "none",
+    1,
+    sequence_parallel=True,
+    hides_tensor_exchange=True,
+    hides_publication=True,
+    stack="megatron-core",
+)
+"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing, of data, tensor and
+pipeline ranks (--overlap-grad-reduce --overlap-param-gather --tp-comm-overlap; README of NVIDIA/Megatron-LM, "Training Speed and
+Scalability"), as NeMo and Megatron-Bridge launch it, too."""
+NEMO_2024: Final = replace(MEGATRON_CORE, scaling="delayed")
+"""The same as NeMo launches it: scales of 8 bits of earlier steps, the only recipe of Transformer Engine until 2025 (NVIDIA/NeMo
+docs/source/features/mixed_precision.rst names DelayedScaling)."""
 NEMO: Final = replace(NEMO_2024, gradient_bytes={"": 2.0})
 """NeMo from 25.02 on: gradients kept and reduced in 16 bits (grad_reduce_in_fp32=False, scripts/llm/performance/llama3_405b.py, 4ff5f7b9);
 scales are still of earlier steps where nothing is said (`--fp8_recipe` "ds" of scripts/performance/argument_parser.py, 01f2b133)."""
@@ -98,6 +117,17 @@ FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequ
 TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
 """The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce)."""
 SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
+INTERNEVO: Final = replace(
+    SHARDED_OPTIMIZER,
+    all_reduces=frozenset[Precision]({"bf16", "fp16"}),
+    added_apart=6.0,
+    broadcasts=True,
+    sequence_parallel=False,
+)
+"""InternLM's of 2023: gradients in buckets are summed on all ranks (`reduce_tensor` of internlm/solver/optimizer/utils.py), whole
+matrices belong to a rank each, and tensor ranks do all of the norms (`sequence_parallel=False` of configs/7B_sft.py). PyTorch adds those
+of each further microbatch in 16 bits (4 bytes read, 2 written), and once a step buckets are filled and emptied (8): 8 with one
+microbatch, 6.5 with four."""
 OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, sequence_parallel=False)
 """Plain data parallelism, as of PyTorch's DistributedDataParallel."""
 
@@ -106,7 +136,8 @@ _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
     (r"nemo.*\b2[0-4]\.\d\d", NEMO_2024),
     ("nemo", NEMO),
     (r"megatron.?core|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
-    (r"internevo|megatron.?llama", SHARDED_OPTIMIZER),
+    ("internevo|internlm", INTERNEVO),
+    (r"megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
     (r"fsdp|fully.?sharded|composer|zero[\s-]?3", FSDP),
     (r"megatron.*deepspeed", MEGATRON_DEEPSPEED),
@@ -120,11 +151,6 @@ FRAMEWORKS: Final = (
 """The words of the patterns above, as a message names them."""
 _NEWER: Final = re.compile("h100|h200|b200")
 """Devices that came with the successor of the early Megatron."""
-
-
-ADDED_APART: Final = 18.0
-"""Bytes that DeepSpeed's bf16 optimizer moves for each weight and microbatch: it casts (2 read, 4 written) and adds in single precision (8
-read, 4 written; `hp_grad.add_` of runtime/bf16_optimizer.py)."""
 
 
 @dataclass(frozen=True, slots=True)

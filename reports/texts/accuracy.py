@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from crossopt.reports.drawing.plots import Labels, Series, scatter
-from crossopt.solvers.measured.accuracy import BY, Accuracy, Line, Priced, set_of, worst
+from crossopt.solvers.measured.accuracy import BY, NOMINAL, Accuracy, Line, Priced, set_of, worst
 
 _PAGE: Final = 108
 _LABEL: Final = 26
@@ -16,6 +16,8 @@ _LISTED: Final = 6
 _NONE: Final = "-"
 _ERROR_TITLES: Final = ("rows", "rejected", "mean", "median", "bias", "median", "largest", "in range")
 _RANK_TITLES: Final = ("questions", "tau", "regret", "largest", "best")
+_RANGE_TITLES: Final = ("runs", "in range", "share", "faster", "slower")
+_RANGE_WIDTHS: Final = (7, 10, 8, 9, 9)
 _ERROR_WIDTHS: Final = (7, 9, 8, 8, 8, 8, 9, 15)
 _RANK_WIDTHS: Final = (11, 9, 9, 9, 9)
 
@@ -25,6 +27,10 @@ _LEGEND: Final = (
     "time of another counts once. In range are runs inside the likely range, from the least to the greatest step time by the device's "
     "central, optimistic and pessimistic constants."
 )
+_RANGES: Final = (
+    f"Of ten runs a likely range is to hold {10 * NOMINAL:.0f}: one in twenty is to be faster than all of it, and one slower. Of few runs "
+    "the share says little; far more on one side than on the other say that something is missing in the price."
+)
 _RANKS: Final = (
     "A question is a model, batch and machine with at least three plans that were measured. tau is Kendall's tau-a, 1 for the measured "
     "order; regret is the measured time of the plan that the model ranks first over the best measured time, less 1; "
@@ -33,9 +39,11 @@ _RANKS: Final = (
 
 
 def text(name: str, result: Accuracy, count: int) -> str:
-    """The errors, the ranking of plans, the runs with the `count` largest errors and the reasons of rejected rows."""
+    """The errors, how many runs are in range, the ranking of plans, the `count` largest errors and the reasons of rejected rows."""
     ranked = [line for line in (*result.lines, *result.totals) if line.ranking is not None]
     parts = [[*_headline(name, result), "", *_error_table(result), "", *_wrapped("  ", _LEGEND)]]
+    covered = [line for line in (*result.lines, *result.totals) if line.in_range is not None]
+    parts += [[*_range_table(covered, result.by), "", *_wrapped("  ", _RANGES)]] if covered else []
     parts += [[*_ranking_table(ranked, result.by), "", *_wrapped("  ", _RANKS)]] if ranked else []
     outliers = worst(result, count)
     parts += [["largest errors", *(line for row in outliers for line in _outlier(row))]] if outliers else []
@@ -109,6 +117,14 @@ def _error_cells(line: Line, rejected: int) -> tuple[str, ...]:
     signed = (f"{value:+.1%}" for value in (found.bias, found.median_bias, found.largest))
     inside = _NONE if line.in_range is None else f"{line.in_range.inside:,} of {line.in_range.rows:,}"
     return f"{found.rows:,}", refused, f"{found.mean:.1%}", f"{found.median:.1%}", *signed, inside
+
+
+def _range_table(lines: Sequence[Line], by: str) -> Iterator[str]:
+    yield _cells(by, "times", _RANGE_TITLES, _RANGE_WIDTHS)
+    for line in lines:
+        if (found := line.in_range) is not None:
+            figures = (f"{found.rows:,}", f"{found.inside:,}", f"{found.share:.0%}", f"{found.faster:,}", f"{found.slower:,}")
+            yield from _labelled(line, figures, _RANGE_WIDTHS)
 
 
 def _ranking_table(lines: Sequence[Line], by: str) -> Iterator[str]:

@@ -43,12 +43,23 @@ class Priced:
         return self.seconds / self.run.seconds - 1.0
 
 
+NOMINAL: Final = 0.9
+"""The share of runs that a likely range is to hold: one in twenty is to be faster, and one slower."""
+
+
 @dataclass(frozen=True, slots=True)
 class InRange:
-    """How many of the runs that have a likely range were measured inside it."""
+    """How many of the runs that have a likely range were measured inside it, how many were faster than all of it, and how many slower."""
 
     inside: int
     rows: int
+    faster: int
+    slower: int
+
+    @property
+    def share(self) -> float:
+        """Of the runs those inside, to be held beside NOMINAL."""
+        return self.inside / self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +131,16 @@ def predictions(measurements: Sequence[Measurement], device_of: DeviceOf = devic
     A device may be an array of devices, in its resources, links and efficiency, to try many sets of constants at once; runs of one
     source with equal workloads, machines and stacks are priced together, on the device that `device_of` gives for the first of them.
     """
-    groups = _by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row])))
-    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in groups.values()]
+    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in priced_together(measurements)]
     seconds = np.empty((len(measurements), max((times.shape[1] for _, times in parts), default=1)))
     for rows, times in parts:
         seconds[rows] = times
     return seconds
+
+
+def priced_together(measurements: Sequence[Measurement]) -> list[list[int]]:
+    """The places of runs of one source that differ in their plans only, together."""
+    return [*_by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row]))).values()]
 
 
 def with_variants(run: Measurement) -> Hardware:
@@ -208,8 +223,9 @@ def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
 
 
 def _in_range(rows: Sequence[Priced]) -> InRange | None:
-    inside = [row.likely[0] <= row.run.seconds <= row.likely[1] for row in rows if row.likely is not None]
-    return InRange(sum(inside), len(inside)) if inside else None
+    ranges = [(row.run.seconds, *row.likely) for row in rows if row.likely is not None]
+    faster, slower = sum(seconds < low for seconds, low, _ in ranges), sum(seconds > high for seconds, _, high in ranges)
+    return InRange(len(ranges) - faster - slower, len(ranges), faster, slower) if ranges else None
 
 
 def distinct(measurements: Sequence[Measurement]) -> int:

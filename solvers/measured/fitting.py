@@ -3,20 +3,25 @@
     residual of a row = log(predicted / measured)
 
 Sources count alike whatever their number of rows (weights fall with the 0.6th power of it), and rows far off pull with bounded force.
-All sets share the calls of the model, which cost nearly the same for one set of constants as for hundreds.
+The formulas run once on constants that are not known (`measured.recorded`); all sets share the calls of what depends on them, which cost
+nearly the same for one set of constants as for hundreds.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.plan import table
+from crossopt.crossflow.transformer import step_times
 from crossopt.instances.measured.runs import Measurement, device_for
-from crossopt.solvers.measured.accuracy import predictions
+from crossopt.solvers.measured.accuracy import priced_together
 from crossopt.solvers.measured.least_squares import MIDDLE, Problem, fit_together
+from crossopt.solvers.measured.recorded import Program, Tape, program
 
 _WIDTH = 0.05
 """Relative errors beyond this count in proportion, not squared: the noise between repeated runs is about 3 %."""
@@ -75,16 +80,26 @@ def at_bound(constants: tuple[Constant, ...], point: Array) -> tuple[str, ...]:
 
 def relative(measurements: Sequence[Measurement], constants: tuple[Constant, ...], points: Array) -> Array:
     """Predicted over measured time: rows against points."""
+    names = tuple(constant.name for constant in constants)
+    values = {name: np.ascontiguousarray(points[:, place]) for place, name in enumerate(names)}
+    quotients = np.empty((len(measurements), len(points)))
+    for rows, seconds in _programs(tuple(measurements), names):
+        quotients[rows] = seconds(values)
+    quotients /= np.array([row.seconds for row in measurements])[:, None]
+    return quotients
 
-    def device(row: Measurement) -> Hardware:
-        hardware = device_for(row)
-        values = {constant.name: points[:, place].copy() for place, constant in enumerate(constants)}
-        spread = np.full(len(points), float(hardware.throughput))
-        return replace(hardware, throughput=spread, efficiency=replace(hardware.efficiency, **values))
 
-    measured = np.array([row.seconds for row in measurements])
-    quotient: Array = predictions(measurements, device) / measured[:, None]
-    return quotient
+@lru_cache(maxsize=2)
+def _programs(measurements: tuple[Measurement, ...], names: tuple[str, ...]) -> tuple[tuple[list[int], Program], ...]:
+    """The step times of rows that are priced together, as programs that take constants: a fit asks for the same rows hundreds of times."""
+    return tuple((rows, _program([measurements[row] for row in rows], names)) for rows in priced_together(measurements))
+
+
+def _program(rows: Sequence[Measurement], names: tuple[str, ...]) -> Program:
+    tape, hardware, run = Tape(), device_for(rows[0]), rows[0]
+    unknown: dict[str, Any] = {name: tape.constant(name) for name in names}
+    device = replace(hardware, efficiency=replace(hardware.efficiency, **unknown))
+    return program(step_times(run.workload, device, run.cluster, table([row.plan for row in rows])))
 
 
 def row_weights(measurements: Sequence[Measurement], kept: Mask) -> Array:

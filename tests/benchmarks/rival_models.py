@@ -1,6 +1,6 @@
 """The model beside two simple rivals, all fitted to the same measured runs and judged on runs they did not see, as Markdown.
 
-    python -m tests.benchmarks.rival_models TRAINING.csv --further FURTHER.csv --out reports/gallery/accuracy.md
+    python -m tests.benchmarks.rival_models TRAINING.csv --further FURTHER.csv --kernels FOLDER --out reports/gallery/accuracy.md
 
 Every model is fitted by the loss of `crossopt calibrate`: robust squares of the logarithms of predicted over measured time. What is left
 out is a whole hidden size or a whole source, in all sources at once, never single rows: neighbours in a grid of plans differ in one
@@ -10,9 +10,8 @@ setting and would give each other away.
 import argparse
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -20,15 +19,25 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
-from crossopt.instances.measured.runs import Measured, Measurement, Rejected, read_measured
-from crossopt.solvers.measured.accuracy import Errors, Line, accuracy, predictions
+from crossopt.instances.measured.runs import Measured, Measurement, read_measured
+from crossopt.solvers.measured.accuracy import Line, accuracy
 from crossopt.solvers.measured.calibrate import CONSTANTS
 from crossopt.solvers.measured.cross_validation import by_model, by_source, folds
 from crossopt.solvers.measured.fitting import Constant, relative, row_weights
 from crossopt.solvers.measured.least_squares import Problem, fit_together
-from crossopt.solvers.measured.ranking import Ranking
 from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of
-from tests.benchmarks.rival_page import BELOW, DEVICES, FURTHER, RANKING, TOP
+from tests.benchmarks.rival_page import BELOW, CALCULON_TOP, DEVICES, FURTHER, KERNELS, RANGES, RANKING, TOP
+from tests.benchmarks.rival_tables import (
+    calculon_table,
+    device_table,
+    kernel_table,
+    parts,
+    range_table,
+    section,
+    share,
+    table_head,
+    table_row,
+)
 
 WIDTH = 0.05
 """Relative errors beyond this count in proportion, not squared; as in `crossopt calibrate`."""
@@ -103,13 +112,6 @@ def fitted(model: Model, weights: Sequence[Array]) -> Array:
 # --- figures -------------------------------------------------------------------------------------------------------------------------
 
 
-def section(row: Measurement | Rejected) -> str:
-    """The source; the runs of vTrain in one node and in several are two experiments."""
-    if isinstance(row, Rejected) or "vTrain" not in row.source:
-        return row.source
-    return f"{row.source}, {'one node' if len(row.cluster.level_sizes) == 1 else 'several nodes'}"
-
-
 def line(rows: Sequence[Measurement], seconds: Array, name: str) -> Line:
     """The figures of one section, all of whose times must be measured or all derived."""
     places = [place for place, row in enumerate(rows) if section(row) == name]
@@ -119,25 +121,25 @@ def line(rows: Sequence[Measurement], seconds: Array, name: str) -> Line:
 
 def error_table(rows: Sequence[Measurement], results: Sequence[Judged]) -> Iterator[str]:
     """Mean errors of every section and model, and what the sections have on average."""
-    yield from _head("source", "model", "rows", "in sample", "hidden size left out", "source left out")
+    yield from table_head("source", "model", "rows", "in sample", "hidden size left out", "source left out")
     names, every = list(dict.fromkeys(section(row) for row in rows)), list[Array]()
     for name in names:
         lines = [[line(rows, each, name).errors for each in (one.in_sample, one.size_left_out, one.source_left_out)] for one in results]
         every.append(np.array([[errors.mean for errors in found if errors] for found in lines]))
         count = max(errors.rows for found in lines for errors in found if errors)
-        yield from _compared(name, f"{count:,}", results, every[-1], [_share] * 3)
-    yield from _compared(f"mean of the {len(names)}", "-", results, np.mean(every, axis=0), [_share] * 3)
+        yield from _compared(name, f"{count:,}", results, every[-1], [share] * 3)
+    yield from _compared(f"mean of the {len(names)}", "-", results, np.mean(every, axis=0), [share] * 3)
 
 
 def ranking_table(rows: Sequence[Measurement], results: Sequence[Judged]) -> Iterator[str]:
     """How every model ranks the plans of one question: of hidden sizes that it did not see, then of all that it was fitted to."""
-    yield from _head("source", "model", *_RANKS, "tau in sample", "mean regret in sample")
+    yield from table_head("source", "model", *_RANKS, "tau in sample", "mean regret in sample")
     for name in dict.fromkeys(section(row) for row in rows):
         pairs = [[line(rows, each, name).ranking for each in (one.size_left_out, one.in_sample)] for one in results]
         found = [(unseen, seen) for unseen, seen in pairs if unseen and seen]
         figures = [[-unseen.tau, unseen.mean_regret, unseen.largest_regret, -seen.tau, seen.mean_regret] for unseen, seen in found]
         if found:
-            yield from _compared(name, f"{found[0][0].groups:,}", results, np.array(figures), [_tau, _share, _share, _tau, _share])
+            yield from _compared(name, f"{found[0][0].groups:,}", results, np.array(figures), [_tau, share, share, _tau, share])
 
 
 def _compared(name: str, count: str, results: Sequence[Judged], figures: Array, words: Sequence[Callable[[float], str]]) -> Iterator[str]:
@@ -145,74 +147,44 @@ def _compared(name: str, count: str, results: Sequence[Judged], figures: Array, 
     best = [word(value) for word, value in zip(words, figures.min(axis=0), strict=True)]
     for result, own_figures in zip(results, figures, strict=True):
         cells = [word(value) for word, value in zip(words, own_figures, strict=True)]
-        yield _row(name, result.model, count, *(f"**{cell}**" if cell == top else cell for cell, top in zip(cells, best, strict=True)))
+        yield table_row(name, result.model, count, *(f"**{cell}**" if cell == top else cell for cell, top in zip(cells, best, strict=True)))
 
 
-def device_table(measured: Measured) -> Iterator[str]:
-    """All figures by source and device with the constants of the registry, and why rows are rejected."""
-    yield from _head("source", "device", "times", *_ERRORS, *_RANKS)
-    seconds = predictions(measured.measurements)[:, 0]
-    labels = [(section(row), row.gpu) for row in measured.measurements]
-    refused = Counter((section(row), row.gpu) for row in measured.rejected)
-    for label in dict.fromkeys(labels):
-        places = [place for place, other in enumerate(labels) if other == label]
-        part = accuracy(Measured(tuple(measured.measurements[place] for place in places), ()), seconds[places])
-        for total in part.totals:
-            if total.errors:
-                times = "derived" if total.derived else "measured"
-                yield _row(*label, times, *_error_cells(total.errors, refused[label]), *_rank_cells(total.ranking))
-    yield from _reasons(measured, len(measured.rejected) - sum(refused[label] for label in set(labels)))
-
-
-def _reasons(measured: Measured, others: int) -> Iterator[str]:
-    if measured.rejected:
-        yield f"\n{len(measured.rejected):,} rows are rejected, {others:,} of them of sources or devices without a line above:\n"
-        yield from (f"- {count:,}: {reason}" for reason, count in Counter(row.reason for row in measured.rejected).most_common())
-
-
-_ERRORS = ("rows", "rejected", "MAPE", "median", "bias", "median bias", "largest")
 _RANKS = ("questions", "tau", "mean regret", "largest regret")
-
-
-def _error_cells(found: Errors, rejected: int) -> tuple[str, ...]:
-    signed = (f"{100.0 * value:+.1f} %" for value in (found.bias, found.median_bias, found.largest))
-    return f"{found.rows:,}", f"{rejected:,}", _share(found.mean), _share(found.median), *signed
-
-
-def _rank_cells(found: Ranking | None) -> tuple[str, ...]:
-    if found is None:
-        return ("-",) * 4
-    return f"{found.groups:,}", f"{found.tau:.2f}", _share(found.mean_regret), _share(found.largest_regret)
 
 
 def _tau(negative: float) -> str:
     return f"{-negative:.2f}"
 
 
-def _share(value: float) -> str:
-    return f"{100.0 * value:.1f} %"
-
-
-def _head(*titles: str) -> tuple[str, str]:
-    return _row(*titles), _row(*("---",) * len(titles))
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 # --- command -------------------------------------------------------------------------------------------------------------------------
 
 
-def page(training: Measured, further: Measured | None) -> str:
+def page(training: Measured, further: Measured | None, kernels: Path | None = None) -> str:
     """The whole page."""
     rows = [row for row in training.measurements if row.gpu.startswith(KIND)]
     results = []
     for model in models(rows):
         print(f"fitting {model.name}", file=sys.stderr)
         results.append(judged(model, rows))
-    parts = [TOP, *error_table(rows, results), RANKING, *ranking_table(rows, results), BELOW, DEVICES, *device_table(training)]
-    return "\n".join([*parts, FURTHER, *device_table(further)] if further else parts) + "\n"
+    text = [TOP, *error_table(rows, results), RANKING, *ranking_table(rows, results)]
+    text += [CALCULON_TOP, *calculon_table(_unseen(rows, results[-1]), _totals(further)), BELOW]
+    text += [DEVICES, *device_table(training)]
+    text += [FURTHER, *device_table(further)] if further else []
+    text += [RANGES, *range_table(training, *([further] if further else []))]
+    text += [KERNELS, *kernel_table(kernels)] if kernels else []
+    return "\n".join(text) + "\n"
+
+
+def _unseen(rows: Sequence[Measurement], result: Judged) -> list[Line]:
+    """A line for each section, each run predicted by constants that saw none of its hidden size."""
+    names = dict.fromkeys(section(row) for row in rows)
+    return [replace(line(rows, result.size_left_out, name), label=name) for name in names]
+
+
+def _totals(further: Measured | None) -> list[Line]:
+    """A line for each source and device to which nothing was fitted."""
+    return [replace(part.line, label=part.source) for part in parts(further)] if further else []
 
 
 def main() -> None:
@@ -220,9 +192,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("training", type=Path, help="measured runs to fit to")
     parser.add_argument("--further", type=Path, help="measured runs that nothing is fitted to")
+    parser.add_argument("--kernels", type=Path, help="folder with measured kernels: files *gemm*.csv, *attention*.csv and *comm*.csv")
     parser.add_argument("--out", type=Path, help="file to write instead of printing")
     given = parser.parse_args()
-    text = page(read_measured(given.training), read_measured(given.further) if given.further else None)
+    text = page(read_measured(given.training), read_measured(given.further) if given.further else None, given.kernels)
     if given.out:
         given.out.write_text(text, encoding="utf-8")
     else:

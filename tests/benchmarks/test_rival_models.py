@@ -1,6 +1,7 @@
 """The rival models by hand, their folds, and where measured runs are present how they compare with ours."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +10,13 @@ from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.measured.machines import Machine
-from crossopt.instances.measured.runs import Measurement, device_for, read_measured
+from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
+from crossopt.solvers.measured.accuracy import Errors, Line, predictions
 from crossopt.solvers.measured.fitting import row_weights
+from crossopt.solvers.measured.ranking import Ranking
 from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_efficiency, run_of, runs_of
-from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page, section
+from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page
+from tests.benchmarks.rival_tables import calculon_table, kernel_table, range_table, section
 from tests.every import every
 from tests.paths import ROOT, reference
 
@@ -179,6 +183,39 @@ def test_the_best_figure_of_a_column_is_bold() -> None:
     assert table[2:4] == ["| one | good | 2 | **10.0 %** | **10.0 %** | **10.0 %** |", "| one | bad | 2 | 50.0 % | 50.0 % | 50.0 % |"]
 
 
+def test_the_better_of_calculon_and_ours_is_bold_whichever_it_is() -> None:
+    """Of Korthikanti's runs there is no ranking; on one node ours wins all but the largest error, and a tie is bold twice."""
+    ranked = Ranking(124, 0.9, 0.115, 0.2, 0.5)
+    ours = Line("vTrain (MICRO 2024) ground truth, one node", False, 0, 0, Errors(1152, 0.05, 0.05, 0.0, 0.0, -0.9), None, ranked)
+    worse = Line("Korthikanti et al. 2022 Table 5", False, 0, 0, Errors(8, 0.068, 0.06, 0.06, 0.06, 0.112), None, None)
+    table = list(calculon_table([ours], [worse, replace(worse, label="somebody")]))[2:]
+    assert [line.split(" | ")[1:] for line in table] == [
+        ["Calculon", "the 1,152 above", "38.9 %", "**86.6 %**", "0.51", "**11.5 %**", "92.6 % |"],
+        ["crossflow", "1,152", "**5.0 %**", "90.0 %", "**0.90**", "**11.5 %**", "**20.0 %** |"],
+        ["Calculon", "8, to which it was tuned", "**3.7 %**", "**8.9 %**", "-", "-", "- |"],
+        ["crossflow", "8", "6.8 %", "11.2 %", "-", "-", "- |"],
+    ]
+
+
+def test_ranges_are_told_by_source_and_device() -> None:
+    """Runs as long as the model says are inside, those twice as long are slower, those half as long faster."""
+    rows = [row(Plan(microbatch=2)), row(Plan(microbatch=4))]
+    pairs = [(one, time * factor) for one, time in zip(rows, predictions(rows)[:, 0].tolist(), strict=True) for factor in (1.0, 2.0, 0.5)]
+    timed = tuple(replace(one, seconds=seconds, line=number) for number, (one, seconds) in enumerate(pairs))
+    table = list(range_table(Measured(timed, ())))
+    assert table[2:] == ["| one | a100-80g | 16 | 6 | 33% | 2 | 2 |", "| all |  |  | 6 | 33% | 2 | 2 |"]
+
+
+def test_kernels_stand_by_device(tmp_path: Path) -> None:
+    """Sixteen products on one device, priced as steps do, and fitted."""
+    sides = [(rows, size) for rows in (128, 256, 512, 1024) for size in (1024, 2048, 4096, 8192)]
+    lines = [f"A100,bfloat16,{rows},{size},{size},{10 + rows * size * size / 1e8}" for rows, size in sides]
+    (tmp_path / "my-gemm.csv").write_text("\n".join(["gpu,dtype,m,n,k,time_us", *lines]) + "\n", encoding="utf-8")
+    head, below, *table = kernel_table(tmp_path)
+    assert [line.split(" | ")[:3] for line in table] == [["| products", "a100-80g", "16"]]
+    assert head.count("|") == below.count("|") == table[0].count("|")
+
+
 # --- measured runs -------------------------------------------------------------------------------------------------------------------
 
 
@@ -221,4 +258,4 @@ def test_ours_is_nearer_than_the_rivals_on_hidden_sizes_that_no_model_saw() -> N
 @pytest.mark.slow
 def test_the_committed_page_is_what_the_command_writes() -> None:
     training, further = (read_measured(reference(f"measured/training-{kind}.csv")) for kind in ("dev", "extra"))
-    assert page(training, further) == PAGE.read_text(encoding="utf-8")
+    assert page(training, further, reference("kernels")) == PAGE.read_text(encoding="utf-8")

@@ -153,6 +153,18 @@ def test_a_shared_optimizer_may_take_gradients_that_were_summed_everywhere(plain
     assert {name for name in whole if whole[name] != scattered[name]} == ({"synchronize", "energy"} if zero == 1 else set())
 
 
+@pytest.mark.parametrize(("ranks", "turns"), [(8, 8), (64, 32)])
+def test_whole_matrices_are_published_by_one_rank_after_the_other(plain: Hardware, ranks: int, turns: int) -> None:
+    """Of four matrices in each of eight layers 32 ranks have one at the most; a turn goes by all ranks, at the slower links' pace."""
+    links = (Link(100e9, 1e-6, setup=1e-5), Link(10e9, 2e-6, setup=2e-5, ring_latency=5e-6))
+    wired, plan, model = replace(plain, links=links), Plan(data=ranks, zero=1), replace(GPT, broadcasts=True, global_batch=64)
+    start, step, pace = (1e-5, 1e-6, 100e9) if ranks == 8 else (2e-5, 5e-6, 8 * 10e9)
+    sent = (ranks - 1) / ranks * 2 * parameters(GPT) / pace
+    found = exchanged(plan, wired, model)
+    assert found["publish"] == pytest.approx(turns * (start + ranks * step) + sent)
+    assert {name for name, value in exchanged(plan, wired).items() if value != found[name]} == {"publish"}
+
+
 def test_energy_of_the_exchanges_counts_what_each_rank_sends(plain: Hardware) -> None:
     wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
     assert exchanged(DATA, wired)["energy"] == pytest.approx(2 * 2 * 3 / 4 * 4 * parameters(GPT))

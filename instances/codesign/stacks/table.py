@@ -104,6 +104,8 @@ class Stack:
     """What a logit takes when the loss takes most, where a question says nothing of its logits."""
     keeps_casts: bool = True
     """Whether products in 8 bits keep their inputs cast."""
+    hides_publication: bool = False
+    """Whether updated weights are gathered behind the next forward pass where a plan hides what data ranks exchange."""
 
     def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
         """The workload as this stack trains it, but for how tokens go, which attention there is and what logits take where the question
@@ -114,7 +116,7 @@ class Stack:
             workload = replace(workload, attention="unfused")
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
-        return replace(workload, keeps_casts=self.keeps_casts)
+        return replace(workload, keeps_casts=self.keeps_casts, hides_publication=self.hides_publication)
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""

@@ -394,6 +394,20 @@ def test_gradients_of_early_bfloat16_runs_are_summed_in_single_precision(
     assert (workload.gradient_bytes, workload.scattered_gradients) == (size, scattered)
 
 
+@pytest.mark.parametrize(("word", "hidden"), [("Megatron-Core", True), ("NeMo", True), ("MLPerf", True), ("Megatron-LM", False)])
+def test_megatron_core_hides_what_its_readme_says_that_it_hides(word: str, hidden: bool, file: Path) -> None:
+    """Exchanges of tensor ranks and the gather of updated weights."""
+    run = one(file, {"framework": word, "tp": "2", "dp": "4"})
+    assert (run.plan.tensor_exchange == "hidden", run.workload.hides_publication) == (hidden, hidden)
+
+
+def test_internevo_sums_gradients_everywhere_and_broadcasts_whole_matrices(file: Path) -> None:
+    workload = one(file, {"framework": "InternEvo", "precision": "bf16"}).workload
+    assert (workload.gradient_bytes, workload.scattered_gradients, workload.broadcasts) == (2.0, False, True)
+    assert workload.gradient_traffic == 6.0
+    assert not one(file, {"framework": "Megatron-LLaMA", "precision": "bf16"}).workload.broadcasts
+
+
 @pytest.mark.parametrize("word", ["Megatron-DeepSpeed", "Megatron + Deepspeed 3D (new branch)"])
 def test_an_early_pipeline_cannot_run_on_a_later_device(word: str) -> None:
     assert framework_of(word, "h100-sxm") == framework_of("Megatron-Core", "h100-sxm")

@@ -1,0 +1,53 @@
+"""Likely ranges hold nine runs in ten, on both sides, of every source of which there are many."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pytest
+
+from crossopt.instances.measured.runs import Measured, Measurement, read_measured
+from crossopt.solvers.measured.accuracy import NOMINAL, InRange, accuracy, likely, predictions, with_variants
+from tests.paths import reference
+
+MANY = 20
+
+
+def covered(rows: Sequence[Measurement]) -> InRange:
+    """How many of the different runs are inside their ranges; times that were read and derived together."""
+    seconds = predictions(rows, with_variants)
+    lines = accuracy(Measured(tuple(rows), ()), seconds[:, 0], ranges=likely(rows, seconds)).totals
+    found = [line.in_range for line in lines if line.in_range is not None]
+    return InRange(*(sum(getattr(one, name) for one in found) for name in ("inside", "rows", "faster", "slower")))
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, InRange]:
+    """Of devices that have sets of constants."""
+    rows = defaultdict(list)
+    for name in ("dev", "extra"):
+        for row in read_measured(reference(f"measured/training-{name}.csv")).measurements:
+            if not row.gpu.startswith("v100"):
+                rows[row.source.partition(" (")[0]].append(row)
+    return {source: covered(own) for source, own in rows.items()}
+
+
+def test_nine_runs_in_ten_of_each_source_are_in_range(sources: dict[str, InRange]) -> None:
+    """But for torchtitan, where something is missing in 8 bits: 8 of its 18 runs there are off by more than a fifth."""
+    shares = {source: found.share for source, found in sources.items() if found.rows >= MANY}
+    assert len(shares) == 7
+    off = {source: share for source, share in shares.items() if not NOMINAL - 0.05 <= share <= NOMINAL + 0.05}
+    assert set(off) == {"torchtitan benchmarks"}
+    assert off["torchtitan benchmarks"] > 0.6
+
+
+def test_of_all_sources_together_about_as_many_are_faster_as_slower(sources: dict[str, InRange]) -> None:
+    """Each counts alike: one in twenty on either side."""
+    many = [found for found in sources.values() if found.rows >= MANY]
+    faster, slower = (sum(getattr(found, side) / found.rows for found in many) / len(many) for side in ("faster", "slower"))
+    assert 0.02 < faster < 0.08
+    assert 0.02 < slower < 0.08
+
+
+def test_ranges_count_both_sides() -> None:
+    found = InRange(7, 10, 2, 1)
+    assert (found.share, found.rows - found.faster - found.slower) == (0.7, found.inside)
