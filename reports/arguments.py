@@ -316,6 +316,7 @@ def _gap(text: str) -> float:
     return gap
 
 
+_STUDENT_HELP = "name or number of the student, to whom questions of their own are drawn"
 _SEED_HELP = "a word that hidden cases are drawn from (default: the variable CROSSOPT_COURSE_SEED, else `practice`)"
 
 
@@ -326,6 +327,7 @@ def _add_grade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json", "gradescope"), default="text", help="how to tell it (default: text)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write it to this file, such as results/results.json")
     parser.add_argument("--seed", metavar="WORD", help=_SEED_HELP)
+    parser.add_argument("--student", metavar="NAME", help=_STUDENT_HELP)
     parser.add_argument("--unconfined", action="store_true", help="run it without walls: your own program, or a machine to throw away")
     parser.set_defaults(command="grade")
 
@@ -336,6 +338,7 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list", "release", "question"), help=actions)
     parser.add_argument("target", type=Path, nargs="?", metavar="TARGET", help="of release: a folder that is not there yet")
     parser.add_argument("--seed", metavar="WORD", help=f"of question: {_SEED_HELP}")
+    parser.add_argument("--student", metavar="NAME", help=f"of question: {_STUDENT_HELP}")
     parser.set_defaults(command="course")
 
 

@@ -13,7 +13,7 @@ from crossopt.reports.texts.course import FORMATS
 from crossopt.solvers.grading.assignments.expert import question
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import Assignment, seed_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import exposed, missing
 
@@ -71,7 +71,9 @@ def course(options: argparse.Namespace) -> int:
 def _seed(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
-    return options.seed or os.environ.get(_SEED) or _PRACTICE
+    if options.student is not None and not options.student.strip():
+        usage("--student: this is empty (name a student, or leave --student out)")
+    return seed_of(options.seed or os.environ.get(_SEED) or _PRACTICE, options.student)
 
 
 def _release(target: Path) -> None:
