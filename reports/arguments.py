@@ -322,12 +322,20 @@ _SEED_HELP = "a word that hidden cases are drawn from (default: the variable CRO
 
 def _add_grade(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grade`."""
-    parser.add_argument("assignment", help="its number or name, see `crossopt course list`")
-    parser.add_argument("submission", type=Path, help="a folder or a .zip with solution.py, or what the assignment names")
+    parser.add_argument(
+        "assignment", help="its number or name, see `crossopt course list`; or the folder of a class, FOLDER/STUDENT/ASSIGNMENT"
+    )
+    parser.add_argument("submission", type=Path, nargs="?", help="a folder or a .zip with solution.py, or what the assignment names")
     parser.add_argument("--format", choices=("text", "json", "gradescope"), default="text", help="how to tell it (default: text)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write it to this file, such as results/results.json")
     parser.add_argument("--seed", metavar="WORD", help=_SEED_HELP)
     parser.add_argument("--student", metavar="NAME", help=_STUDENT_HELP)
+    parser.add_argument("--roster", type=Path, metavar="FILE", help="of a class: CSV with a column `student` (default: FOLDER/roster.csv)")
+    parser.add_argument("--assignment", dest="only", metavar="NAME", help="of a class: this one alone, also where FOLDER/STUDENT is it")
+    parser.add_argument("--feedback", type=Path, metavar="FOLDER", help="of a class: a text for each student and assignment")
+    parser.add_argument("--similar", type=Path, metavar="FILE", help="of a class: pairs of programs that are alike, as CSV")
+    parser.add_argument("--board", type=Path, metavar="FILE", help="of a class: who of assignment 8 is nearest to the proved bound")
+    parser.add_argument("--jobs", type=int, metavar="N", help="of a class: so many at a time (default: one for each core)")
     parser.add_argument("--unconfined", action="store_true", help="run it without walls: your own program, or a machine to throw away")
     parser.set_defaults(command="grade")
 

@@ -19,10 +19,17 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
         with opened(submission) as folder:
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
-            return Grade(assignment.name, together(_marks(assignment, folder, seed, walls), assignment.whole), note=note)
+            marks = together(_marks(assignment, folder, seed, walls), assignment.whole)
+            return Grade(assignment.name, marks, note=note, above=assignment.rank(folder, seed) if assignment.rank else None)
     except SubmissionError as error:
-        why = printable(str(error))
-        return Grade(assignment.name, together(_nothing(assignment, seed, why), assignment.whole), why, note)
+        return replace(refused(assignment, str(error)), note=note)
+
+
+def refused(assignment: Assignment, why: str) -> Grade:
+    """Nothing, for one reason."""
+    reason = printable(why)
+    marks = tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks("practice"))
+    return Grade(assignment.name, together(marks, assignment.whole), reason)
 
 
 def _not_there(assignment: Assignment, folder: Path) -> str:
@@ -51,10 +58,6 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tupl
             unloaded = returned[:1] if returned[0].unloaded else ()
         marks.append(mark_of(task, unloaded * len(task.cases) or returned))
     return tuple(marks)
-
-
-def _nothing(assignment: Assignment, seed: str, reason: str) -> tuple[Mark, ...]:
-    return tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks(seed))
 
 
 def together(marks: tuple[Mark, ...], whole: int) -> tuple[Mark, ...]:

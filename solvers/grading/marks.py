@@ -92,6 +92,8 @@ class Assignment:
     """The file that is handed in."""
     judge: Callable[[Path, str], tuple[Mark, ...]] | None = None
     """The marks of a folder; where it is None the file is a program, whose functions the tasks call."""
+    rank: Callable[[Path, str], float | None] | None = None
+    """How far what was found in a folder is above the bound that is proved, relatively, for the board of a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class Grade:
     marks: tuple[Mark, ...]
     refused: str = ""
     note: str = ""
+    above: float | None = None
+    """How far what was found is above the bound that is proved, where there is a board for that."""
 
     @property
     def points(self) -> float:

@@ -23,7 +23,7 @@ from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design
-from crossopt.solvers.grading.assignments.by_hand import judge_alone, judge_steps, question_of, read_hand
+from crossopt.solvers.grading.assignments.by_hand import judge_alone, judge_steps, last_value, question_of, read_hand
 from crossopt.solvers.grading.marks import Assignment, Mark, Task, Verdict, by_gap, nearly, wrong
 
 ANSWER = "answer.json"
@@ -185,4 +185,12 @@ def _certified(result: DesignResult, instance: Instance, value: float) -> Verdic
     return gap
 
 
-EXPERT = Assignment("08-beat-the-expert", "Beat the expert, with a certificate", tasks, judge=judged, handed=ANSWER)
+def above_bound(folder: Path, seed: str) -> float | None:
+    """How far the last design by hand is above the bound that boxes prove; None where the way to it does not hold together."""
+    text, hand = question(seed), read_hand(folder)
+    best, expert = best_and_expert(seed)
+    value = last_value(hand, text)
+    return value / best - 1.0 if value is not None and judge_steps(hand, text, expert, best).share else None
+
+
+EXPERT = Assignment("08-beat-the-expert", "Beat the expert, with a certificate", tasks, judge=judged, rank=above_bound, handed=ANSWER)
