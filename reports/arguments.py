@@ -342,11 +342,14 @@ def _add_grade(parser: argparse.ArgumentParser) -> None:
 
 def _add_course(parser: argparse.ArgumentParser) -> None:
     """Arguments of `course`."""
-    actions = "list the assignments, write the handouts without solutions, or print the question of assignment 8"
-    parser.add_argument("action", choices=("list", "release", "question"), help=actions)
-    parser.add_argument("target", type=Path, nargs="?", metavar="TARGET", help="of release: a folder that is not there yet")
-    parser.add_argument("--seed", metavar="WORD", help=f"of question: {_SEED_HELP}")
+    actions = "list the assignments, write the handouts without solutions, print the question of assignment 8, or write an autograder"
+    parser.add_argument("action", choices=("list", "release", "question", "gradescope"), help=actions)
+    parser.add_argument("target", type=Path, nargs="?", metavar="TARGET", help="of release: a new folder; of gradescope: a .zip")
+    parser.add_argument("--seed", metavar="WORD", help=f"of question and gradescope: {_SEED_HELP}")
     parser.add_argument("--student", metavar="NAME", help=f"of question: {_STUDENT_HELP}")
+    parser.add_argument("--roster", type=Path, metavar="FILE", help="of release: also the question of assignment 8 for each student of it")
+    parser.add_argument("--assignment", dest="only", metavar="NAME", help="of gradescope: which one it grades")
+    parser.add_argument("--unconfined", action="store_true", help="of gradescope: without walls, where the container has no Landlock")
     parser.set_defaults(command="course")
 
 

@@ -11,8 +11,9 @@ from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.texts.course import FORMATS, board_text, class_csv, table_csv
 from crossopt.solvers.grading.assignments.expert import question
+from crossopt.solvers.grading.classes.gradescope import autograder
 from crossopt.solvers.grading.classes.grading import Asking, Graded, grade_class
-from crossopt.solvers.grading.classes.handed_in import Class, ClassError, find_class
+from crossopt.solvers.grading.classes.handed_in import Class, ClassError, find_class, read_roster
 from crossopt.solvers.grading.classes.similar import find_similar
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
@@ -116,27 +117,53 @@ def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dic
 
 
 def course(options: argparse.Namespace) -> int:
-    """List the assignments, or write what students get."""
-    if options.action != "release" and options.target is not None:
+    """List the assignments, or write what students or Gradescope get."""
+    if options.action not in ("release", "gradescope") and options.target is not None:
         usage(f"course {options.action} {options.target}: this takes no folder (leave {options.target} out)")
-    if options.action == "list":
-        width = max(len(one.name) for one in ASSIGNMENTS)
-        sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
-        sys.stdout.write(f"{LAB:<{width}}  a lab, of which nothing is graded: see its README in what `course release` writes\n")
-        return _GRADED
-    if options.action == "question":
-        sys.stdout.write(question(_seed(options)))
-        return _GRADED
-    if options.target is None:
-        usage("course release: name a folder to write the handouts to, such as hand-out")
+    return _ACTIONS[options.action](options)
+
+
+def _list(_: argparse.Namespace) -> int:
+    width = max(len(one.name) for one in ASSIGNMENTS)
+    sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
+    sys.stdout.write(f"{LAB:<{width}}  a lab, of which nothing is graded: see its README in what `course release` writes\n")
+    return _GRADED
+
+
+def _question(options: argparse.Namespace) -> int:
+    sys.stdout.write(question(_seed(options)))
+    return _GRADED
+
+
+def _release_all(options: argparse.Namespace) -> int:
     target = options.target
+    if target is None:
+        usage("course release: name a folder to write the handouts to, such as hand-out")
     if target.exists():
         usage(f"{target}: this is there already (name a new folder)")
     if not target.absolute().parent.is_dir():
         usage(f"{target}: there is no folder {target.parent} (make it first)")
-    _release(target)
-    sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions\n")
+    try:
+        students = read_roster(options.roster) if options.roster else ()
+    except ClassError as error:
+        usage(str(error))
+    _release(target, {student: question(seed_of(_word(options), student)) for student in students})
+    also = f", and a question of assignment 8 for each of {len(students)} students" if students else ""
+    sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions{also}\n")
     return _GRADED
+
+
+def _gradescope(options: argparse.Namespace) -> int:
+    if options.target is None or options.only is None:
+        usage("course gradescope: name a .zip and what it grades, such as autograder.zip --assignment 2")
+    check_target(options.target)
+    asked = _assignment(options.only)
+    options.target.write_bytes(autograder(asked, _word(options), options.unconfined))
+    sys.stdout.write(f"{options.target}: an autograder of {asked.name} for Gradescope, which holds the word that cases are drawn from\n")
+    return _GRADED
+
+
+_ACTIONS = {"list": _list, "question": _question, "release": _release_all, "gradescope": _gradescope}
 
 
 def _word(options: argparse.Namespace) -> str:
@@ -151,11 +178,15 @@ def _seed(options: argparse.Namespace) -> str:
     return seed_of(_word(options), options.student)
 
 
-def _release(target: Path) -> None:
+def _release(target: Path, questions: dict[str, str]) -> None:
     """Write the whole folder or nothing."""
     with naming(target), tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
         tree = Path(place) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
+        for student, text in questions.items():
+            own = tree / "questions" / student
+            own.mkdir(parents=True)
+            (own / "question.yaml").write_text(text, encoding="utf-8")
         tree.rename(target)
 
 

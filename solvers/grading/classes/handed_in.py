@@ -84,6 +84,8 @@ def read_roster(path: Path) -> tuple[str, ...]:
     heads = [head.strip().casefold() for head in rows[0]]
     column = next((heads.index(name) for name in _COLUMNS if name in heads), 0)
     names = [row[column].strip() for row in rows[1:] if len(row) > column and row[column].strip()]
+    if strange := [name for name in names if Path(name).name != name or not name.isprintable() or name.startswith(".")]:
+        raise ClassError(f"{path}: {strange[0]!r} can be no name of a folder (letters, digits, blanks, - and _ can)")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ClassError(f"{path}: {', '.join(twice)} is there twice")
     return tuple(names)

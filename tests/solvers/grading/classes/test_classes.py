@@ -67,7 +67,13 @@ def test_one_assignment_may_lie_in_the_folder_of_the_student(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("", "names nobody"), ("student\n", "names nobody"), ("student\na\na\n", "a is there twice"), ("student\n\xff", "cannot be read")],
+    [
+        ("", "names nobody"),
+        ("student\n", "names nobody"),
+        ("student\na\na\n", "a is there twice"),
+        ("student\n\xff", "cannot be read"),
+        ("student\n../x\n", "no name of a folder"),
+    ],
 )
 def test_what_is_no_roster_is_told(text: str, word: str, tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_bytes(text.encode("latin-1"))
