@@ -331,26 +331,40 @@ def _gap(text: str) -> float:
     return gap
 
 
+_STUDENT_HELP = "name or number of the student, to whom questions of their own are drawn"
 _SEED_HELP = "a word that hidden cases are drawn from (default: the variable CROSSOPT_COURSE_SEED, else `practice`)"
 
 
 def _add_grade(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grade`."""
-    parser.add_argument("assignment", help="its number or name, see `crossopt course list`")
-    parser.add_argument("submission", type=Path, help="a folder or a .zip with solution.py, or what the assignment names")
+    parser.add_argument(
+        "assignment", help="its number or name, see `crossopt course list`; or the folder of a class, FOLDER/STUDENT/ASSIGNMENT"
+    )
+    parser.add_argument("submission", type=Path, nargs="?", help="a folder or a .zip with solution.py, or what the assignment names")
     parser.add_argument("--format", choices=("text", "json", "gradescope"), default="text", help="how to tell it (default: text)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write it to this file, such as results/results.json")
     parser.add_argument("--seed", metavar="WORD", help=_SEED_HELP)
+    parser.add_argument("--student", metavar="NAME", help=_STUDENT_HELP)
+    parser.add_argument("--roster", type=Path, metavar="FILE", help="of a class: CSV with a column `student` (default: FOLDER/roster.csv)")
+    parser.add_argument("--assignment", dest="only", metavar="NAME", help="of a class: this one alone, also where FOLDER/STUDENT is it")
+    parser.add_argument("--feedback", type=Path, metavar="FOLDER", help="of a class: a text for each student and assignment")
+    parser.add_argument("--similar", type=Path, metavar="FILE", help="of a class: pairs of programs that are alike, as CSV")
+    parser.add_argument("--board", type=Path, metavar="FILE", help="of a class: who of assignment 8 is nearest to the proved bound")
+    parser.add_argument("--jobs", type=int, metavar="N", help="of a class: so many at a time (default: one for each core)")
     parser.add_argument("--unconfined", action="store_true", help="run it without walls: your own program, or a machine to throw away")
     parser.set_defaults(command="grade")
 
 
 def _add_course(parser: argparse.ArgumentParser) -> None:
     """Arguments of `course`."""
-    actions = "list the assignments, write the handouts without solutions, or print the question of assignment 8"
-    parser.add_argument("action", choices=("list", "release", "question"), help=actions)
-    parser.add_argument("target", type=Path, nargs="?", metavar="TARGET", help="of release: a folder that is not there yet")
-    parser.add_argument("--seed", metavar="WORD", help=f"of question: {_SEED_HELP}")
+    actions = "list the assignments, write the handouts without solutions, print the question of assignment 8, or write an autograder"
+    parser.add_argument("action", choices=("list", "release", "question", "gradescope"), help=actions)
+    parser.add_argument("target", type=Path, nargs="?", metavar="TARGET", help="of release: a new folder; of gradescope: a .zip")
+    parser.add_argument("--seed", metavar="WORD", help=f"of question and gradescope: {_SEED_HELP}")
+    parser.add_argument("--student", metavar="NAME", help=f"of question: {_STUDENT_HELP}")
+    parser.add_argument("--roster", type=Path, metavar="FILE", help="of release: also the question of assignment 8 for each student of it")
+    parser.add_argument("--assignment", dest="only", metavar="NAME", help="of gradescope: which one it grades")
+    parser.add_argument("--unconfined", action="store_true", help="of gradescope: without walls, where the container has no Landlock")
     parser.set_defaults(command="course")
 
 

@@ -1,4 +1,4 @@
-"""The command line of the course: `grade ASSIGNMENT SUBMISSION`, `course list`, `course release TARGET` and `course question`."""
+"""The command line of the course: `grade ASSIGNMENT SUBMISSION`, `grade FOLDER` of a class, and what `course` lists and writes."""
 
 import argparse
 import os
@@ -9,11 +9,15 @@ from pathlib import Path
 
 from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
-from crossopt.reports.texts.course import FORMATS
+from crossopt.reports.texts.course import FORMATS, board_text, class_csv, table_csv
 from crossopt.solvers.grading.assignments.expert import question
+from crossopt.solvers.grading.classes.gradescope import autograder
+from crossopt.solvers.grading.classes.grading import Asking, Graded, grade_class
+from crossopt.solvers.grading.classes.handed_in import Class, ClassError, find_class, read_roster
+from crossopt.solvers.grading.classes.similar import find_similar
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import Assignment, Grade, seed_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import exposed, missing
 
@@ -23,17 +27,18 @@ _PRACTICE = "practice"
 
 
 def grade(options: argparse.Namespace) -> int:
-    """Grade one submission, print and write; 3 where it could not be looked at."""
+    """Grade one submission, print and write; 3 where it could not be looked at. Or the submissions of a class."""
+    if options.submission is None:
+        return _grade_class(options)
+    _only_of_a_class(options)
     asked = _assignment(options.assignment)
     submission = options.submission
     if not submission.exists():
         usage(f"{submission}: there is no such submission (name a folder or a .zip)")
     check_target(options.out)
     walls = asked.judge is None and not options.unconfined
-    if walls and (reason := missing()):
-        usage(f"{reason}, so that a submission could harm it (grade on Linux 5.13 or newer, or in a machine to throw away: --unconfined)")
-    if walls and exposed(HANDOUTS):
-        usage("the answers lie where a submission can read them (install crossopt into a virtual environment, as README says)")
+    if walls:
+        _check_walls()
     found = graded(asked, submission, _seed(options), walls)
     text = FORMATS[options.format](found)
     try:
@@ -44,41 +49,144 @@ def grade(options: argparse.Namespace) -> int:
     return _REFUSED if found.refused else _GRADED
 
 
+def _check_walls() -> None:
+    if reason := missing():
+        usage(f"{reason}, so that a submission could harm it (grade on Linux 5.13 or newer, or in a machine to throw away: --unconfined)")
+    if exposed(HANDOUTS):
+        usage("the answers lie where a submission can read them (install crossopt into a virtual environment, as README says)")
+
+
+_OF_A_CLASS = ("roster", "only", "feedback", "similar", "board", "jobs")
+
+
+def _only_of_a_class(options: argparse.Namespace) -> None:
+    if given := [f"--{'assignment' if name == 'only' else name}" for name in _OF_A_CLASS if getattr(options, name) is not None]:
+        usage(f"{', '.join(given)}: this is about a class (crossopt grade FOLDER --out grades.csv)")
+
+
+def _grade_class(options: argparse.Namespace) -> int:
+    """A line for each student into a file; what was graded before with the same word is not graded again."""
+    folder = Path(options.assignment)
+    if not folder.is_dir():
+        usage(f"{folder}: there is no folder of a class, and a submission is missing (crossopt grade 1 FOLDER)")
+    if options.out is None or str(options.out) == "-" or options.format != "text" or options.student is not None:
+        usage("the grades of a class are written as CSV (--out grades.csv, without --format and --student)")
+    if options.jobs is not None and options.jobs < 1:
+        usage(f"--jobs {options.jobs}: one at a time at least")
+    for target in (options.out, options.similar, options.board):
+        check_target(target)
+    if not options.unconfined:
+        _check_walls()
+    try:
+        found = find_class(folder, options.roster, _assignment(options.only) if options.only else None)
+    except ClassError as error:
+        usage(str(error))
+    asking = Asking(_word(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
+    journal = options.out.with_name(f"{options.out.name}.journal")
+    grades: dict[str, dict[str, Grade]] = {}
+    for one in grade_class(found.handed, asking, journal, _progress):
+        grades.setdefault(one.handed.student, {})[one.grade.assignment] = one.grade
+    write_whole(options.out, class_csv(found.students, grades))
+    _write_more(options, found, grades)
+    for stranger in found.strangers:
+        sys.stdout.write(f"left out: {stranger}\n")
+    sys.stdout.write(f"{options.out}: {len(found.students)} students, {len(found.handed)} submissions\n")
+    return _GRADED
+
+
+def _progress(done: int, of: int, one: Graded) -> None:
+    sys.stderr.write(
+        f"{done} of {of}  {one.handed.student}  {one.grade.assignment}  {one.grade.points:g}{' !' if one.grade.refused else ''}\n"
+    )
+
+
+def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dict[str, Grade]]) -> None:
+    """Feedback, the programs that are alike, and the board, where they are asked for."""
+    if options.feedback:
+        for student, own in grades.items():
+            place = options.feedback / student
+            place.mkdir(parents=True, exist_ok=True)
+            for name, grade in own.items():
+                write_whole(place / f"{name}.txt", FORMATS["text"](grade))
+    if options.similar:
+        pairs = [(p.assignment, p.one, p.other, f"{p.share:.2f}", str(p.prints)) for p in find_similar(found.handed)]
+        write_whole(options.similar, table_csv([("assignment", "student", "other", "share", "fingerprints"), *pairs]))
+    if options.board:
+        above = {student: grade.above for student, own in grades.items() for grade in own.values() if grade.above is not None}
+        write_whole(options.board, board_text("Above the proved bound, by hand", above))
+
+
 def course(options: argparse.Namespace) -> int:
-    """List the assignments, or write what students get."""
-    if options.action != "release" and options.target is not None:
+    """List the assignments, or write what students or Gradescope get."""
+    if options.action not in ("release", "gradescope") and options.target is not None:
         usage(f"course {options.action} {options.target}: this takes no folder (leave {options.target} out)")
-    if options.action == "list":
-        width = max(len(one.name) for one in ASSIGNMENTS)
-        sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
-        sys.stdout.write(f"{LAB:<{width}}  a lab, of which nothing is graded: see its README in what `course release` writes\n")
-        return _GRADED
-    if options.action == "question":
-        sys.stdout.write(question(_seed(options)))
-        return _GRADED
-    if options.target is None:
-        usage("course release: name a folder to write the handouts to, such as hand-out")
+    return _ACTIONS[options.action](options)
+
+
+def _list(_: argparse.Namespace) -> int:
+    width = max(len(one.name) for one in ASSIGNMENTS)
+    sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
+    sys.stdout.write(f"{LAB:<{width}}  a lab, of which nothing is graded: see its README in what `course release` writes\n")
+    return _GRADED
+
+
+def _question(options: argparse.Namespace) -> int:
+    sys.stdout.write(question(_seed(options)))
+    return _GRADED
+
+
+def _release_all(options: argparse.Namespace) -> int:
     target = options.target
+    if target is None:
+        usage("course release: name a folder to write the handouts to, such as hand-out")
     if target.exists():
         usage(f"{target}: this is there already (name a new folder)")
     if not target.absolute().parent.is_dir():
         usage(f"{target}: there is no folder {target.parent} (make it first)")
-    _release(target)
-    sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions\n")
+    try:
+        students = read_roster(options.roster) if options.roster else ()
+    except ClassError as error:
+        usage(str(error))
+    _release(target, {student: question(seed_of(_word(options), student)) for student in students})
+    also = f", and a question of assignment 8 for each of {len(students)} students" if students else ""
+    sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions{also}\n")
     return _GRADED
 
 
-def _seed(options: argparse.Namespace) -> str:
+def _gradescope(options: argparse.Namespace) -> int:
+    if options.target is None or options.only is None:
+        usage("course gradescope: name a .zip and what it grades, such as autograder.zip --assignment 2")
+    check_target(options.target)
+    asked = _assignment(options.only)
+    options.target.write_bytes(autograder(asked, _word(options), options.unconfined))
+    sys.stdout.write(f"{options.target}: an autograder of {asked.name} for Gradescope, which holds the word that cases are drawn from\n")
+    return _GRADED
+
+
+_ACTIONS = {"list": _list, "question": _question, "release": _release_all, "gradescope": _gradescope}
+
+
+def _word(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
     return options.seed or os.environ.get(_SEED) or _PRACTICE
 
 
-def _release(target: Path) -> None:
+def _seed(options: argparse.Namespace) -> str:
+    if options.student is not None and not options.student.strip():
+        usage("--student: this is empty (name a student, or leave --student out)")
+    return seed_of(_word(options), options.student)
+
+
+def _release(target: Path, questions: dict[str, str]) -> None:
     """Write the whole folder or nothing."""
     with naming(target), tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
         tree = Path(place) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
+        for student, text in questions.items():
+            own = tree / "questions" / student
+            own.mkdir(parents=True)
+            (own / "question.yaml").write_text(text, encoding="utf-8")
         tree.rename(target)
 
 

@@ -1,10 +1,16 @@
 """Grades for people, for programs and for Gradescope."""
 
+import csv
+import io
 import json
+from collections.abc import Mapping, Sequence
 
 from crossopt.solvers.grading.marks import Grade, Mark
 
 _WIDTH = 52
+_BOARD = "% above the proved bound"
+_OBEYED = ("=", "+", "-", "@")
+"""What spreadsheets take for the beginning of a formula."""
 
 
 def grade_text(grade: Grade) -> str:
@@ -30,7 +36,36 @@ def grade_json(grade: Grade) -> str:
 def grade_gradescope(grade: Grade) -> str:
     """What Gradescope reads as /autograder/results/results.json (its autograder specification)."""
     said = "\n".join(text for text in (grade.refused, grade.note) if text)
-    return _text({"score": grade.points, "output": said, "tests": [_test(mark) for mark in grade.marks]})
+    board = {} if grade.above is None else {"leaderboard": [{"name": _BOARD, "value": round(100.0 * grade.above, 2), "order": "asc"}]}
+    return _text({"score": grade.points, "output": said, "tests": [_test(mark) for mark in grade.marks]} | board)
+
+
+def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
+    """A line for each student: points by assignment, empty where nothing was handed in, their sum, and what could not be looked at."""
+    names = sorted({name for one in grades.values() for name in one})
+    rows = [["student", *names, "points", "remarks"]]
+    for student in students:
+        own = grades.get(student, {})
+        remarks = "; ".join(f"{name}: {own[name].refused}" for name in names if name in own and own[name].refused)
+        points = [_points(own[name].points) if name in own else "" for name in names]
+        rows.append([student, *points, _points(sum(grade.points for grade in own.values())), remarks])
+    return table_csv(rows)
+
+
+def board_text(title: str, above: Mapping[str, float]) -> str:
+    """Who is nearest to the proved bound, as a table in Markdown."""
+    rows = sorted(above.items(), key=lambda pair: (pair[1], pair[0]))
+    lines = [f"# {title}", "", "| place | student | above the proved bound |", "|---|---|---|"]
+    places = [1 + sum(other < value for _, other in rows) for _, value in rows]
+    cells = [(place, student.replace("|", "/"), f"{value:.2%}") for place, (student, value) in zip(places, rows, strict=True)]
+    return "\n".join([*lines, *(f"| {place} | {student} | {value} |" for place, student, value in cells)]) + "\n"
+
+
+def table_csv(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as CSV; no cell is a formula."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([f"'{cell}" if cell.startswith(_OBEYED) else cell for cell in row] for row in rows)
+    return text.getvalue()
 
 
 FORMATS = {"text": grade_text, "json": grade_json, "gradescope": grade_gradescope}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from crossopt.solvers.grading.marks import Assignment, Case, Grade, Mark, Task, Verdict, printable
+from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
 from crossopt.solvers.grading.walls.running import Returned, run
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened
 
@@ -19,10 +19,17 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
         with opened(submission) as folder:
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
-            return Grade(assignment.name, _marks(assignment, folder, seed, walls), note=note)
+            marks = together(_marks(assignment, folder, seed, walls), assignment.whole)
+            return Grade(assignment.name, marks, note=note, above=assignment.rank(folder, seed) if assignment.rank else None)
     except SubmissionError as error:
-        why = printable(str(error))
-        return Grade(assignment.name, _nothing(assignment, seed, why), why, note)
+        return replace(refused(assignment, str(error)), note=note)
+
+
+def refused(assignment: Assignment, why: str) -> Grade:
+    """Nothing, for one reason."""
+    reason = printable(why)
+    marks = tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks("practice"))
+    return Grade(assignment.name, together(marks, assignment.whole), reason)
 
 
 def _not_there(assignment: Assignment, folder: Path) -> str:
@@ -49,30 +56,43 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tupl
         if not unloaded:  # a program that is not loaded once is not loaded another time either
             returned = run(program, [case.call for case in task.cases], assignment.seconds, walls)
             unloaded = returned[:1] if returned[0].unloaded else ()
-        marks.append(_mark(task, unloaded * len(task.cases) or returned))
+        marks.append(mark_of(task, unloaded * len(task.cases) or returned))
     return tuple(marks)
 
 
-def _nothing(assignment: Assignment, seed: str, reason: str) -> tuple[Mark, ...]:
-    return tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks(seed))
+def together(marks: tuple[Mark, ...], whole: int) -> tuple[Mark, ...]:
+    """The marks, and one for all of them: what is counted, modelled and chosen by several formulas is wrong where one of them is."""
+    open_ones = [mark.name for mark in marks if mark.points < mark.out_of]
+    why = (f"not yet right: {_listed(open_ones)}",) if open_ones else ()
+    return (*marks, Mark("all of it, without a mistake", 0.0 if open_ones else float(whole), whole, why)) if whole else marks
 
 
-def _mark(task: Task, returned: tuple[Returned, ...]) -> Mark:
+def mark_of(task: Task, returned: tuple[Returned, ...]) -> Mark:
+    """What a task earns by its hidden cases: all, a part where one mistake with a name explains all that fail, or nothing."""
     verdicts = [_verdict(case, value) for case, value in zip(task.cases, returned, strict=True)]
-    share = sum(verdict.share for verdict in verdicts) / len(verdicts)
-    return Mark(task.name, round(task.points * share, 2), task.points, _why(task, verdicts))
+    failing = [found for case, found in zip(task.cases, verdicts, strict=True) if found.share < 1.0 and not case.public]
+    common = [name for name in (failing[0].mistakes if failing else ()) if all(name in found.mistakes for found in failing)]
+    explained = bool(common) and all(found.share == NEARLY for found in failing)
+    share = 1.0 if not failing else NEARLY if explained else 0.0
+    return Mark(task.name, round(task.points * share, 2), task.points, _why(task, verdicts, common[:1]))
 
 
-def _why(task: Task, verdicts: list[Verdict]) -> tuple[str, ...]:
-    """A sentence for each reason that cost points, with the cases that it holds for."""
+def _why(task: Task, verdicts: list[Verdict], common: list[str]) -> tuple[str, ...]:
+    """A sentence for each mistake, or each reason that has no name, with the cases that it holds for; what is hidden first."""
     cases: dict[str, list[str]] = {}
-    for case, verdict in zip(task.cases, verdicts, strict=True):
+    reasons: dict[str, str] = {}
+    for case, verdict in sorted(zip(task.cases, verdicts, strict=True), key=lambda pair: pair[0].public):
         if verdict.share < 1.0:
-            cases.setdefault(verdict.why, []).append(case.name)
-    told = [f"{'every case' if len(names) == len(verdicts) else '; '.join(names)}: {printable(why)}" for why, names in cases.items()]
+            name = next((name for name in (*common, *verdict.mistakes) if name in verdict.mistakes), "")
+            key = name or verdict.why
+            reasons.setdefault(key, f"{name} ({verdict.why})" if name and verdict.why else key)
+            cases.setdefault(key, []).append(f"{case.name}{' (public, no points)' if case.public else ''}")
+    told = [
+        f"{'every case' if len(names) == len(verdicts) else '; '.join(names)}: {printable(reasons[key])}" for key, names in cases.items()
+    ]
     rest = sum(len(names) for names in list(cases.values())[_SENTENCES:])
     return (*told[:_SENTENCES], *((f"and {rest} more of {len(verdicts)} cases",) if rest else ()))
 
 
 def _verdict(case: Case, returned: Returned) -> Verdict:
-    return Verdict(0.0, returned.failure) if returned.failure else case.judge(returned.value)
+    return wrong(returned.failure) if returned.failure else case.judge(returned.value)

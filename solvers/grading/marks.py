@@ -1,8 +1,12 @@
-"""What is asked, and how answers become points: a verdict recomputes what is handed in and explains each lost point."""
+"""What is asked, and how answers become points: right, nearly right with the mistake that explains the answer, or wrong.
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import floor, isfinite
+What is right in some cases is no more right than a formula that is wrong: a task earns all its points, a part of them where one mistake
+with a name explains every case that fails, and else nothing; and what all tasks together earn without any mistake is a mark of its own.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +21,47 @@ _DIGITS = 17
 """Tell any two figures apart."""
 
 
+NEARLY = 0.4
+"""The share of its points that a task keeps with one mistake that is known by name."""
+PARTS, WHOLE = 60, 40
+"""Points of an assignment for its tasks, and for all of them together without a mistake."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The share of the points that an answer earns, from 0 to 1, and why not more."""
+    """The share of the points that an answer earns (0, NEARLY or 1), why not more, and each mistake that explains it, in a sentence."""
 
     share: float
     why: str = ""
+    mistakes: tuple[str, ...] = ()
 
 
 FULL = Verdict(1.0)
 
 
 @dataclass(frozen=True, slots=True)
+class Slip:
+    """What a likely mistake makes of a figure, and its name in a sentence. Of a grave one nothing is kept."""
+
+    mistake: str
+    figure: float
+    share: float = NEARLY
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
-    """One call with hidden arguments, what to call it in front of students, and who judges what it returns."""
+    """One call with its arguments, what to call it in front of students, and who judges what it returns."""
 
     name: str
     call: Call
     judge: Callable[[Any], Verdict]
+    public: bool = False
+    """Whether students have it before them: it is told, and worth nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of an assignment: its cases share its points evenly."""
+    """A part of an assignment; its hidden cases are right together or not at all."""
 
     name: str
     points: int
@@ -64,10 +86,14 @@ class Assignment:
     title: str
     tasks: Callable[[str], tuple[Task, ...]]
     seconds: int = 10
+    whole: int = WHOLE
+    """Points for all tasks together."""
     handed: str = "solution.py"
     """The file that is handed in."""
     judge: Callable[[Path, str], tuple[Mark, ...]] | None = None
     """The marks of a folder; where it is None the file is a program, whose functions the tasks call."""
+    rank: Callable[[Path, str], float | None] | None = None
+    """How far what was found in a folder is above the bound that is proved, relatively, for the board of a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +104,8 @@ class Grade:
     marks: tuple[Mark, ...]
     refused: str = ""
     note: str = ""
+    above: float | None = None
+    """How far what was found is above the bound that is proved, where there is a board for that."""
 
     @property
     def points(self) -> float:
@@ -88,20 +116,50 @@ class Grade:
         return sum(mark.out_of for mark in self.marks)
 
 
-def by_gap(gap: float, nothing_at: float, why: str) -> Verdict:
-    """All points without a gap, none from `nothing_at` on, and in between in proportion, in whole hundredths rounded down."""
-    share = max(0.0, 1.0 - gap / nothing_at) if isfinite(gap) else 0.0
-    return FULL if gap <= SAME else Verdict(floor(min(share, 0.99) * 100.0) / 100.0, why)
+def nearly(mistake: str, why: str = "", *others: str) -> Verdict:
+    """An answer that one mistake explains; others may explain it as well."""
+    return Verdict(NEARLY, why, (mistake, *others))
 
 
-def figure(value: object, right: float, nothing_at: float = 0.1) -> Verdict:
-    """A figure beside the right one."""
+def wrong(why: str, mistake: str = "") -> Verdict:
+    """An answer that earns nothing, perhaps for a mistake that has a name."""
+    return Verdict(0.0, why, (mistake,) if mistake else ())
+
+
+def given_first(cases: Iterable[Case], public: int = 1) -> tuple[Case, ...]:
+    """Cases of which the first ones lie in the handout."""
+    return tuple(replace(case, public=place < public) for place, case in enumerate(cases))
+
+
+def by_gap(gap: float, nearly_at: float, why: str, mistake: str) -> Verdict:
+    """Right without a gap, nearly right up to the gap that the mistake explains, and else wrong."""
+    if gap <= SAME:
+        return FULL
+    return nearly(mistake, why) if gap <= nearly_at else wrong(why)
+
+
+def figure(value: object, right: float, slips: Sequence[Slip] = ()) -> Verdict:
+    """A figure beside the right one, and beside those that likely mistakes make of it."""
     if (given := number(value)) is None:
-        return Verdict(0.0, f"{shown(value)} is returned where a figure is meant")
+        return wrong(f"{shown(value)} is returned where a figure is meant")
+    if same(given, right):
+        return FULL
+    why = _beside(given, right)
+    found = [slip for slip in slips if same(given, slip.figure) and not same(right, slip.figure)]
+    share = max((slip.share for slip in found), default=0.0)
+    return Verdict(share, why, tuple(slip.mistake for slip in found if slip.share == share))
+
+
+def same(given: float, right: float) -> bool:
+    """Whether two figures are the same, but for rounding."""
+    return abs(given - right) <= SAME * abs(right)
+
+
+def _beside(given: float, right: float) -> str:
     if right == 0.0:
-        return FULL if given == 0.0 else Verdict(0.0, f"{given:.6g} is returned where 0 is right")
+        return f"{given:.6g} is returned where 0 is right"
     ratio, _ = apart(given / right, 1.0, digits=4)
-    return by_gap(abs(given - right) / abs(right), nothing_at, f"the figure is {ratio} times the right one")
+    return f"the figure is {ratio} times the right one"
 
 
 def apart(*figures: float, digits: int = 6) -> list[str]:
@@ -148,3 +206,8 @@ def shown(value: object) -> str:
     """A value in a few signs."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def seed_of(word: str, student: str | None) -> str:
+    """What cases are drawn from: the word, and the student to whom they belong; case and blanks around a name do not matter."""
+    return f"{word}/{student.strip().casefold()}" if student and student.strip() else word

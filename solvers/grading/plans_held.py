@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from crossopt.solvers.grading.handed_model import best_with
-from crossopt.solvers.grading.marks import FULL, Verdict
+from crossopt.solvers.grading.marks import FULL, Verdict, nearly, wrong
 
 _SECONDS = 20.0
 """Of all plans of a model together."""
@@ -24,38 +24,29 @@ class Plan:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """What a wrong objective leaves of the points, how to say that, and what was wrong with it at the answer, if anything was."""
-
-    share: float
-    remark: str
-    wrong: str = ""
+OBJECTIVE = "the objective is not what the plan is worth"
 
 
-HALF = Objective(0.5, " (half the points)")
-NOTHING = Objective(0.0, "")
-
-
-def saying(answer: Verdict, handed: object, plans: Sequence[Plan], objective: Objective) -> Verdict:
-    """What the answer of a model earns where the model holds all plans, and nothing where it does not; less by a wrong objective."""
+def saying(answer: Verdict, handed: object, plans: Sequence[Plan], wrong_objective: str = "") -> Verdict:
+    """What a model is worth whose best solution is that answer: nothing where it does not hold all plans, nearly right where it holds them
+    at another price. `wrong_objective` says what was wrong with the objective at the answer, if anything was."""
     if not answer.share:
         return answer
-    verdict = _held(handed, plans, objective)
-    return Verdict(answer.share * verdict.share, "; ".join(why for why in (answer.why, verdict.why) if why)) if verdict.why else answer
+    held = _held(handed, plans, wrong_objective)
+    return held if held.share < answer.share else answer
 
 
-def _held(handed: object, plans: Sequence[Plan], objective: Objective) -> Verdict:
-    end, wrong = monotonic() + _SECONDS, objective.wrong
+def _held(handed: object, plans: Sequence[Plan], off: str) -> Verdict:
+    end = monotonic() + _SECONDS
     for plan in plans:
         try:
             price = best_with(handed, plan.named, max(0.0, end - monotonic()))
         except ValueError as error:
-            return Verdict(0.0, f"with {plan.words} given, {error}")
+            return wrong(f"with {plan.words} given, {error}")
         if plan.price is None and price is not None:
-            return Verdict(0.0, f"the model holds what is not allowed: {plan.words}")
+            return wrong(f"the model holds what is not allowed: {plan.words}")
         if plan.price is not None and price is None:
-            return Verdict(0.0, f"the model leaves out what is allowed: {plan.words}")
+            return wrong(f"the model leaves out what is allowed: {plan.words}")
         if price != plan.price:
-            wrong = wrong or f"the objective says {price} where {plan.price} is right: {plan.words}"
-    return Verdict(objective.share, f"{wrong}{objective.remark}") if wrong else FULL
+            off = off or f"the objective says {price} where {plan.price} is right: {plan.words}"
+    return nearly(OBJECTIVE, off) if off else FULL

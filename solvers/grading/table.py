@@ -1,5 +1,6 @@
 """The assignments by name, and where their solutions lie."""
 
+from crossopt.solvers.grading.assignments.alternating import ALTERNATING
 from crossopt.solvers.grading.assignments.chips import CHIPS
 from crossopt.solvers.grading.assignments.curves import CURVES
 from crossopt.solvers.grading.assignments.expert import EXPERT
@@ -11,7 +12,7 @@ from crossopt.solvers.grading.assignments.trees import TREES
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Assignment
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT)
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT, ALTERNATING)
 LAB = "phaze-lab"
 """A folder beside the assignments."""
 SOLUTIONS = HANDOUTS / "solutions"

@@ -1,7 +1,7 @@
 """Assignment 4: which chips to build for which networks, in a weak and in a strong form; both are solved and relaxed by the grader."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -9,8 +9,22 @@ import numpy as np
 
 from crossopt.solvers.grading.handed_model import relaxation, solved
 from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import FULL, Assignment, Case, Task, Verdict, apart, by_gap, figure, shown, whole_numbers
-from crossopt.solvers.grading.plans_held import NOTHING, Plan, saying
+from crossopt.solvers.grading.marks import (
+    FULL,
+    Assignment,
+    Case,
+    Slip,
+    Task,
+    Verdict,
+    apart,
+    figure,
+    given_first,
+    nearly,
+    shown,
+    whole_numbers,
+    wrong,
+)
+from crossopt.solvers.grading.plans_held import OBJECTIVE, Plan, saying
 from crossopt.solvers.grading.walls.running import Call
 
 Costs = list[list[int]]
@@ -18,10 +32,10 @@ Costs = list[list[int]]
 
 _RELAXED = 1e-6
 """Relative: how far apart two relaxations in floating point may be and still be the same. The handout says so."""
-_NEAR, _BOUND_NEAR = 0.1, 0.001
 _CHOICES = 4
 """Drawn to try a model with."""
-_PRICES_FULL, _PRICES_NOTHING = 0.05, 0.2
+_PRICES_RIGHT, _PRICES_NEARLY = 0.05, 0.15
+"""How far below the strong relaxation the bound of prices may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +58,12 @@ def tasks(seed: str) -> tuple[Task, ...]:
     given = ask_with(handed["costs"], handed["opening"], drawn)
     asked = [given, *(_chips(random, drawn, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8)))]
     return (
-        Task("a model with one row for each chip: weak_model", 20, tuple(_case("weak_model", chips, judge_weak) for chips in asked)),
-        Task("a model with a strong relaxation: strong_model", 35, tuple(_case("strong_model", chips, judge_strong) for chips in asked)),
-        Task("the relaxation of the weak one in closed form: weak_bound", 20, tuple(_weak_bound_case(chips) for chips in asked)),
-        Task("prices that prove a bound: prices", 25, tuple(_case("prices", chips, judge_prices) for chips in asked)),
+        Task("a model with one row for each chip: weak_model", 12, given_first(_case("weak_model", chips, judge_weak) for chips in asked)),
+        Task(
+            "a model with a strong relaxation: strong_model", 21, given_first(_case("strong_model", chips, judge_strong) for chips in asked)
+        ),
+        Task("the relaxation of the weak one in closed form: weak_bound", 12, given_first(_weak_bound_case(chips) for chips in asked)),
+        Task("prices that prove a bound: prices", 15, given_first(_case("prices", chips, judge_prices) for chips in asked)),
     )
 
 
@@ -79,27 +95,32 @@ def strong_model(costs: Costs, opening: list[int]) -> dict[str, object]:
 
 
 def judge_weak(handed: object, chips: Chips) -> Verdict:
-    """Half for the right answer, half for the relaxation that one row for each chip has."""
+    """The right answers, and the relaxation that one row for each chip has."""
     return _judged(handed, chips, _as_weak)
 
 
 def judge_strong(handed: object, chips: Chips) -> Verdict:
-    """Half for the right answer, half for how much of the way from the weak to the strong relaxation is gone."""
-    return _judged(handed, chips, _on_the_way)
+    """The right answers, and the strong relaxation."""
+    return _judged(handed, chips, _as_strong)
 
 
 def judge_prices(handed: object, chips: Chips) -> Verdict:
     """A bound that anyone can add up: no chip earns more by the prices than it costs, so that no set of chips costs less than their sum."""
     prices = whole_numbers(handed, len(chips.costs))
     if prices is None or len(prices) != len(chips.costs):
-        return Verdict(0.0, f"{len(chips.costs)} whole numbers are meant, not {shown(handed)}")
+        return wrong(f"{len(chips.costs)} whole numbers are meant, not {shown(handed)}")
     for chip, fee in enumerate(chips.opening):
         paid = sum(max(0, price - row[chip]) for price, row in zip(prices, chips.costs, strict=True))
         if paid > fee:
-            return Verdict(0.0, f"networks would pay {paid} for chip {chip}, which costs {fee}: these prices prove nothing")
+            return wrong(f"networks would pay {paid} for chip {chip}, which costs {fee}: these prices prove nothing")
     bound = sum(prices)
-    gap = max(0.0, 1.0 - bound / chips.strong - _PRICES_FULL)
-    return by_gap(gap, _PRICES_NOTHING, f"the prices prove {bound}, where {int(chips.strong)} can be proved")
+    gap = 1.0 - bound / chips.strong
+    why = f"the prices prove {bound}, where {int(chips.strong)} can be proved"
+    if gap <= _PRICES_RIGHT:
+        return FULL
+    if prices == [min(row) for row in chips.costs]:
+        return wrong(why, "each price is the least cost of its network, so that no network pays for any chip")
+    return nearly("the prices can still be raised: chips have room left", why) if gap <= _PRICES_NEARLY else wrong(why)
 
 
 def _judged(handed: object, chips: Chips, relaxing: Callable[[float, Chips], Verdict]) -> Verdict:
@@ -108,30 +129,34 @@ def _judged(handed: object, chips: Chips, relaxing: Callable[[float, Chips], Ver
         cost = _cost(values, chips)
         second = relaxing(relaxation(handed), chips)
     except ValueError as error:
-        return Verdict(0.0, str(error))
+        return wrong(str(error))
     if claimed != cost:
-        return Verdict(0.0, f"the objective says {claimed}, but what is built and run costs {cost}")
-    if cost == chips.best:
-        first = FULL
-    else:
-        first = by_gap(cost / chips.best - 1.0, _NEAR, f"what is built and run costs {cost}, {chips.best} can be had")
-    both = Verdict((first.share + second.share) / 2.0 if first.share else 0.0, "; ".join(why for why in (first.why, second.why) if why))
-    return saying(both, handed, chips.plans, NOTHING)
+        return wrong(f"the objective says {claimed}, but what is built and run costs {cost}", OBJECTIVE)
+    if cost != chips.best:
+        return wrong(f"what is built and run costs {cost}, {chips.best} can be had")
+    held = saying(FULL, handed, chips.plans)
+    return replace(held, share=0.0) if held.share < 1.0 else second
+
+
+STRONGER = "the model is right, but its rows are stronger than one for each chip"
+WEAK = "the model is right, but no stronger than one row for each chip"
+BETWEEN = "the model is right and stronger than one row for each chip, but some of its rows are still weak"
+LOOSE = "the model is right, but its rows are weaker than one for each chip: more than the number of networks is allowed on a chip"
 
 
 def _as_weak(value: float, chips: Chips) -> Verdict:
     if abs(value - chips.weak) <= _RELAXED * chips.weak:
         return FULL
     given, weak = apart(value, chips.weak)
-    return Verdict(0.0, f"its relaxation is {given}, that of one row for each chip is {weak}")
+    return nearly(STRONGER if value > chips.weak else LOOSE, f"its relaxation is {given}, that of one row for each chip is {weak}")
 
 
-def _on_the_way(value: float, chips: Chips) -> Verdict:
-    missing = (chips.strong - value) / (chips.strong - chips.weak)
+def _as_strong(value: float, chips: Chips) -> Verdict:
     if value >= chips.strong * (1.0 - _RELAXED):
         return FULL
     given, weak, strong = apart(value, chips.weak, chips.strong)
-    return by_gap(missing, 1.0, f"its relaxation is {given}, between {weak} (weak) and {strong} (strong)")
+    why = f"its relaxation is {given}, between {weak} (weak) and {strong} (strong)"
+    return wrong(why, WEAK) if value <= chips.weak * (1.0 + _RELAXED) else nearly(BETWEEN, why)
 
 
 def _cost(values: dict[str, int], chips: Chips) -> int:
@@ -197,8 +222,28 @@ def _case(function: str, chips: Chips, judge: Callable[[object, Chips], Verdict]
 
 
 def _weak_bound_case(chips: Chips) -> Case:
-    judge = partial(figure, right=chips.weak, nothing_at=_BOUND_NEAR)
-    return Case(_words(chips), Call("weak_bound", (chips.costs, chips.opening)), judge)
+    costs, fees, networks = chips.costs, chips.opening, len(chips.costs)
+
+    def least(fee: Callable[[int], float]) -> float:
+        return float(sum(min(cost + fee(j) for j, cost in enumerate(row)) for row in costs))
+
+    first = [min(range(len(fees)), key=lambda j, row=row: row[j]) for row in costs]  # type: ignore[misc]
+    slips = [
+        Slip(
+            "a fraction of a chip costs a network its share of it: opening[j] / number of networks, not of chips",
+            least(lambda j: fees[j] / len(fees)),
+        ),
+        Slip(
+            "each network takes the chip that is cheapest without its opening",
+            sum(row[j] + fees[j] / networks for row, j in zip(costs, first, strict=True)),
+        ),
+        Slip("shares of an opening are rounded down", least(lambda j: fees[j] // networks)),
+        Slip("what chips cost to open is left out", least(lambda _: 0.0), share=0.0),
+        Slip("every network pays a whole chip", least(lambda j: fees[j]), share=0.0),
+        Slip("this is the best cost, not the relaxation", chips.best, share=0.0),
+        Slip("this is the strong relaxation", chips.strong, share=0.0),
+    ]
+    return Case(_words(chips), Call("weak_bound", (costs, fees)), partial(figure, right=chips.weak, slips=slips))
 
 
 def _words(chips: Chips) -> str:

@@ -1,9 +1,11 @@
-"""Assignment 8: a chip and a plan for a question drawn from a seed, better than the expert's, with a certificate; no program is handed in.
+"""Assignment 8: a chip and a plan for a question drawn from a seed, better than the expert's, with a certificate; no program is run.
 
-Nothing in the answer is believed: it must answer this very question, its design is priced anew, and its proof is carried out anew.
+Nothing in what is handed in is believed: the answer must be to this very question, designs are priced and its proof is carried out anew.
+The question is the first draw in which the expert is a tenth to a quarter above the best.
 """
 
 from functools import cache
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,11 +23,19 @@ from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design
-from crossopt.solvers.grading.marks import FULL, Assignment, Mark, Task, Verdict, by_gap
+from crossopt.solvers.grading.assignments.by_hand import judge_alone, judge_steps, last_value, question_of, read_hand
+from crossopt.solvers.grading.marks import Assignment, Mark, Task, Verdict, by_gap, nearly, wrong
 
 ANSWER = "answer.json"
-_PARTS = (("a design that keeps every limit", 20), ("better than the expert", 40), ("a certificate", 40))
-_GAP_NOTHING, _SOLVERS_WORD = 0.1, 0.5
+_PARTS = (
+    ("from the expert's design to a better one, by hand", 20),
+    ("what the chip and the plan can win alone", 10),
+    ("a certificate", 30),
+)
+_GAP_NEARLY = 0.02
+_EXPERT_OFF = (0.10, 0.25)
+"""How far the expert's design is above the best one, relatively."""
+_DRAWS = 200
 _LONGEST = 1 << 16
 """Signs of a question."""
 _ANOTHER = "this answers another question than the one handed out (put question.yaml back and solve it as it stands, without --set)"
@@ -36,25 +46,36 @@ def tasks(_seed: str) -> tuple[Task, ...]:
     return tuple(Task(name, points, ()) for name, points in _PARTS)
 
 
+@cache
 def question(seed: str) -> str:
     """The question as YAML: a network, a cluster and budgets."""
     random = Random(f"{seed}/08")
-    name, devices = random.choice(("gpt3-2.7b", "gpt3-6.7b", "llama2-7b", "llama3-8b")), random.choice((32, 64, 128))
-    area, power = random.randrange(740, 856, 5), random.randrange(390, 471, 10)
+    least, most = _EXPERT_OFF
+    for _ in range(_DRAWS):
+        text = _draw(random)
+        best, expert = _values(text)
+        if least <= expert / best - 1.0 <= most:
+            return text
+    raise ValueError(f"the seed {seed!r} draws no question in which the expert is {least:.0%} to {most:.0%} off (take another one)")
+
+
+def _draw(random: Random) -> str:
+    name, devices = random.choice(("gpt3-2.7b", "gpt3-6.7b", "llama2-7b", "llama2-13b", "llama3-8b")), random.choice((32, 64, 128, 256))
+    area, power = random.randrange(600, 856, 5), random.randrange(300, 471, 10)
     return f"""# Assignment 8: which chip and which plan train {name} best on {devices} devices?
 kind: codesign
 description: {name} on {devices} devices of {area} mm^2 and {power} W
 workload: {{model: {name}, global_batch: {random.choice((256, 512, 1024))}, precision: bf16}}
 cluster: {{devices: {devices}, devices_per_node: 8}}
 technology: accelerator-7nm
-budget: {{die_area: {area} mm^2, package_area: {random.randrange(1400, 1601, 20)} mm^2, power: {power} W}}
+budget: {{die_area: {area} mm^2, package_area: {random.randrange(1200, 1601, 20)} mm^2, power: {power} W}}
 choices:
-  compute_area: {{from: 300 mm^2, to: 700 mm^2, step: 20 mm^2}}
-  compute_power: {{from: 100 W, to: 260 W, step: 20 W}}
+  compute_area: {{from: 100 mm^2, to: 700 mm^2, step: 20 mm^2}}
+  compute_power: {{from: 60 W, to: 260 W, step: 20 W}}
   l2_area: {{from: 10 mm^2, to: 130 mm^2, step: 30 mm^2}}
-  hbm_stacks: [2, 4, 5, 6]
+  hbm_stacks: [1, 2, 3, 4, 5, 6]
   tensor: [1, 2, 4, 8]
-  pipeline: [1, 2, 4]
+  pipeline: [1, 2, 4, 8]
   microbatch: [1, 2, 4]
   recompute: [none, selective, full]
   zero: [0, 1, 3]
@@ -63,23 +84,30 @@ objective: step_time
 
 
 def judged(folder: Path, seed: str) -> tuple[Mark, ...]:
-    """The marks of an answer."""
+    """The marks of what is handed in: what was found by hand, and the answer with its certificate, each on its own."""
+    text, hand = question(seed), read_hand(folder)
+    best, expert = best_and_expert(seed)
+    verdicts = judge_steps(hand, text, expert, best), judge_alone(hand, text), _answered(folder, seed)
+    return tuple(_mark(name, points, verdict) for (name, points), verdict in zip(_PARTS, verdicts, strict=True))
+
+
+def _mark(name: str, points: int, verdict: Verdict) -> Mark:
+    told = "; ".join(verdict.mistakes)
+    why = f"{told} ({verdict.why})" if told and verdict.why else told or verdict.why
+    return Mark(name, round(points * verdict.share, 2), points, (why,) if why else ())
+
+
+def _answered(folder: Path, seed: str) -> Verdict:
+    """What an answer is worth."""
+    if not (folder / ANSWER).is_file():
+        return wrong(f"there is no {ANSWER} (fill the holes of solution.py and run it)")
     try:
         result = read_as(folder / ANSWER, lambda data: result_in(data, Designs, Priced))
         instance = _asked(result, seed)
         value = _value(result, instance)
     except (InstanceError, ValueError) as error:
-        why = "; ".join(fault.message for fault in error.faults) if isinstance(error, InstanceError) else str(error)
-        return nothing(why)
-    return tuple(
-        Mark(name, round(points * verdict.share, 2), points, (verdict.why,) if verdict.why else ())
-        for (name, points), verdict in zip(_PARTS, (FULL, _beside(value, seed), _certified(result, instance, value)), strict=True)
-    )
-
-
-def nothing(why: str) -> tuple[Mark, ...]:
-    """No points for one reason."""
-    return tuple(Mark(name, 0.0, points, (why,)) for name, points in _PARTS)
+        return wrong("; ".join(fault.message for fault in error.faults) if isinstance(error, InstanceError) else str(error))
+    return _certified(result, instance, value)
 
 
 def _asked(result: DesignResult, seed: str) -> Instance:
@@ -122,21 +150,17 @@ def _value(result: DesignResult, instance: Instance) -> float:
     return verdict.value
 
 
-@cache
 def best_and_expert(seed: str) -> tuple[float, float]:
     """The optimum of the question, by boxes, and the value of the expert's design."""
-    instance = read_question({"text": question(seed), "source": "question.yaml", "settings": []})
+    return _values(question(seed))
+
+
+@cache
+def _values(text: str) -> tuple[float, float]:
+    """The same of a text; infinite where there is no design."""
+    instance = question_of(text)
     found, design = search(instance, unwatched, Spend()), expert_design(instance)
-    if found.value is None or design is None:
-        raise ValueError(f"the seed {seed!r} draws a question without a design (take another one)")
-    return found.value, verify(instance, design).value
-
-
-def _beside(value: float, seed: str) -> Verdict:
-    best, expert = best_and_expert(seed)
-    missing = (value - best) / (expert - best) if expert > best else (value - best) / best
-    why = f"the design takes {value:.6g} s, the expert's {expert:.6g} s and the best {best:.6g} s"
-    return FULL if value <= best else by_gap(missing, 1.0, why)
+    return (found.value, verify(instance, design).value) if found.value is not None and design is not None else (inf, inf)
 
 
 def _edited(result: DesignResult, value: float) -> str:
@@ -149,17 +173,24 @@ def _edited(result: DesignResult, value: float) -> str:
 
 
 def _certified(result: DesignResult, instance: Instance, value: float) -> Verdict:
-    """All points for a bound that was proved anew and meets the value."""
+    """A bound that was proved anew and meets the value."""
     report = check_answer(FAMILY, result, instance)
     if not report.accepted:
-        return Verdict(0.0, f"the check refuses it: {_edited(result, value)}{report.refused[0]}")
+        return wrong(f"the check refuses it: {_edited(result, value)}{report.refused[0]}")
     if result.gap is None:
-        return Verdict(0.0, f"the engine {result.engine} gives no bound (boxes and exhaustive do)")
-    near = by_gap(result.gap, _GAP_NOTHING, f"a gap of {result.gap:.2%} is left")
-    if report.told:
-        word = "the bound is the word of a solver, which nobody can check (half the points; --engine boxes proves it)"
-        return Verdict(near.share * _SOLVERS_WORD, f"{near.why}; {word}" if near.why else word)
-    return near
+        return wrong(f"the engine {result.engine} gives no bound (boxes and exhaustive do)")
+    gap = by_gap(result.gap, _GAP_NEARLY, f"a gap of {result.gap:.2%} is left", "the search was stopped before the bound met the value")
+    if report.told and gap.share:
+        return nearly("the bound is the word of a solver, which nobody can check (--engine boxes proves it)", gap.why)
+    return gap
 
 
-EXPERT = Assignment("08-beat-the-expert", "Beat the expert, with a certificate", tasks, judge=judged, handed=ANSWER)
+def above_bound(folder: Path, seed: str) -> float | None:
+    """How far the last design by hand is above the bound that boxes prove; None where the way to it does not hold together."""
+    text, hand = question(seed), read_hand(folder)
+    best, expert = best_and_expert(seed)
+    value = last_value(hand, text)
+    return value / best - 1.0 if value is not None and judge_steps(hand, text, expert, best).share else None
+
+
+EXPERT = Assignment("08-beat-the-expert", "Beat the expert, with a certificate", tasks, judge=judged, rank=above_bound, handed=ANSWER)

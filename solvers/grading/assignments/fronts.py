@@ -44,6 +44,29 @@ def _added(before: Point, point: Point, corner: Point) -> float:
     return (corner[0] - point[0]) * (before[1] - point[1])
 
 
+def one_by_one(points: Sequence[Point], corner: Point, count: int) -> list[Point]:
+    """Each time the point that adds most, which need not be the best few together."""
+    chosen: list[Point] = []
+    for _ in range(min(count, len(points))):
+        chosen.append(max(points, key=lambda point: hypervolume([*chosen, point], corner)))
+    return chosen
+
+
+def supported(front: Sequence[Point]) -> list[Point]:
+    """The points of a front, by rising first figure, that some weighted sum of both figures finds: its lower hull."""
+    hull: list[Point] = []
+    for point in front:
+        while len(hull) > 1 and _turn(hull[-2], hull[-1], point) <= 0.0:
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _turn(first: Point, second: Point, third: Point) -> float:
+    """Above 0 where the way from the first over the second to the third turns left."""
+    return (second[0] - first[0]) * (third[1] - first[1]) - (second[1] - first[1]) * (third[0] - first[0])
+
+
 def split_front(parts: Parts) -> list[Point]:
     """The front of the sums, part after part."""
     found: list[Point] = [(0, 0)]

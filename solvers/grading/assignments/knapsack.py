@@ -1,7 +1,6 @@
 """Assignment 2: which activations to keep in memory and which to compute again, a knapsack; by a table, a bound, and integer models."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
 
@@ -9,8 +8,21 @@ import numpy as np
 
 from crossopt.solvers.grading.handed_model import solved
 from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
-from crossopt.solvers.grading.plans_held import HALF, Plan, saying
+from crossopt.solvers.grading.marks import (
+    FULL,
+    Assignment,
+    Case,
+    Slip,
+    Task,
+    Verdict,
+    figure,
+    given_first,
+    nearly,
+    shown,
+    whole_numbers,
+    wrong,
+)
+from crossopt.solvers.grading.plans_held import Plan, saying
 from crossopt.solvers.grading.walls.running import Call
 
 Items = tuple[list[int], list[int], int]
@@ -21,7 +33,6 @@ Needs = list[list[int]]
 Asked = tuple[list[int], list[int], int, Needs]
 """Activations and their needs."""
 
-_NEAR, _BOUND_NEAR = 0.1, 0.001
 _SETS = 4
 """Drawn of each kind, to try a model with."""
 
@@ -31,15 +42,16 @@ def tasks(seed: str) -> tuple[Task, ...]:
     random, handed = Random(f"{seed}/02"), public("02-knapsack")
     given: Items = handed["sizes"], handed["values"], handed["capacity"]
     drawn = Random(f"{seed}/02/plans")
-    many = [given, _items(random, 200, 0.4), _items(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
-    few: list[Asked] = [(*one, []) for one in (given, _items(random, 40, 0.5), _items(random, 30, 0.2), _items(random, 12, 0.0))]
+    many = [given, _greedy_fails(random, 200, 0.4), _greedy_fails(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
+    many.append(_exactly(random, 60))
+    few: list[Asked] = [(*one, []) for one in (given, _snug(_items(random, 40, 0.5)), _items(random, 30, 0.2), _items(random, 12, 0.0))]
     bound = [given, _items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
-    needing = [(*given, handed["needs"]), *((*_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
+    needing = [(*given, handed["needs"]), *(_snug_with_needs(_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
     return (
-        Task("the best set by dynamic programming: best_by_table", 35, tuple(_set_case(items) for items in many)),
-        Task("the bound of the relaxation: relaxation", 20, tuple(_bound_case(items) for items in bound)),
-        Task("an integer model: model", 25, tuple(_model_case(one, drawn) for one in few)),
-        Task("with activations that need others: model_with_needs", 20, tuple(_needing_case(one, drawn) for one in needing)),
+        Task("the best set by dynamic programming: best_by_table", 21, given_first(_set_case(items) for items in many)),
+        Task("the bound of the relaxation: relaxation", 12, given_first(_bound_case(items) for items in bound)),
+        Task("an integer model: model", 15, given_first(_model_case(one, drawn) for one in few)),
+        Task("with activations that need others: model_with_needs", 12, given_first(_needing_case(one, drawn) for one in needing)),
     )
 
 
@@ -54,38 +66,79 @@ def most(sizes: Sequence[int], values: Sequence[int], capacity: int) -> int:
 
 def most_with_needs(sizes: Sequence[int], values: Sequence[int], capacity: int, needs: Needs) -> int:
     """Of all subsets."""
+    return _best_subset(sizes, values, capacity, needs)[0]
+
+
+def _best_subset(sizes: Sequence[int], values: Sequence[int], capacity: int, needs: Needs) -> tuple[int, int]:
+    """What the best subsets spare, and what the smallest of them takes."""
     subsets = np.arange(1 << len(sizes))
     kept = [(subsets >> place) & 1 for place in range(len(sizes))]
-    worth = sum((one * value for one, value in zip(kept, values, strict=True)), np.zeros_like(subsets))
-    right = sum((one * size for one, size in zip(kept, sizes, strict=True)), np.zeros_like(subsets)) <= capacity
+    worth, size = (sum((one * each for one, each in zip(kept, column, strict=True)), np.zeros_like(subsets)) for column in (values, sizes))
+    right = size <= capacity
     for first, second in needs:
         right &= kept[first] <= kept[second]
-    return int(worth[right].max())
+    best = int(worth[right].max())
+    return best, int(size[right & (worth == best)].min())
 
 
 def fractional(sizes: Sequence[int], values: Sequence[int], capacity: int) -> float:
     """The best by value for size, the last one in part (Dantzig 1957)."""
-    worth, left = 0.0, float(capacity)
-    for place in sorted(range(len(sizes)), key=lambda place: -values[place] / sizes[place]):
+    return _fractional((sizes, values, capacity), lambda place: -values[place] / sizes[place])
+
+
+def _fractional(items: tuple[Sequence[int], Sequence[int], int], order: Callable[[int], float]) -> float:
+    """The first of an order, the last one in part."""
+    (sizes, values, capacity), worth = items, 0.0
+    left = float(capacity)
+    for place in sorted(range(len(sizes)), key=order):
         share = min(1.0, left / sizes[place])
         worth, left = worth + share * values[place], left - share * sizes[place]
     return worth
 
 
+def by_ratio(sizes: Sequence[int], values: Sequence[int], capacity: int, whole: bool = False) -> int:
+    """What is spared by the best ratios first, each that still fits; or up to the first that does not."""
+    worth, left = 0, capacity
+    for place in sorted(range(len(sizes)), key=lambda place: -values[place] / sizes[place]):
+        if sizes[place] <= left:
+            worth, left = worth + values[place], left - sizes[place]
+        elif whole:
+            break
+    return worth
+
+
 def judge_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
-    """What a set is worth, beside the best one."""
+    """What a set is worth: as much as the best one, or what a likely mistake finds, or less."""
     sizes, values, capacity = items
-    places = whole_numbers(chosen, len(sizes))
-    if places is None or len(set(places)) < len(places) or any(not 0 <= place < len(sizes) for place in places):
-        return Verdict(0.0, f"{shown(chosen)} is returned where different places from 0 to {len(sizes) - 1} are meant")
+    places = whole_numbers(chosen, len(sizes) * (capacity + 1))
+    if places is None or any(not 0 <= place < len(sizes) for place in places):
+        return wrong(f"{shown(chosen)} is returned where different places from 0 to {len(sizes) - 1} are meant")
+    if len(set(places)) < len(places):
+        return wrong(f"{shown(chosen)} is returned where different places are meant", TWICE)
+    if broken := _broken(places, items, needs):
+        return wrong(broken)
+    worth = sum(values[place] for place in places)
+    why = f"{worth} us are spared, {best - worth} fewer than by the best set"
+    if worth == best:
+        return FULL
+    if not needs and worth in {by_ratio(*items), by_ratio(*items, whole=True)}:
+        return wrong(why, GREEDY)
+    return nearly(BELOW, why) if not needs and capacity and worth == most(sizes, values, capacity - 1) else wrong(why)
+
+
+def _broken(places: Sequence[int], items: Items, needs: Needs) -> str:
+    """Why a set is none that may be kept; nothing where it is one."""
+    sizes, _, capacity = items
     size = sum(sizes[place] for place in places)
     if size > capacity:
-        return Verdict(0.0, f"what is kept takes {size} MiB of {capacity} MiB, {size - capacity} too many")
-    for first, second in needs:
-        if first in places and second not in places:
-            return Verdict(0.0, f"{first} is kept without {second}, which it needs")
-    worth = sum(values[place] for place in places)
-    return _beside(worth, best, f"{worth} us are spared, {best - worth} fewer than by the best set")
+        return f"what is kept takes {size} MiB of {capacity} MiB, {size - capacity} too many"
+    without = [need for need in needs if need[0] in places and need[1] not in places]
+    return f"{without[0][0]} is kept without {without[0][1]}, which it needs" if without else ""
+
+
+GREEDY = "the best ratios are taken first, which is not the best set"
+TWICE = "an activation is kept twice (a table that is filled from small memories up may take it again)"
+BELOW = "a set that fills the memory exactly is left out"
 
 
 def judge_model(handed: object, items: Items, best: int, needs: Needs, plans: Sequence[Plan]) -> Verdict:
@@ -94,10 +147,10 @@ def judge_model(handed: object, items: Items, best: int, needs: Needs, plans: Se
         values, claimed = solved(handed)
         chosen = [place for place in range(len(items[0])) if _kept(values, place)]
     except ValueError as error:
-        return Verdict(0.0, str(error))
+        return wrong(str(error))
     worth = sum(items[1][place] for place in chosen)
-    wrong = "" if claimed == worth else f"the objective says {claimed}, but what is kept spares {worth} us"
-    return saying(judge_set(chosen, items, best, needs), handed, plans, replace(HALF, wrong=wrong))
+    off = "" if claimed == worth else f"the objective says {claimed}, but what is kept spares {worth} us"
+    return saying(judge_set(chosen, items, best, needs), handed, plans, off)
 
 
 def _kept(values: dict[str, int], place: int) -> bool:
@@ -107,15 +160,38 @@ def _kept(values: dict[str, int], place: int) -> bool:
     return values[name] == 1
 
 
-def _beside(worth: int, best: int, why: str) -> Verdict:
-    return FULL if worth == best else by_gap((best - worth) / best, _NEAR, why)
-
-
 def _items(random: Random, count: int, share: float) -> Items:
     """Sizes that follow the values loosely, so that taking the best ratios first is seldom the best."""
     sizes = [random.randrange(20, 200) for _ in range(count)]
     values = [max(1, size + random.randrange(-15, 16)) for size in sizes]
     return sizes, values, round(share * sum(sizes))
+
+
+def _greedy_fails(random: Random, count: int, share: float) -> Items:
+    """The first draw of which the best ratios are not the best set, and one mebibyte less spares less: so each mistake shows."""
+    return next(
+        items
+        for items in iter(lambda: _items(random, count, share), None)
+        if by_ratio(*items) < most(*items) > most(items[0], items[1], items[2] - 1)
+    )
+
+
+def _snug(items: Items) -> Items:
+    """The same with no more memory than the best set takes."""
+    sizes, values, capacity = items
+    best = most(*items)
+    return sizes, values, next(room for room in range(capacity + 1) if most(sizes, values, room) == best)
+
+
+def _snug_with_needs(items: Items, needs: Needs) -> Asked:
+    sizes, values, _ = items
+    return sizes, values, _best_subset(*items, needs)[1], needs
+
+
+def _exactly(random: Random, count: int) -> Items:
+    """Memory for one activation alone, the smallest that is larger than another."""
+    sizes, values, _ = _items(random, count, 0.0)
+    return sizes, values, sorted(set(sizes))[1]
 
 
 def _needs(random: Random, count: int) -> Needs:
@@ -127,7 +203,19 @@ def _set_case(items: Items) -> Case:
 
 
 def _bound_case(items: Items) -> Case:
-    return Case(_words(items), Call("relaxation", items), partial(figure, right=fractional(*items), nothing_at=_BOUND_NEAR))
+    sizes, values, _ = items
+    fraction = fractional(*items)
+    slips = [
+        Slip("the last activation is left out instead of kept in part", by_ratio(*items, whole=True)),
+        Slip("activations that follow are kept whole where one does not fit", by_ratio(*items)),
+        Slip("the figure is rounded down (parts of microseconds count)", float(int(fraction))),
+        Slip("the figure is rounded", float(round(fraction))),
+        Slip("this is the best set, not the relaxation", most(*items), share=0.0),
+        Slip("everything is kept, whatever the memory", sum(values), share=0.0),
+        Slip("the largest values are taken first, not the best ratios", _fractional(items, lambda place: -values[place]), share=0.0),
+        Slip("the smallest sizes are taken first, not the best ratios", _fractional(items, lambda place: sizes[place]), share=0.0),
+    ]
+    return Case(_words(items), Call("relaxation", items), partial(figure, right=fraction, slips=slips))
 
 
 def draw_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:

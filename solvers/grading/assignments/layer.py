@@ -11,8 +11,9 @@ from crossopt.crossflow.recomputation import number_of
 from crossopt.crossflow.roofline import Product
 from crossopt.crossflow.sharding import Sharding, share_out
 from crossopt.crossflow.workload import Transformer
+from crossopt.solvers.grading.assignments.layer_slips import ACTIVATIONS, FLOPS, SECONDS, STATE, TRAFFIC, WEIGHTS, Formulas
 from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import Assignment, Case, Task, figure
+from crossopt.solvers.grading.marks import Assignment, Case, Slip, Task, Verdict, figure, given_first
 from crossopt.solvers.grading.walls.running import Call
 
 Shape = dict[str, Any]
@@ -29,22 +30,26 @@ def tasks(seed: str) -> tuple[Task, ...]:
     flops = [(given, *handed["step_flops"].values()), *((shape, random.choice((64, 192, 512))) for shape in shapes)]
     products = [_sides(random) for _ in range(_CASES)]
     timed = [_device(random, place) for place in range(_CASES)]
-    kept = [(given, *handed["layer_activations"].values()), *(_kept(random, shape, shape is shapes[2]) for shape in shapes)]
+    kept = [(given, *handed["layer_activations"].values()), *(_kept(random, shape, place) for place, shape in enumerate(shapes))]
     states = [(given, *handed["state_bytes"].values()), *(_state(random, shape, zero) for zero, shape in enumerate(shapes))]
     return (
-        _task("weights of a layer", 15, "layer_weights", [(one,) for one in (given, *shapes)], _weights),
-        _task("FLOPs of a training step", 20, "step_flops", flops, _flops),
-        _task("bytes of a matrix product", 10, "product_bytes", [sides, *products], _product_bytes),
-        _task("seconds of a matrix product", 15, "product_seconds", [(*sides, *device), *timed], product_seconds),
-        _task("activations that a layer keeps", 20, "layer_activations", kept, _activations),
-        _task("bytes of the training state", 20, "state_bytes", states, _bytes),
+        _task("weights of a layer", 9, "layer_weights", [(one,) for one in (given, *shapes)], _weights, WEIGHTS),
+        _task("FLOPs of a training step", 12, "step_flops", flops, _flops, FLOPS),
+        _task("bytes of a matrix product", 6, "product_bytes", [sides, *products], _product_bytes, TRAFFIC),
+        _task("seconds of a matrix product", 9, "product_seconds", [(*sides, *device), *timed], product_seconds, SECONDS),
+        _task("activations that a layer keeps", 12, "layer_activations", kept, _activations, ACTIVATIONS),
+        _task("bytes of the training state", 12, "state_bytes", states, _bytes, STATE),
     )
 
 
-def _task(name: str, points: int, function: str, given: Sequence[tuple[Any, ...]], right: Callable[..., float]) -> Task:
-    """A task whose cases are judged by a formula of the same arguments."""
-    cases = (Case(_words(arguments), Call(function, arguments), partial(figure, right=right(*arguments))) for arguments in given)
-    return Task(f"{name}: {function}", points, tuple(cases))
+def _task(name: str, points: int, function: str, given: Sequence[tuple[Any, ...]], right: Callable[..., float], mistakes: Formulas) -> Task:
+    """A task whose cases are judged by a formula of the same arguments, and by those that likely mistakes make of it."""
+
+    def judge(arguments: tuple[Any, ...]) -> Callable[[Any], Verdict]:
+        slips = [Slip(words, formula(*arguments)) for words, formula in mistakes.items()]
+        return partial(figure, right=right(*arguments), slips=slips)
+
+    return Task(f"{name}: {function}", points, given_first(Case(_words(one), Call(function, one), judge(one)) for one in given))
 
 
 def _shape(random: Random, gated: bool, grouped: bool) -> Shape:
@@ -76,17 +81,19 @@ def _sides(random: Random) -> tuple[int, int, int]:
 
 
 def _device(random: Random, place: int) -> tuple[int, int, int, float, float]:
-    """A product and a device; products of one row in every second case, which no device computes at its peak."""
-    rows, depth, columns = _sides(random)
+    """A product and a device; products of one row in every second case, which no device computes at its peak, and large ones else."""
+    rows, depth, columns = random.sample((1024, 2048, 4096, 8192, 16384), 3)
     return 1 if place % 2 else rows, depth, columns, random.choice((312e12, 989e12)), random.choice((2.0e12, 3.35e12))
 
 
-def _kept(random: Random, shape: Shape, recompute: bool) -> tuple[Shape, int, int, bool]:
-    return shape, random.choice((1, 2, 4)), random.choice((2, 4, 8)), recompute
+def _kept(random: Random, shape: Shape, place: int) -> tuple[Shape, int, int, bool]:
+    """One that recomputes, and one of which a device has less than a head of keys and values; never a single sequence on all that count."""
+    tensor = 2 * shape["kv_heads"] if place == 3 else random.choice((2, 4, 8))
+    return shape, random.choice((2, 4, 8)), tensor, place == 2
 
 
 def _state(random: Random, shape: Shape, zero: int) -> tuple[Shape, int, int, int]:
-    return shape, random.choice((1, 2, 4)), random.choice((4, 8, 16)), zero
+    return shape, random.choice((2, 4, 8)), random.choice((4, 8, 16)), zero
 
 
 def _model(shape: Shape, sequences: int = 1) -> Transformer:

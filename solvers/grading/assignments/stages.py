@@ -1,21 +1,19 @@
 """Assignment 3: a chain of layers cut into pipeline stages, by dynamic programming and by an integer model, judged layer by layer."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from random import Random
 
 from crossopt.solvers.grading.handed_model import solved
 from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import FULL, Assignment, Case, Task, Verdict, by_gap, number, shown, whole_numbers
-from crossopt.solvers.grading.plans_held import HALF, Plan, saying
+from crossopt.solvers.grading.marks import FULL, Assignment, Case, Task, Verdict, given_first, nearly, number, shown, whole_numbers, wrong
+from crossopt.solvers.grading.plans_held import Plan, saying
 from crossopt.solvers.grading.walls.running import Call
 
 Chain = tuple[list[int], list[int]]
 """Microseconds of each layer, and of handing its output to the next layer where that is on another stage; the last hands on nothing."""
 
-_NEAR, _BOUND_NEAR = 0.1, 0.001
 _CUTS = 5
 """Drawn to try a model with."""
 
@@ -25,62 +23,126 @@ def tasks(seed: str) -> tuple[Task, ...]:
     random, handed = Random(f"{seed}/03"), public("03-pipeline-stages")
     drawn = Random(f"{seed}/03/plans")
     times, messages, most = handed["times"], handed["messages"], handed["stages"]
-    many = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((120, 8), (60, 5), (40, 1), (12, 12)))]
+    many = [(times, messages, most), *(_telling(random, layers, stages) for layers, stages in ((60, 7), (40, 5), (12, 12)))]
+    many.append((*_chain(random, 120), 1))
     few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((12, 3), (10, 4), (5, 5)))]
-    bounds = [(times, most), *((_chain(random, layers)[0], stages) for layers, stages in ((50, 7), (9, 8), (30, 1)))]
-    within = [(times, messages, handed["limit"]), *(_within(random, layers, stages) for layers, stages in ((80, 6), (40, 9), (6, 1)))]
+    bounds = [(times, most), *((_uneven(random, layers, stages), stages) for layers, stages in ((50, 7), (9, 8), (30, 1)))]
+    within = [
+        (times, messages, handed["limit"]),
+        *(_within(random, layers, stages, exactly) for layers, stages, exactly in ((80, 6, True), (6, 1, False))),
+    ]
+    within.append(_filling_fails(random, 40, 9))
     return (
-        Task("the quickest stages by dynamic programming: best_stages", 35, tuple(_stages_case(given) for given in many)),
-        Task("a bound without any search: bound", 10, tuple(_bound_case(given) for given in bounds)),
-        Task("an integer model: model", 35, tuple(_model_case(given, drawn) for given in few)),
-        Task("the fewest stages within a time: fewest_stages", 20, tuple(_fewest_case(given) for given in within)),
+        Task("the quickest stages by dynamic programming: best_stages", 21, given_first(_stages_case(given) for given in many)),
+        Task("a bound without any search: bound", 6, given_first(_bound_case(given) for given in bounds)),
+        Task("an integer model: model", 21, given_first(_model_case(given, drawn) for given in few)),
+        Task("the fewest stages within a time: fewest_stages", 12, given_first(_fewest_case(given) for given in within)),
     )
 
 
 def slowest(times: Sequence[int], messages: Sequence[int], starts: Sequence[int]) -> int:
     """Microseconds of the busiest stage: its layers, what it takes in and what it hands on."""
-    ends = [*starts[1:], len(times)]
-    into = [messages[start - 1] if start else 0 for start in starts]
-    out = [messages[end - 1] if end < len(times) else 0 for end in ends]
-    return max(sum(times[s:e]) + i + o for s, e, i, o in zip(starts, ends, into, out, strict=True))
+    return max(_stage(times, messages, start, end, None) for start, end in pairwise([*starts, len(times)]))
 
 
 def least(times: Sequence[int], messages: Sequence[int], stages: int) -> list[int]:
     """The least busiest stage with exactly 1, 2, ... `stages` stages: best[k][e] = min over s of max(best[k-1][s], stage from s to e)."""
+    return _least(times, messages, stages, None)
+
+
+def _least(times: Sequence[int], messages: Sequence[int], stages: int, side: int | None) -> list[int]:
+    """The same where only the stage that takes in (0) or the one that hands on (1) pays a message."""
     count = len(times)
-    costs = {(s, e): _cost(times, messages, s, e) for s in range(count) for e in range(s + 1, count + 1)}
-    row = [costs[0, end] for end in range(1, count + 1)]
+    before = [0, *accumulate(times)]
+    into = [0 if side == 1 or not s else messages[s - 1] for s in range(count)]
+    out = [0 if side == 0 or e == count else messages[e - 1] for e in range(1, count + 1)]
+    row = [before[e] + out[e - 1] for e in range(1, count + 1)]
     found = [row[-1]]
     for used in range(2, stages + 1):
         starts = range(used - 1, count)
-        row = [min((max(row[s - 1], costs[s, e]) for s in starts if s < e), default=_NEVER) for e in range(1, count + 1)]
+        row = [
+            min((max(row[s - 1], before[e] - before[s] + into[s] + out[e - 1]) for s in starts if s < e), default=_NEVER)
+            for e in range(1, count + 1)
+        ]
         found.append(row[-1])
     return found
+
+
+def _one_sided(times: Sequence[int], messages: Sequence[int], starts: Sequence[int], side: int) -> int:
+    """The busiest stage where one side pays."""
+    return max(_stage(times, messages, start, end, side) for start, end in pairwise([*starts, len(times)]))
 
 
 _NEVER = 1 << 60
 
 
+ALONE = "messages are left out: these cuts are the best where handing on takes no time"
+ONE_SIDED = "a message is paid by one of its two stages (both pay it)"
+ALL_USED = "as many stages are used as allowed, where fewer are quicker"
+EQUAL = "layers are dealt out in equal numbers"
+BELOW = "a stage that takes exactly the limit is left out (it is allowed)"
+FILLED = "each stage is filled as far as it goes, which is not the fewest"
+
+
 def judge_stages(handed: object, chain: Chain, stages: int, best: int) -> Verdict:
-    """The busiest of the stages that are handed in, beside the best."""
+    """The busiest of the stages that are handed in: the best, or what a likely mistake finds."""
     starts = _starts(handed, len(chain[0]))
     if starts is None:
-        return Verdict(0.0, f"the first layers of the stages are meant, rising from 0 to at most {len(chain[0]) - 1}, not {shown(handed)}")
+        return wrong(f"the first layers of the stages are meant, rising from 0 to at most {len(chain[0]) - 1}, not {shown(handed)}")
     if len(starts) > stages:
-        return Verdict(0.0, f"{len(starts)} stages are made of {stages}")
+        return wrong(f"{len(starts)} stages are made of {stages}")
     reached = slowest(*chain, starts)
-    return FULL if reached == best else by_gap(reached / best - 1.0, _NEAR, f"the busiest stage takes {reached} us, {best} us can be had")
+    why = f"the busiest stage takes {reached} us, {best} us can be had"
+    return FULL if reached == best else _explained(starts, chain, stages, why)
+
+
+def _explained(starts: list[int], chain: Chain, stages: int, why: str) -> Verdict:
+    """Which question these stages are the best answer to."""
+    times, messages = chain
+    none, sides = [0] * len(times), [_one_sided(times, messages, starts, side) for side in (0, 1)]
+    names = {
+        ALL_USED: len(starts) == stages and slowest(*chain, starts) == least(*chain, stages)[-1],
+        ONE_SIDED: any(found == min(_least(times, messages, stages, side)) for side, found in enumerate(sides)),
+        ALONE: slowest(times, none, starts) == min(least(times, none, stages)),
+    }
+    if found := [name for name, so in names.items() if so]:
+        return nearly(found[0], why, *found[1:])
+    lengths = {end - start for start, end in pairwise([*starts, len(times)])}
+    return wrong(why, EQUAL if len(starts) == stages and max(lengths) - min(lengths) <= 1 else "")
 
 
 def judge_fewest(handed: object, chain: Chain, limit: int, fewest: int) -> Verdict:
-    """Stages within the limit earn by their number; others nothing."""
+    """Stages within the limit, as few as there can be."""
     starts = _starts(handed, len(chain[0]))
     if starts is None:
-        return Verdict(0.0, f"the first layers of the stages are meant, rising from 0, not {shown(handed)}")
+        return wrong(f"the first layers of the stages are meant, rising from 0, not {shown(handed)}")
     reached = slowest(*chain, starts)
     if reached > limit:
-        return Verdict(0.0, f"the busiest stage takes {reached} us of {limit} us, {reached - limit} too many")
-    return FULL if len(starts) <= fewest else by_gap((len(starts) - fewest) / fewest, 1.0, f"{len(starts)} stages where {fewest} do")
+        alone = slowest(chain[0], [0] * len(chain[0]), starts) <= limit
+        return wrong(
+            f"the busiest stage takes {reached} us of {limit} us, {reached - limit} too many", "messages are left out" if alone else ""
+        )
+    why = f"{len(starts)} stages where {fewest} do"
+    if len(starts) <= fewest:
+        return FULL
+    if len(starts) == fewest_within(*chain, limit - 1):
+        return nearly(BELOW, why)
+    return nearly(FILLED, why) if starts == _filled(chain, limit) else wrong(why)
+
+
+def fewest_within(times: Sequence[int], messages: Sequence[int], limit: int) -> int | None:
+    """The fewest stages of which none takes longer; None where there are none."""
+    return next((number for number, value in enumerate(least(times, messages, len(times)), 1) if value <= limit), None)
+
+
+def _filled(chain: Chain, limit: int) -> list[int]:
+    """Each stage as long as it is within the limit."""
+    (times, _), starts = chain, [0]
+    while True:
+        ends = [end for end in range(starts[-1] + 1, len(times) + 1) if _stage(*chain, starts[-1], end, None) <= limit]
+        if not ends or ends[-1] == len(times):
+            return starts
+        starts.append(ends[-1])
 
 
 def judge_model(handed: object, chain: Chain, stages: int, best: int, plans: Sequence[Plan]) -> Verdict:
@@ -89,10 +151,10 @@ def judge_model(handed: object, chain: Chain, stages: int, best: int, plans: Seq
         values, claimed = solved(handed)
         starts = _starts_in(values, len(chain[0]), stages)
     except ValueError as error:
-        return Verdict(0.0, str(error))
+        return wrong(str(error))
     reached = slowest(*chain, starts)
-    wrong = "" if claimed == reached else f"the objective says {claimed}, but the busiest stage takes {reached} us"
-    return saying(judge_stages(starts, chain, stages, best), handed, plans, replace(HALF, wrong=wrong))
+    off = "" if claimed == reached else f"the objective says {claimed}, but the busiest stage takes {reached} us"
+    return saying(judge_stages(starts, chain, stages, best), handed, plans, off)
 
 
 def draw_plans(random: Random, chain: Chain, stages: int) -> tuple[Plan, ...]:
@@ -142,10 +204,6 @@ def _starts(handed: object, layers: int) -> list[int] | None:
     return starts if starts and rising and starts[0] == 0 and starts[-1] < layers else None
 
 
-def _cost(times: Sequence[int], messages: Sequence[int], start: int, end: int) -> int:
-    return sum(times[start:end]) + (messages[start - 1] if start else 0) + (messages[end - 1] if end < len(times) else 0)
-
-
 def _chain(random: Random, layers: int) -> Chain:
     """Layers of several kinds, some messages so long that nobody should cut there."""
     kinds = [random.randrange(200, 2000) for _ in range(4)]
@@ -154,10 +212,56 @@ def _chain(random: Random, layers: int) -> Chain:
     return times, [*messages, 0]
 
 
-def _within(random: Random, layers: int, stages: int) -> tuple[list[int], list[int], int]:
-    """A limit that so many stages meet, or nearly."""
+def _telling(random: Random, layers: int, stages: int) -> tuple[list[int], list[int], int]:
+    """The first draw in which each likely mistake finds slower stages: no message, one side of it, as many stages as allowed (of few)."""
+
+    def tells(times: list[int], messages: list[int]) -> bool:
+        found = least(times, messages, stages)
+        wrong_ones = [_cuts(times, messages, stages, side) for side in (0, 1)] + [_cuts(times, [0] * layers, stages, None)]
+        return (layers > stages or found[-1] > min(found)) and all(slowest(times, messages, cuts) > min(found) for cuts in wrong_ones)
+
+    return *next(chain for chain in iter(lambda: _chain(random, layers), None) if tells(*chain)), stages
+
+
+def _cuts(times: Sequence[int], messages: Sequence[int], stages: int, side: int | None) -> list[int]:
+    """The earliest cuts into stages that are as quick as possible by these costs."""
+    limit = min(_least(times, messages, stages, side))
+    fewest: list[tuple[int, int]] = [(0, 0)]
+    for end in range(1, len(times) + 1):
+        ends = ((fewest[s][0] + 1, s) for s in range(end) if _stage(times, messages, s, end, side) <= limit)
+        fewest.append(min(ends, default=(_NEVER, 0)))
+    cuts, end = list[int](), len(times)
+    while end:
+        end = fewest[end][1]
+        cuts.append(end)
+    return cuts[::-1]
+
+
+def _stage(times: Sequence[int], messages: Sequence[int], start: int, end: int, side: int | None) -> int:
+    """What a stage takes where both sides pay a message, or one."""
+    into = 0 if side == 1 or not start else messages[start - 1]
+    out = 0 if side == 0 or end == len(times) else messages[end - 1]
+    return sum(times[start:end]) + into + out
+
+
+def _uneven(random: Random, layers: int, stages: int) -> list[int]:
+    """Layers of which an equal share is no whole number; with nearly as many stages as layers, the longest layer is above it."""
+    drawn = iter(lambda: _chain(random, layers)[0], None)
+    return next(
+        times for times in drawn if stages == 1 or (sum(times) % stages and (2 * stages < layers or max(times) > -(-sum(times) // stages)))
+    )
+
+
+def _within(random: Random, layers: int, stages: int, exactly: bool) -> tuple[list[int], list[int], int]:
+    """A limit that so many stages meet, to the microsecond or nearly."""
     chain = _chain(random, layers)
-    return *chain, min(least(*chain, stages)) + random.randrange(40)
+    return *chain, min(least(*chain, stages)) + (0 if exactly else random.randrange(40))
+
+
+def _filling_fails(random: Random, layers: int, stages: int) -> tuple[list[int], list[int], int]:
+    """The first draw of which filling each stage as far as it goes is not the fewest."""
+    drawn = iter(lambda: _within(random, layers, stages, False), None)
+    return next(given for given in drawn if len(_filled(given[:2], given[2])) > (fewest_within(*given) or layers))
 
 
 def _stages_case(given: tuple[list[int], list[int], int]) -> Case:
@@ -173,14 +277,21 @@ def _model_case(given: tuple[list[int], list[int], int], drawn: Random) -> Case:
 
 
 def judge_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
-    """All points from the longest layer and an equal share of all, rounded up, to the best cut where messages take no time, which is the
-    largest that holds for all messages; nothing above it."""
+    """Right from the longest layer and an equal share of all, rounded up, to the best cut where messages take no time, which is the
+    largest that holds for all messages; no bound above it."""
     if (given := number(handed)) is None:
-        return Verdict(0.0, f"{shown(handed)} is returned where a figure is meant")
-    enough, most = max(*times, -(-sum(times) // stages)), min(least(times, [0] * len(times), stages))
+        return wrong(f"{shown(handed)} is returned where a figure is meant")
+    share, longest = -(-sum(times) // stages), max(times)
+    most = min(least(times, [0] * len(times), stages))
     if given > most:
-        return Verdict(0.0, f"{shown(handed)} us is no bound: without messages a busiest stage of {most} us can be had")
-    return by_gap(max(0.0, 1.0 - given / enough), _BOUND_NEAR, f"{shown(handed)} us is a bound, but {enough} us is one without any search")
+        return wrong(f"{shown(handed)} us is no bound: without messages a busiest stage of {most} us can be had")
+    if given >= max(longest, share):
+        return FULL
+    why = f"{shown(handed)} us is a bound, but {max(longest, share)} us is one without any search"
+    if given == max(longest, sum(times) // stages) or given == sum(times) / stages:
+        return nearly("an equal share is not rounded up, or the longest layer is left out", why)
+    names = {share: "the longest layer is left out", longest: "an equal share of all layers is left out"}
+    return nearly(names[int(given)], why) if given in names else wrong(why)
 
 
 def _bound_case(given: tuple[list[int], int]) -> Case:
@@ -190,9 +301,9 @@ def _bound_case(given: tuple[list[int], int]) -> Case:
 
 def _fewest_case(given: tuple[list[int], list[int], int]) -> Case:
     times, messages, limit = given
-    needed = next(number for number, value in enumerate(least(times, messages, len(times)), 1) if value <= limit)
+    fewest = fewest_within(*given) or len(times)
     name = f"{len(times)} layers within {limit} us"
-    return Case(name, Call("fewest_stages", given), partial(judge_fewest, chain=(times, messages), limit=limit, fewest=needed))
+    return Case(name, Call("fewest_stages", given), partial(judge_fewest, chain=(times, messages), limit=limit, fewest=fewest))
 
 
 def _words(given: tuple[list[int], list[int], int]) -> str:

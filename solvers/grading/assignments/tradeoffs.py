@@ -5,6 +5,7 @@ Figures are added up and designs priced anew by the full model; the front of a q
 
 from collections.abc import Sequence
 from functools import cache, partial
+from itertools import pairwise
 from math import isfinite
 from random import Random
 from typing import Any
@@ -12,15 +13,31 @@ from typing import Any
 import numpy as np
 
 from crossopt.instances.codesign.space import hardware_points
-from crossopt.solvers.grading.assignments.fronts import Parts, Point, hypervolume, most_of_few, split_front, unbeaten
+from crossopt.solvers.grading.assignments.fronts import Parts, Point, hypervolume, most_of_few, one_by_one, split_front, supported, unbeaten
 from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, figure, number, shown, whole_numbers
+from crossopt.solvers.grading.marks import (
+    FULL,
+    SAME,
+    Assignment,
+    Case,
+    Slip,
+    Task,
+    Verdict,
+    apart,
+    figure,
+    given_first,
+    nearly,
+    number,
+    same,
+    shown,
+    whole_numbers,
+    wrong,
+)
 from crossopt.solvers.grading.questions import Small, draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
 _MOST = 100_000
 """Entries that an answer may have."""
-_NEAR = 0.1
 _MM2 = 1e6
 """Square millimetres of a square metre."""
 _ROOM = 3.0
@@ -35,17 +52,18 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Points with ties and repeats among them; the question of the handout and one of the seed."""
     random, handed = Random(f"{seed}/06"), public("06-die-area-front")
     drawn = [_points(random, count) for count in (12, 300, 1)]
-    fronts = [(_front_points(random, count), most) for count, most in ((9, 3), (60, 8), (4, 9))]
+    fronts = [(_front_points(random, count, most), most) for count, most in ((9, 3), (60, 8), (4, 9))]
     chosen = [(*handed["few"].values(), handed["corner"]), *((points, most, _corner(points)) for points, most in fronts)]
     parts = [_parts(random, count) for count in (3, 8, 10)]
     asked = [(name, text, most) for name, text in (("given", question("practice")), ("hidden", _hidden(random))) for most in (4, 100)]
     several = [(handed["points"], handed["corner"]), *((points, _corner(points)) for points in drawn)]
+    several.insert(1, (drawn[1], [380, 320]))
     return (
-        Task("what nothing beats: front", 15, tuple(_front_case(points) for points, _ in several)),
-        Task("what a front is worth: hypervolume", 10, tuple(_volume_case(*given) for given in several)),
-        Task("the best few of a front: few", 20, tuple(_few_case(*given) for given in chosen)),
-        Task("the front of a die-area split: splits", 30, tuple(_splits_case(given) for given in (handed["parts"], *parts))),
-        Task("designs of a question, by the full model: designs", 25, tuple(_designs_case(*given) for given in asked)),
+        Task("what nothing beats: front", 9, given_first(_front_case(points) for points, _ in several)),
+        Task("what a front is worth: hypervolume", 6, given_first(_volume_case(*given) for given in several)),
+        Task("the best few of a front: few", 12, given_first(_few_case(*given) for given in chosen)),
+        Task("the front of a die-area split: splits", 18, given_first(_splits_case(given) for given in (handed["parts"], *parts))),
+        Task("designs of a question, by the full model: designs", 15, given_first((_designs_case(*given) for given in asked), 2)),
     )
 
 
@@ -67,70 +85,111 @@ def proven_front(text: str) -> tuple[Point, ...]:
     return tuple(unbeaten(every))
 
 
+TIES = "points are given that another one beats in one figure and equals in the other"
+TWICE = "equal points are given, of which one is enough (a front names each once)"
+ENDS = "the ends of the front are missing"
+ONE_BY_ONE = "the point that adds most is taken, one after the other: together others are worth more"
+GREATEST = "the points that are worth most alone are taken: together others are worth more"
+SUPPORTED = "only designs that some weighted sum finds are given: a front has others besides"
+QUICKEST = "the quickest designs are taken, whatever they add to the front"
+
+
 def judge_front(handed: object, points: list[list[int]]) -> Verdict:
-    """Places of all that is on the front; of equal points one or all."""
+    """Places of all that is on the front, and of nothing else; of equal points one."""
     places = whole_numbers(handed, len(points))
     if places is None or len(set(places)) < len(places) or not all(0 <= place < len(points) for place in places):
-        return Verdict(0.0, f"different places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
+        return wrong(f"different places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
     right = unbeaten([(x, y) for x, y in points])
     given = [(float(points[place][0]), float(points[place][1])) for place in places]
-    return _found(given, right, "beaten by another point")
+    verdict = _found(given, right, "beaten by another point")
+    if verdict.share:
+        return nearly(TWICE) if len(set(given)) < len(given) else verdict
+    return verdict
 
 
 def judge_few(handed: object, points: list[list[int]], corner: list[int], count: int) -> Verdict:
-    """What the chosen points are worth beside the most that so many can be."""
+    """What the chosen points are worth: the most that so many can be, or what a likely mistake finds, or less."""
     places = whole_numbers(handed, len(points))
     if places is None or not all(0 <= place < len(points) for place in places):
-        return Verdict(0.0, f"places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
+        return wrong(f"places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
     if len(places) > count:
-        return Verdict(0.0, f"{len(places)} points are chosen of which {count} are allowed")
+        return wrong(f"{len(places)} points are chosen of which {count} are allowed")
     plain, end = [(x, y) for x, y in points], (corner[0], corner[1])
     most, worth = most_of_few(plain, end, count), hypervolume([plain[place] for place in places], end)
+    if worth >= most * (1.0 - SAME):
+        return FULL
     given, right = apart(worth, most)
-    return by_gap(1.0 - worth / most, _NEAR, f"the points are worth {given}, {right} can be had")
+    why = f"the points are worth {given}, {right} can be had"
+    if same(worth, hypervolume(one_by_one(plain, end, count), end)):
+        return nearly(ONE_BY_ONE, why)
+    alone = sorted(plain, key=lambda point: -hypervolume([point], end))[:count]
+    if same(worth, hypervolume(alone, end)):
+        return wrong(why, GREATEST)
+    return nearly("one point fewer is chosen than allowed", why) if same(worth, most_of_few(plain, end, count - 1)) else wrong(why)
 
 
 def judge_splits(handed: object, parts: Parts) -> Verdict:
     """Splits by their sums, added up anew."""
     if not isinstance(handed, list) or len(handed) > _MOST:
-        return Verdict(0.0, f"a list of splits is meant, not {shown(handed)}")
+        return wrong(f"a list of splits is meant, not {shown(handed)}")
     given = []
     for split in handed:
         places = whole_numbers(split, len(parts))
         if places is None or len(places) != len(parts) or not all(0 <= p < len(some) for p, some in zip(places, parts, strict=True)):
-            return Verdict(0.0, f"a split has a place for each of {len(parts)} parts, not {shown(split)}")
+            return wrong(f"a split has a place for each of {len(parts)} parts, not {shown(split)}")
         chosen = [options[place] for place, options in zip(places, parts, strict=True)]
         given.append((float(sum(area for area, _ in chosen)), float(sum(time for _, time in chosen))))
     return _found(given, split_front(parts), "beaten by another split")
 
 
 def _found(given: Sequence[Point], right: Sequence[Point], beaten: str) -> Verdict:
-    """What is found of a front, less what is not on it."""
+    """All of a front and nothing else is right; what a likely mistake gives or leaves out is told by its name."""
     on_it = set(right)
-    hits, wrong = len(on_it.intersection(given)), sum(point not in on_it for point in given)
-    parts = [f"{len(right) - hits} of the {len(right)} points of the front are missing"] if hits < len(right) else []
-    parts += [f"{wrong} of the given {'is' if wrong == 1 else 'are'} {beaten}"] if wrong else []
-    return by_gap((len(right) - hits + wrong) / len(right), 1.0, " and ".join(parts))
+    strangers = {point for point in given if point not in on_it}
+    missing = on_it.difference(given)
+    parts = [f"{len(missing)} of the {len(right)} points of the front are missing"] if missing else []
+    parts += [f"{len(strangers)} of the given {'is' if len(strangers) == 1 else 'are'} {beaten}"] if strangers else []
+    why = " and ".join(parts)
+    if not parts:
+        return FULL
+    if not missing and all(any(x == p[0] or y == p[1] for p in right) for x, y in strangers):
+        return nearly(TIES, why)
+    if not strangers and missing <= {right[0], right[-1]}:
+        return nearly(ENDS, why)
+    return wrong(why, SUPPORTED if not strangers and set(given) == set(supported(right)) else "")
 
 
 def judge_designs(handed: object, text: str, count: int) -> Verdict:
-    """Designs priced anew one by one; those that break a limit, claim other figures or are beaten are left out, and cost their share."""
+    """Designs priced anew one by one: all of them must be designs of the question, and worth what the best few are."""
     if not isinstance(handed, list) or not 0 < len(handed) <= count or not all(isinstance(entry, dict) for entry in handed):
-        return Verdict(0.0, f"1 to {count} designs are meant, each a dictionary, not {shown(handed)}")
+        return wrong(f"1 to {count} designs are meant, each a dictionary, not {shown(handed)}")
     asked, sound, faults = small(text), list[Point](), list[str]()
     for entry in handed[:_MOST]:
         read = _priced(asked, entry)
         faults, sound = ([*faults, read], sound) if isinstance(read, str) else (faults, [*sound, read])
-    kept = unbeaten(sound)
+    if faults:
+        return wrong(f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}")
+    return _worth(sound, text, asked, count)
+
+
+def _worth(sound: Sequence[Point], text: str, asked: Small, count: int) -> Verdict:
+    """What designs are worth beside the best few of the proven front."""
+    corner, front, kept = corner_of(asked), proven_front(text), unbeaten(sound)
+    most, worth = most_of_few(front, corner, count), hypervolume(kept, corner)
+    whole, why = worth >= most * (1.0 - SAME), f"the designs are worth {worth / most:.2%} of what {count} of the proven front are"
     if len(kept) < len(sound):
-        faults.append(f"{len(sound) - len(kept)} of the designs are beaten by others of them, or given twice")
-    corner = corner_of(asked)
-    most, worth = most_of_few(proven_front(text), corner, count), hypervolume(kept, corner)
-    gap = 1.0 - worth / most
-    near = by_gap(gap, _NEAR, f"the designs are worth {1.0 - gap:.2%} of what {count} of the proven front are")
-    bad = 1.0 - len(kept) / len(handed)
-    whole = by_gap(bad, 1.0, f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}" if faults else "")
-    return Verdict(near.share * whole.share, "; ".join(why for why in (whole.why, near.why) if why)) if faults or near.why else FULL
+        beaten = f"{len(sound) - len(kept)} of the designs are beaten by others of them, or given twice"
+        return nearly("designs are given that others of them beat", beaten) if whole else wrong(beaten)
+    if whole:
+        return FULL
+    names = {
+        ONE_BY_ONE: hypervolume(one_by_one(front, corner, count), corner),
+        SUPPORTED: most_of_few(supported(front), corner, count),
+    }
+    found = [name for name, other in names.items() if same(worth, other)]
+    if found:
+        return nearly(found[0], why, *found[1:])
+    return wrong(why, QUICKEST if same(worth, hypervolume(front[:count], corner)) else "")
 
 
 def _priced(asked: Small, entry: dict[str, Any]) -> Point | str:
@@ -180,12 +239,22 @@ def _points(random: Random, count: int) -> list[list[int]]:
     return [*points, *random.sample(points, min(3, count)), *([point[0], point[1] + 7] for point in points[:2])]
 
 
-def _front_points(random: Random, count: int) -> list[list[int]]:
-    """Points of which none beats another, in no order."""
-    first, second = (sorted(random.sample(range(100, 900), count)) for _ in range(2))
-    points = [[x, y] for x, y in zip(first, reversed(second), strict=True)]
+def _front_points(random: Random, count: int, few: int) -> list[list[int]]:
+    """Points of which none beats another, in no order: the first draw in which taking them one by one is not the best where it can fail."""
+
+    def draw() -> list[list[int]]:
+        first, second = (sorted(random.sample(range(100, 900), count)) for _ in range(2))
+        return [[x, y] for x, y in zip(first, reversed(second), strict=True)]
+
+    points = next(found for found in iter(draw, None) if few >= count or _one_by_one_fails(found, few))
     random.shuffle(points)
     return points
+
+
+def _one_by_one_fails(points: list[list[int]], few: int) -> bool:
+    plain, corner = [(x, y) for x, y in points], _corner(points)
+    end = corner[0], corner[1]
+    return hypervolume(one_by_one(plain, end, few), end) < most_of_few(plain, end, few)
 
 
 def _parts(random: Random, count: int) -> Parts:
@@ -207,8 +276,22 @@ def _front_case(points: list[list[int]]) -> Case:
 
 
 def _volume_case(points: list[list[int]], corner: list[int]) -> Case:
-    right = hypervolume([(x, y) for x, y in points], (corner[0], corner[1]))
-    return Case(f"{len(points)} points", Call("hypervolume", (points, corner)), partial(figure, right=right))
+    plain, end = [(x, y) for x, y in points], (corner[0], corner[1])
+    front = unbeaten(plain)
+    slips = [
+        Slip("rectangles are added up, also where they overlap", sum(hypervolume([point], end) for point in set(plain))),
+        Slip("rectangles of the front are added up, also where they overlap", sum(hypervolume([point], end) for point in front)),
+        Slip("the area below the front is counted, not that up to the corner", float(end[0] * end[1]) - hypervolume(plain, end)),
+        Slip("the first point of the front is left out", hypervolume(front[1:], end)),
+        Slip("the last point of the front is left out", hypervolume(front[:-1], end)),
+        Slip("points beyond the corner are counted, too", _beyond(front, end)),
+    ]
+    return Case(f"{len(points)} points", Call("hypervolume", (points, corner)), partial(figure, right=hypervolume(plain, end), slips=slips))
+
+
+def _beyond(front: Sequence[Point], corner: Point) -> float:
+    """Strips of all points, of those beyond the corner with a minus."""
+    return float(sum((after[0] - x) * (corner[1] - y) for (x, y), after in pairwise([*front, corner])))
 
 
 def _few_case(points: list[list[int]], count: int, corner: list[int]) -> Case:

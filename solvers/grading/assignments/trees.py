@@ -9,7 +9,7 @@ A tree is verified box by box with the full model's bounds, whatever the program
 
 from functools import cache, partial
 from itertools import product
-from math import inf, isfinite, prod, sqrt
+from math import factorial, inf, isfinite, prod, sqrt
 from random import Random
 from typing import Any, NamedTuple
 
@@ -19,7 +19,22 @@ from crossopt.instances.codesign.boxes import Boxes, whole
 from crossopt.solvers.codesign.boxes.cuts import sides_of, told
 from crossopt.solvers.grading.assignments.symmetry import first_of_its_kind, ways
 from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, number, shown, whole_numbers
+from crossopt.solvers.grading.marks import (
+    FULL,
+    SAME,
+    Assignment,
+    Case,
+    Task,
+    Verdict,
+    apart,
+    given_first,
+    nearly,
+    number,
+    same,
+    shown,
+    whole_numbers,
+    wrong,
+)
 from crossopt.solvers.grading.questions import Small, draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
@@ -28,12 +43,10 @@ Area = tuple[list[int], list[int], list[int], int]
 Ends = tuple[tuple[int, ...], tuple[int, ...]]
 """The first and the last places of a box."""
 
-_NEAR = 0.1
-_CORNER = 0.4
-"""What the bound at the upper corner of a box is worth."""
-_VALUE, _CERTIFICATE, _SIZE = 0.4, 0.4, 0.2
-_FREE, _WASTED = 10, 3.0
-"""A tree may have twice the boxes of the grader's own and so many more; at so many times more than that its size earns nothing."""
+_TIGHT = 1e-6
+"""How far a bound may be below the best one with fractions, relatively: the handout says so."""
+_FREE = 10
+"""A tree may have twice the boxes of the grader's own and so many more."""
 _HALVINGS = 200
 _CHIPS = """  compute_area: {from: 300 mm^2, to: 600 mm^2, step: 60 mm^2}
   compute_power: [120 W, 160 W, 200 W, 240 W]
@@ -54,10 +67,10 @@ def tasks(seed: str) -> tuple[Task, ...]:
     boxes = [_box(random, parts, share) for parts, share in ((3, 0.5), (4, 0.3), (4, 0.7), (2, 1.0), (3, -0.1))]
     asked = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
     return (
-        Task("how many placements differ: count", 10, tuple(_count_case(*one) for one in counted)),
-        Task("one for all that are the same: representative", 10, tuple(_representative_case(*one) for one in placed)),
-        Task("a bound of a box: bound", 25, tuple(_bound_case(box) for box in (given, *boxes))),
-        Task("the best chip, with its tree: branch", 55, tuple(_branch_case(*one) for one in asked)),
+        Task("how many placements differ: count", 6, given_first(_count_case(*one) for one in counted)),
+        Task("one for all that are the same: representative", 6, given_first(_representative_case(*one) for one in placed)),
+        Task("a bound of a box: bound", 15, given_first(_bound_case(box) for box in (given, *boxes))),
+        Task("the best chip, with its tree: branch", 33, given_first(_branch_case(*one) for one in asked)),
     )
 
 
@@ -73,24 +86,54 @@ def _hidden(random: Random) -> str:
     return draw_question(random, "The hidden question of assignment 7.", _CHIPS)
 
 
-def judge_count(handed: object, right: int) -> Verdict:
-    """A number of ways, which is whole and right or wrong."""
+def judge_count(handed: object, operators: int, kinds: list[int]) -> Verdict:
+    """A number of ways, which is whole and right, or what a likely mistake counts."""
     if isinstance(handed, bool) or not isinstance(handed, int):
-        return Verdict(0.0, f"{shown(handed)} is returned where a whole number is meant")
-    return FULL if handed == right else Verdict(0.0, f"{shown(handed)} is returned, which is too {'few' if handed < right else 'many'}")
+        return wrong(f"{shown(handed)} is returned where a whole number is meant")
+    right = ways(operators, kinds)
+    if handed == right:
+        return FULL
+    devices = sum(kinds)
+    slips = {
+        devices**operators: "no two placements are taken for the same, although equal devices can be renamed",
+        ways(operators, [devices]): "devices of different kinds are taken for equal",
+        _full(operators, kinds): "every device is used (devices may stay empty)",
+        devices**operators
+        // prod(
+            factorial(kind) for kind in kinds
+        ): "all placements are divided by the orders of devices, but one that leaves devices empty has fewer names",
+        prod(
+            ways(operators, [kind]) for kind in kinds
+        ): "the ways of all operators on each kind are multiplied, but each operator is on one kind alone",
+    }
+    return (
+        nearly(slips[handed])
+        if handed in slips
+        else wrong(f"{shown(handed)} is returned, which is too {'few' if handed < right else 'many'}")
+    )
+
+
+def _full(operators: int, kinds: list[int]) -> int:
+    """Ways that leave no device empty, by inclusion and exclusion over the last device of each kind."""
+    found = 0
+    for left_out in product((0, 1), repeat=len(kinds)):
+        found += (-1) ** sum(left_out) * ways(operators, [kind - out for kind, out in zip(kinds, left_out, strict=True)])
+    return found
 
 
 def judge_representative(handed: object, places: list[int], kinds: list[int]) -> Verdict:
     """The list that stands for all lists that are the same."""
     given = whole_numbers(handed, len(places))
     if given is None or len(given) != len(places) or not all(0 <= place < sum(kinds) for place in given):
-        return Verdict(0.0, f"a device for each of {len(places)} operators is meant, not {shown(handed)}")
+        return wrong(f"a device for each of {len(places)} operators is meant, not {shown(handed)}")
     right = first_of_its_kind(places, kinds)
     if given == right:
         return FULL
+    if given == first_of_its_kind(places, [sum(kinds)]):
+        return nearly("devices of different kinds are renamed into each other")
     if first_of_its_kind(given, kinds) == right:
-        return Verdict(0.5, "a placement that is the same, but not the least such list (half the points)")
-    return Verdict(0.0, "another placement, which no renaming of equal devices makes of the one given")
+        return nearly("this placement is the same, but not the least such list")
+    return wrong("another placement, which no renaming of equal devices makes of the one given")
 
 
 def fractional_bound(works: list[int], low: list[int], high: list[int], area: int) -> float:
@@ -121,25 +164,30 @@ def least_time(works: list[int], low: list[int], high: list[int], area: int) -> 
     return float(np.where(sum(grids) <= area, times, inf).min())
 
 
+CORNER = "this is the bound at the upper corner, although all parts together do not fit the area"
+LOOSE = "this is a bound, but another price of area gives a higher one"
+
+
 def judge_bound(handed: object, box: Area) -> Verdict:
-    """A bound that is above a chip's time is none; the others earn by how far they come from the corner to the best with fractions."""
+    """A bound that is above a chip's time is none; right is the best one with fractions."""
     works, _, high, _ = box
     least, best = least_time(*box), fractional_bound(*box)
     if best == inf:
-        return FULL if handed is None else Verdict(0.0, f"no chip of the box fits the area; None says so, not {shown(handed)}")
+        return FULL if handed is None else wrong(f"no chip of the box fits the area; None says so, not {shown(handed)}")
     given = number(handed)
     if given is None:
-        return Verdict(0.0, f"{shown(handed)} is returned where a time is meant")
+        return wrong(f"{shown(handed)} is returned where a time is meant")
     if given > least * (1.0 + SAME):
         bound, time = apart(given, least)
-        return Verdict(0.0, f"the bound {bound} is above the time of a chip in the box, {time}: it is no bound")
+        return wrong(f"the bound {bound} is above the time of a chip in the box, {time}: it is no bound")
+    if given >= best * (1.0 - _TIGHT):
+        return FULL
     corner = sum(work / x for work, x in zip(works, high, strict=True))
     bound, at_corner, most = apart(given, corner, best)
     why = f"the bound is {bound}, where the upper corner gives {at_corner} and {most} can be had"
-    if given < corner * (1.0 - SAME) or best <= corner * (1.0 + SAME):
-        near = by_gap(1.0 - given / corner, _NEAR, why)
-        return near if best <= corner * (1.0 + SAME) else Verdict(round(_CORNER * near.share, 2), why)
-    return by_gap((1.0 - _CORNER) * (best - given) / (best - corner), 1.0, why) if given < best * (1.0 - SAME) else FULL
+    if same(given, corner):
+        return wrong(why, CORNER)
+    return nearly(LOOSE, why) if given >= (corner + best) / 2.0 else wrong(why)
 
 
 class Leaf(NamedTuple):
@@ -169,32 +217,39 @@ def leaves_of(tree: object, sizes: tuple[int, ...]) -> list[Leaf]:
     return found
 
 
+NOT_REFUTED = "boxes are left open that are not refuted: their bound is below the time of the chip"
+WASTEFUL = "the tree proves, but boxes are cut that were refuted already, or cut where little is gained"
+CLAIMED = "the value is not the time of the chip"
+
+
 def judge_branch(handed: object, text: str) -> Verdict:
-    """Value, certificate and size, each priced or verified anew."""
+    """The best chip and its time, a tree that proves it, and a small one; each is priced or verified anew."""
     if not isinstance(handed, dict) or set(handed) != {"point", "value", "tree"}:
-        return Verdict(0.0, f"a dictionary with `point`, `value` and `tree` is meant, not {shown(handed)}")
+        return wrong(f"a dictionary with `point`, `value` and `tree` is meant, not {shown(handed)}")
     asked = small(text)
-    point = whole_numbers(handed["point"], len(asked.space.sizes))
     sizes = asked.space.sizes
+    point = whole_numbers(handed["point"], len(sizes))
     if point is None or len(point) != len(sizes) or not all(0 <= place < size for place, size in zip(point, sizes, strict=True)):
-        return Verdict(0.0, f"the point has a place for each of {len(sizes)} choices, not {shown(handed['point'])}")
-    value = _value(asked, point)
+        return wrong(f"the point has a place for each of {len(sizes)} choices, not {shown(handed['point'])}")
+    value, claimed = _value(asked, point), number(handed["value"])
     if value == inf:
-        return Verdict(0.0, f"no plan on the chip {shown(point)} keeps every limit")
-    best, claimed = least_value(text), number(handed["value"])
-    took, least = apart(value, best)
-    near = FULL if value <= best else by_gap(value / best - 1.0, _NEAR, f"the chip takes {took} s, {least} s can be had")
-    if claimed is None or abs(claimed - value) > SAME * value:
-        near = Verdict(0.0, f"the chip takes {value!r} s, where {shown(handed['value'])} is claimed")
+        return wrong(f"no plan on the chip {shown(point)} keeps every limit")
+    if claimed is None or not same(claimed, value):
+        return wrong(f"the chip takes {value!r} s, where {shown(handed['value'])} is claimed", CLAIMED)
+    return _judge_tree(handed["tree"], value, asked, text)
+
+
+def _judge_tree(tree: object, value: float, asked: Small, text: str) -> Verdict:
+    """Whether a tree proves that no chip is quicker."""
     try:
-        leaves = leaves_of(handed["tree"], sizes)
+        leaves = leaves_of(tree, asked.space.sizes)
     except ValueError as error:
-        return Verdict(round(_VALUE * near.share, 2), "; ".join(why for why in (near.why, str(error)) if why))
-    proof = _certificate(asked, leaves, value)
-    size = _size(len(leaves), needed_leaves(text)) if proof.share == 1.0 else Verdict(0.0, "the size of a tree counts once it proves")
-    parts = (near, _VALUE), (proof, _CERTIFICATE), (size, _SIZE)
-    share = sum(verdict.share * weight for verdict, weight in parts)
-    return FULL if all(one.share == 1.0 for one, _ in parts) else Verdict(share, "; ".join(one.why for one, _ in parts if one.why))
+        return wrong(str(error))
+    if value > (best := least_value(text)):
+        took, least = apart(value, best)
+        return wrong(f"the chip takes {took} s, {least} s can be had")
+    proof, size = _certificate(asked, leaves, value), _size(len(leaves), needed_leaves(text))
+    return size if proof.share == 1.0 else proof
 
 
 def _value(asked: Small, point: list[int]) -> float:
@@ -206,20 +261,20 @@ def _value(asked: Small, point: list[int]) -> float:
 
 
 def _certificate(asked: Small, leaves: list[Leaf], value: float) -> Verdict:
-    """How much of the question the tree refutes, by the project's bounds."""
+    """Whether the tree refutes all of the question, by the project's bounds."""
     bounds = asked.bounds(Boxes(np.array([leaf.low for leaf in leaves]), np.array([leaf.high for leaf in leaves])))
     open_ones = [(leaf, bound) for leaf, bound in zip(leaves, bounds.tolist(), strict=True) if bound < value]
     if not open_ones:
         return FULL
-    chips = sum(prod(high - low + 1 for low, high in zip(*leaf, strict=True)) for leaf, _ in open_ones)
     first, bound = open_ones[0]
-    why = f"{len(open_ones)} of {len(leaves)} boxes are not refuted, such as {_words(first)} with its bound {apart(bound, value)[0]} s"
-    return by_gap(chips / asked.space.points, 1.0, why)
+    why = f"{len(open_ones)} of {len(leaves)} boxes, such as {_words(first)} with its bound {apart(bound, value)[0]} s"
+    return wrong(why, NOT_REFUTED)
 
 
 def _size(leaves: int, needed: int) -> Verdict:
     allowed = 2 * needed + _FREE
-    return by_gap(max(0.0, leaves / allowed - 1.0), _WASTED, f"the tree has {leaves} boxes, where {needed} do and {allowed} are allowed")
+    why = f"the tree has {leaves} boxes, where {needed} do and {allowed} are allowed"
+    return FULL if leaves <= allowed else nearly(WASTEFUL, why)
 
 
 @cache
@@ -281,7 +336,7 @@ def _box(random: Random, parts: int, share: float) -> Area:
 
 def _count_case(operators: int, kinds: list[int]) -> Case:
     words = f"{operators} operators, {' + '.join(map(str, kinds))} devices"
-    return Case(words, Call("count", (operators, kinds)), partial(judge_count, right=ways(operators, kinds)))
+    return Case(words, Call("count", (operators, kinds)), partial(judge_count, operators=operators, kinds=kinds))
 
 
 def _representative_case(places: list[int], kinds: list[int]) -> Case:

@@ -26,11 +26,11 @@ def test_a_released_starter_with_one_hole_filled(tmp_path: Path, capsys: pytest.
     assert hole in starter
     (folder / "solution.py").write_text(starter.replace(hole, "    return 2 * (rows * depth + depth * columns + rows * columns)"))
     assert main(["grade", "1", str(folder)]) == 0
-    assert capsys.readouterr().out.startswith("01-transformer-layer   10 of 100 points\n")
+    assert capsys.readouterr().out.startswith("01-transformer-layer   6 of 100 points\n")
     assert main(["grade", "1", str(folder), "--format", "gradescope", "--out", str(tmp_path / "results.json")]) == 0
     assert capsys.readouterr().out == (tmp_path / "results.json").read_text(encoding="utf-8")
     told = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    assert told["score"] == sum(test["score"] for test in told["tests"]) == 10
+    assert told["score"] == sum(test["score"] for test in told["tests"]) == 6
     assert sum(test["max_score"] for test in told["tests"]) == 100
 
 

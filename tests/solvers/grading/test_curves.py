@@ -58,15 +58,18 @@ def test_the_table_of_the_readme_is_what_the_reference_returns(solution: ModuleT
     assert solution.weights([10.0, 20.0, 30.0], 25.0) == [0.0, 0.5, 0.5]
 
 
-def test_too_few_chords_earn_nothing_and_too_many_earn_less() -> None:
+def test_too_few_chords_earn_nothing_and_one_too_many_is_nearly_right() -> None:
     fewest = chord_pieces(RECIPROCAL, *ENDS).points
     assert judge_chords(list(fewest), ENDS).share == 1.0
     coarse = judge_chords(list(np.geomspace(10.0, 1000.0, len(fewest) - 1)), ENDS)
     assert coarse.share == 0.0
     assert "are off by 2." in coarse.why
+    more = judge_chords(list(np.geomspace(10.0, 1000.0, len(fewest) + 1)), ENDS)
+    assert (more.share, more.why) == (0.4, f"{len(fewest) + 1} points where {len(fewest)} do")
     twice = judge_chords(list(np.geomspace(10.0, 1000.0, 2 * len(fewest))), ENDS)
-    assert twice.share == 0.5
-    assert twice.why == f"{2 * len(fewest)} points where {len(fewest)} do"
+    assert (twice.share, twice.why) == (0.0, f"{2 * len(fewest)} points where {len(fewest)} do")
+    even = judge_chords(list(np.linspace(10.0, 1000.0, 400)), ENDS)
+    assert (even.share, even.mistakes) == (0.0, ("points at equal distances, where equal ratios need fewer",))
 
 
 @every("handed", [None, [], [10.0], [10.0, 10.0], [1000.0, 10.0], [10.0, 999.0], [0.0, 1000.0], ["10", "1000"], [10.0] * 20_000])
@@ -82,19 +85,24 @@ def test_tangents_are_counted_and_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handed", "word"),
+    ("handed", "share", "word"),
     [
-        ([0.25, 0.0, 0.75], "no neighbours"),
-        ([0.0, 0.5, 0.4], "add up to 0.9"),
-        ([0.0, 1.0, 0.0], "where the area is 25"),
-        ([-0.5, 1.5, 0.0], "none below 0"),
-        ([0.5, 0.5], "3 weights"),
+        ([0.25, 0.0, 0.75], 0.0, "no neighbours"),
+        ([0.0, 0.5, 0.4], 0.0, "add up to 0.9"),
+        ([0.0, 1.0, 0.0], 0.0, "where the area is 25"),
+        ([-0.5, 1.5, 0.0], 0.0, "none below 0"),
+        ([0.5, 0.5], 0.0, "3 weights"),
     ],
 )
-def test_weights_that_are_not_on_the_chord(handed: list[float], word: str) -> None:
+def test_weights_that_are_not_on_the_chord(handed: list[float], share: float, word: str) -> None:
     verdict = judge_weights(handed, [10.0, 20.0, 30.0], 25.0)
-    assert verdict.share == 0.0
-    assert word in verdict.why
+    assert verdict.share == share
+    assert word in f"{verdict.why} {verdict.mistakes}"
+
+
+def test_weights_the_wrong_way_round_are_nearly_right() -> None:
+    verdict = judge_weights([0.0, 0.2, 0.8], [10.0, 20.0, 30.0], 22.0)
+    assert (verdict.share, verdict.mistakes) == (0.4, ("the two weights are swapped",))
 
 
 def test_a_bound_is_held_against_a_design_and_an_area_against_the_curve() -> None:
@@ -102,7 +110,7 @@ def test_a_bound_is_held_against_a_design_and_an_area_against_the_curve() -> Non
     ends = (1.0, 100.0, 0.01)
     assert judge_best({"area": 10.0, "bound": 19.9}, 100.0, 1.0, ends).share == 1.0
     faked = judge_best({"area": 10.0, "bound": 20.1}, 100.0, 1.0, ends)
-    assert (faked.share, "no bound" in faked.why) == (0.5, True)
+    assert (faked.share, "is above the cost of a design" in faked.mistakes[0]) == (0.4, True)
     assert judge_best({"area": 1.0, "bound": 0.0}, 100.0, 1.0, ends).share == 0.0
     assert judge_best({"area": 101.0, "bound": 19.9}, 100.0, 1.0, ends).why == "the area 101 is not from 1 to 100"
     assert judge_best({"area": 10.0}, 100.0, 1.0, ends).share == 0.0

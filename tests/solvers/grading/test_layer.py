@@ -10,6 +10,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.roofline import Product, product_cost
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.codesign.explain.single import evaluate_single
+from crossopt.solvers.grading.assignments import layer_slips as slips
 from crossopt.solvers.grading.assignments.layer import LAYER, product_seconds
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS, public
@@ -51,21 +52,35 @@ def test_the_roofline_is_that_of_a_product_of_whole_tiles(plain: Hardware) -> No
         assert float(full.time) == pytest.approx(product_seconds(rows, depth, columns, plain.throughput, plain.dram.bandwidth), rel=1e-12)
 
 
-def test_near_figures_earn_part_of_the_points_and_the_ratio_is_told(tasks: tuple[Task, ...]) -> None:
-    case = tasks[0].cases[0]
+def test_a_figure_is_right_or_wrong_and_the_ratio_is_told(tasks: tuple[Task, ...]) -> None:
+    case = tasks[0].cases[1]
     right = module(SOLUTIONS / LAYER.name / "solution.py").layer_weights(*case.call.arguments)
-    assert case.judge(right).share == 1.0
-    near = case.judge(right * 1.05)
-    assert near.share == pytest.approx(0.5, abs=0.011)
-    assert near.why == "the figure is 1.05 times the right one"
-    assert case.judge(right * 1.1).share == case.judge(right * 3).share == case.judge(-right).share == 0.0
+    assert case.judge(right).share == case.judge(right * (1.0 + 1e-10)).share == 1.0
+    near = case.judge(right * 1.0001)
+    assert (near.share, near.mistakes, near.why) == (0.0, (), "the figure is 1.0001 times the right one")
+    assert case.judge(-right).share == 0.0
 
 
 def test_the_whole_batch_is_asked_of_the_backward_pass_too(tasks: tuple[Task, ...]) -> None:
-    """A third of the FLOPs, the forward pass alone, is far from the answer."""
-    case = tasks[1].cases[0]
+    """A third of the FLOPs is the forward pass alone."""
+    case = tasks[1].cases[1]
     right = module(SOLUTIONS / LAYER.name / "solution.py").step_flops(*case.call.arguments)
-    assert case.judge(right / 3).share == 0.0
+    verdict = case.judge(right / 3)
+    assert (verdict.share, verdict.mistakes) == (0.4, ("the backward pass is left out (it takes twice its forward pass)",))
+
+
+@pytest.mark.parametrize("seed", ["practice", "hidden/ada", "hidden/7"])
+def test_formulas_without_a_mistake_are_those_of_the_model_and_each_mistake_shows(seed: str) -> None:
+    """Of some hidden case each mistake makes another figure than the right one, and than every other mistake."""
+    plain = (slips.weights, slips.flops, slips.traffic, lambda *given: max(slips.seconds(*given)), slips.activations, slips.state)
+    formulas = (slips.WEIGHTS, slips.FLOPS, slips.TRAFFIC, slips.SECONDS, slips.ACTIVATIONS, slips.STATE)
+    for task, formula, mistakes in zip(LAYER.tasks(seed), plain, formulas, strict=True):
+        hidden = [case for case in task.cases if not case.public]
+        assert [case.judge(formula(*case.call.arguments)).share for case in task.cases] == [1.0] * len(task.cases)
+        for words, wrong_one in mistakes.items():
+            verdicts = [case.judge(wrong_one(*case.call.arguments)) for case in hidden]
+            assert any(words in verdict.mistakes for verdict in verdicts), words
+            assert all(verdict.share == 1.0 or verdict.mistakes for verdict in verdicts)
 
 
 def test_the_question_of_the_handout_is_one_design() -> None:

@@ -11,7 +11,7 @@ from crossopt.solvers.grading import handed_model, plans_held
 from crossopt.solvers.grading.assignments import chips, knapsack, stages
 from crossopt.solvers.grading.handed_model import solved
 from crossopt.solvers.grading.marks import FULL, Assignment, Case
-from crossopt.solvers.grading.plans_held import HALF, Plan, saying
+from crossopt.solvers.grading.plans_held import Plan, saying
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.every import every
 from tests.solvers.grading.programs import loaded
@@ -121,14 +121,14 @@ def test_a_plan_with_another_price_costs_half() -> None:
         "rows": [{"terms": {"x": 1, "more": 1}, "at_most": 1}],
     }
     plans = (Plan({"x": 1}, 3, "x"), Plan({"x": 0}, 0, "no x"))
-    verdict = saying(FULL, model, plans, HALF)
-    assert (verdict.share, verdict.why) == (0.5, "the objective says 1 where 0 is right: no x (half the points)")
+    verdict = saying(FULL, model, plans)
+    assert (verdict.share, verdict.why) == (0.4, "the objective says 1 where 0 is right: no x")
 
 
 def test_variables_that_a_model_leaves_out_are_0() -> None:
     model = {"variables": {"x": [0, 1]}, "minimise": {"x": 1}, "rows": []}
-    assert saying(FULL, model, (Plan({"x": 1, "y": 0}, 1, "x"), Plan({"y": 1}, None, "y")), HALF) == FULL
-    assert saying(FULL, model, (Plan({"y": 1}, 1, "y"),), HALF).why == "the model leaves out what is allowed: y"
+    assert saying(FULL, model, (Plan({"x": 1, "y": 0}, 1, "x"), Plan({"y": 1}, None, "y"))) == FULL
+    assert saying(FULL, model, (Plan({"y": 1}, 1, "y"),)).why == "the model leaves out what is allowed: y"
 
 
 @pytest.mark.slow

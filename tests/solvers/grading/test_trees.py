@@ -10,6 +10,8 @@ import pytest
 
 from crossopt.solvers.grading.assignments.symmetry import first_of_its_kind, ways
 from crossopt.solvers.grading.assignments.trees import (
+    CORNER,
+    NOT_REFUTED,
     TREES,
     bounds_of_all,
     fractional_bound,
@@ -24,7 +26,7 @@ from crossopt.solvers.grading.assignments.trees import (
 )
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import SAME
+from crossopt.solvers.grading.marks import SAME, nearly, wrong
 from crossopt.solvers.grading.questions import small
 from crossopt.solvers.grading.table import SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
@@ -75,10 +77,13 @@ def test_the_question_of_the_handout_is_that_of_the_practice() -> None:
 
 
 def test_counts_and_representatives_are_right_or_wrong() -> None:
-    assert judge_count(8, 8).share == 1.0
-    assert judge_count(7, 8).why == "7 is returned, which is too few"
-    assert judge_count(8.0, 8).share == judge_count(True, 1).share == 0.0
-    assert judge_representative([2, 0, 1, 1], [2, 0, 1, 1], [1, 2]).share == 0.5
+    assert judge_count(8, 4, [2]).share == 1.0
+    assert judge_count(9, 4, [2]).why == "9 is returned, which is too many"
+    assert judge_count(7, 4, [2]) == nearly("every device is used (devices may stay empty)")
+    assert judge_count(16, 4, [2]).mistakes[0].startswith("no two placements are taken for the same")
+    assert judge_count(8.0, 4, [2]).share == judge_count(True, 1, [1]).share == 0.0
+    assert judge_representative([2, 0, 1, 1], [2, 0, 1, 1], [1, 2]).share == 0.4
+    assert judge_representative([0, 1, 2, 2], [2, 0, 1, 1], [1, 2]) == nearly("devices of different kinds are renamed into each other")
     assert judge_representative([1, 0, 1, 1], [2, 0, 1, 1], [1, 2]).why.startswith("another placement")
     assert judge_representative([9], [0], [1]).share == 0.0
 
@@ -95,12 +100,13 @@ def test_a_bound_is_below_every_chip_and_the_best_is_near_them() -> None:
             assert sum(taken) > area or sum(work / x for work, x in zip(works, taken, strict=True)) >= best
 
 
-def test_the_corner_earns_its_part_and_what_is_no_bound_nothing() -> None:
-    assert judge_bound(27.5, BOX).share == pytest.approx(0.4)
-    assert judge_bound(33.75, BOX).share == pytest.approx(0.7)
-    assert 0.0 < judge_bound(26.9, BOX).share < 0.4
+def test_the_corner_and_what_is_no_bound_earn_nothing_and_a_price_that_is_not_the_best_is_nearly_right() -> None:
+    assert judge_bound(27.5, BOX) == wrong("the bound is 27.5, where the upper corner gives 27.5 and 40 can be had", CORNER)
+    assert judge_bound(33.75, BOX).share == judge_bound(39.9, BOX).share == 0.4
+    assert judge_bound(26.9, BOX).share == judge_bound(33.0, BOX).share == 0.0
+    assert judge_bound(40.0 * (1.0 - 0.9e-6), BOX).share == 1.0
     assert "it is no bound" in judge_bound(40.1, BOX).why
-    assert judge_bound(40.0 * (1.0 - 2e-9), BOX).why == "the bound is 39.9999999, where the upper corner gives 27.5 and 40 can be had"
+    assert judge_bound(40.0 * (1.0 - 2e-6), BOX).why == "the bound is 39.9999, where the upper corner gives 27.5 and 40 can be had"
     assert judge_bound(40.0 * (1.0 + 2e-9), BOX).why == "the bound 40.0000001 is above the time of a chip in the box, 40: it is no bound"
     assert judge_bound(None, BOX).share == judge_bound("40", BOX).share == judge_bound(-1, BOX).share == 0.0
     assert judge_bound(40.0, (*BOX[:3], 15)).why.startswith("no chip of the box fits")
@@ -111,12 +117,12 @@ def test_the_reference_proves_the_optimum(answer: dict[str, Any]) -> None:
     assert answer["value"] == least_value(TEXT)
 
 
-def test_a_tree_that_proves_less_earns_less(answer: dict[str, Any]) -> None:
+def test_a_tree_that_leaves_something_open_proves_nothing(answer: dict[str, Any]) -> None:
     nothing = judge_branch(answer | {"tree": None}, TEXT)
-    assert nothing.share == pytest.approx(0.4)
-    assert nothing.why.startswith("1 of 1 boxes are not refuted, such as 0-5 0-2 0-3 0-3 with its bound")
+    assert (nothing.share, nothing.mistakes) == (0.0, (NOT_REFUTED,))
+    assert nothing.why.startswith("1 of 1 boxes, such as 0-5 0-2 0-3 0-3 with its bound")
     half = judge_branch(answer | {"tree": [*answer["tree"][:2], None, None]}, TEXT)
-    assert 0.4 < half.share < 0.8
+    assert (half.share, half.mistakes) == (0.0, (NOT_REFUTED,))
 
 
 def test_enumeration_proves_but_is_not_small(answer: dict[str, Any]) -> None:
@@ -132,14 +138,13 @@ def test_enumeration_proves_but_is_not_small(answer: dict[str, Any]) -> None:
     tree = every([(0, size - 1) for size in sizes])
     assert len(leaves_of(tree, sizes)) == small(TEXT).space.points
     verdict = judge_branch(answer | {"tree": tree}, TEXT)
-    assert 0.8 <= verdict.share < 1.0
+    assert verdict.share == 0.4
     assert verdict.why.startswith("the tree has 288 boxes")
 
 
 def test_a_worse_chip_and_a_faked_value(answer: dict[str, Any]) -> None:
     faked = judge_branch(answer | {"value": answer["value"] * 0.9}, TEXT)
-    assert faked.share == pytest.approx(0.6)
-    assert "is claimed" in faked.why
+    assert (faked.share, "is claimed" in faked.why) == (0.0, True)
     chips = bounds_of_all(TEXT)
     sizes = small(TEXT).space.sizes
     points = [list(places) for places in product(*map(range, sizes))]
@@ -148,7 +153,7 @@ def test_a_worse_chip_and_a_faked_value(answer: dict[str, Any]) -> None:
     assert judge_branch(answer | {"point": none}, TEXT).why == f"no plan on the chip {none} keeps every limit"
     worse = next(list(p) for p, value in value_of.items() if value is not None and value > 1.2 * answer["value"])
     verdict = judge_branch(answer | {"point": worse, "value": value_of[tuple(worse)]}, TEXT)
-    assert verdict.share < 0.6
+    assert verdict.share == 0.0
     assert "can be had" in verdict.why
 
 
@@ -157,7 +162,7 @@ def test_a_worse_chip_and_a_faked_value(answer: dict[str, Any]) -> None:
 )
 def test_what_is_no_tree_proves_nothing(tree: object, answer: dict[str, Any]) -> None:
     verdict = judge_branch(answer | {"tree": tree}, TEXT)
-    assert verdict.share == pytest.approx(0.4)
+    assert verdict.share == 0.0
     assert "a tree is None or" in verdict.why or "cannot be cut" in verdict.why
 
 
@@ -179,5 +184,5 @@ def test_a_program_that_writes_loops_and_calls_a_shell_harms_nothing(tmp_path: P
     assert [mark.points for mark in marks[:3]] == [0, 0, 0]
     assert "PermissionError" in marks[1].why[0]
     assert "stopped after 1 s" in marks[2].why[0]
-    assert marks[3].points < 30
+    assert marks[3].points == 0
     assert not (tmp_path / "new").exists()

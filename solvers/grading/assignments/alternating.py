@@ -1,0 +1,367 @@
+"""Assignment 9: alternating against joint. The best plan for a chip, the best chip for that plan, and so on until nothing changes: where
+does it stick, what is lost, and when can chip and plan be chosen one after the other?
+
+    rests       a design that is the quickest of its plan and of its chip: no step of an alternation leaves it
+    interaction the largest |t[p][c] + t[q][d] - t[p][d] - t[q][c]|: 0 where every time is a part of the plan and a part of the chip
+
+All questions are small enough to look at every design.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from itertools import combinations, pairwise
+from math import inf, isfinite
+from random import Random
+from typing import Any
+
+from crossopt.solvers.grading.handouts import public
+from crossopt.solvers.grading.marks import (
+    FULL,
+    Assignment,
+    Case,
+    Slip,
+    Task,
+    Verdict,
+    figure,
+    given_first,
+    nearly,
+    shown,
+    whole_numbers,
+    wrong,
+)
+from crossopt.solvers.grading.questions import draw_question, small
+from crossopt.solvers.grading.walls.running import Call
+
+Table = list[list[float | None]]
+"""Seconds or other times, a row for each plan and a column for each chip; None where a limit is broken."""
+Designs = list[list[int]]
+
+_MOST = 1000
+"""The greatest time of a trap."""
+_CHIPS = """  compute_area: {from: 300 mm^2, to: 600 mm^2, step: 60 mm^2}
+  l2_area: [10 mm^2, 40 mm^2, 80 mm^2]
+  hbm_stacks: [2, 4, 6]
+"""
+
+
+def tasks(seed: str) -> tuple[Task, ...]:
+    """Tables with and without limits, with ties, and of the full model; in each something sticks."""
+    random, handed = Random(f"{seed}/09"), public("09-alternating")
+    given: Table = handed["times"]
+    tables = [given, *(_sticking(random, *size) for size in ((5, 7, 0.0), (12, 9, 0.15), (30, 40, 0.1))), _tied(random, 8, 8)]
+    ways = [(table, _longest(table)) for table in tables]
+    asked = [(given, _worst(given)), *((table, _worst(table)) for table in (_of_the_model(random), tables[2]))]
+    traps = [tuple(handed["trap"].values()), *((random.randrange(2, 6), random.randrange(2, 7), random.randrange(3, 20)) for _ in range(3))]
+    sums = [[list(row) for row in handed["sum"]], _sum(random, 6, 5), _full(random, 5, 6), _full(random, 9, 4), _near_sum(random, 7, 7)]
+    return (
+        Task("the way of an alternation: alternate", 12, given_first(_way_case(*one) for one in ways)),
+        Task("where it may stick: sticks", 12, given_first(_sticks_case(table) for table in tables)),
+        Task("from which chips it fails: failing", 9, given_first(_failing_case(table) for table in tables)),
+        Task("what it loses: lost", 9, given_first(_lost_case(*one) for one in asked)),
+        Task("a table that traps it: trap", 9, given_first(_trap_case(*one) for one in traps)),
+        Task("when nothing can be lost: interaction", 9, given_first(_interaction_case(table) for table in sums)),
+    )
+
+
+def time_of(table: Table, plan: int, chip: int) -> float:
+    """Infinite where a limit is broken."""
+    time = table[plan][chip]
+    return inf if time is None else time
+
+
+def alternation(table: Table, chip: int) -> Designs:
+    """The designs one after the other; a plan or a chip is changed for a quicker one alone, of several for the first."""
+    plans, chips = range(len(table)), range(len(table[0]))
+    plan = min(plans, key=lambda p: time_of(table, p, chip))
+    if time_of(table, plan, chip) == inf:
+        return []
+    way = [[plan, chip]]
+    while True:
+        before = [plan, chip]
+        best = min(chips, key=lambda c: time_of(table, plan, c))
+        chip = best if time_of(table, plan, best) < time_of(table, plan, chip) else chip
+        way += [[plan, chip]] if chip != way[-1][1] else []
+        best = min(plans, key=lambda p: time_of(table, p, chip))
+        plan = best if time_of(table, best, chip) < time_of(table, plan, chip) else plan
+        way += [[plan, chip]] if plan != way[-1][0] else []
+        if [plan, chip] == before:
+            return way
+
+
+def least(table: Table) -> float:
+    """The best time of all designs."""
+    return min(time_of(table, p, c) for p in range(len(table)) for c in range(len(table[0])))
+
+
+def rests(table: Table) -> Designs:
+    """Designs that are the quickest of their plan and of their chip."""
+    rows = [min(inf if time is None else time for time in row) for row in table]
+    columns = [min(time_of(table, p, c) for p in range(len(table))) for c in range(len(table[0]))]
+    found = ((p, c) for p in range(len(table)) for c in range(len(table[0])) if time_of(table, p, c) < inf)
+    return [[p, c] for p, c in found if time_of(table, p, c) == rows[p] == columns[c]]
+
+
+def end(table: Table, chip: int) -> float:
+    """Where an alternation from a chip ends; infinite where it cannot begin."""
+    way = alternation(table, chip)
+    return time_of(table, *way[-1]) if way else inf
+
+
+def failing(table: Table) -> list[int]:
+    """Chips from which it ends above the best, or cannot begin."""
+    return [chip for chip in range(len(table[0])) if end(table, chip) > least(table)]
+
+
+def interaction(table: Table) -> float:
+    """The largest over all pairs of plans and of chips; every entry is a time."""
+    return max(map(abs, _interactions(table)))
+
+
+def _interactions(table: Table) -> list[float]:
+    """Those of all pairs, each plan before the other and each chip too, with their signs."""
+    rows, chips = [[time or 0 for time in row] for row in table], range(len(table[0]))
+    return [one[c] + other[d] - one[d] - other[c] for one, other in combinations(rows, 2) for c, d in combinations(chips, 2)]
+
+
+def _of_neighbours(table: Table) -> float:
+    """The largest of neighbouring plans and neighbouring chips alone."""
+    squares = ([row[c : c + 2] for row in pair] for pair in pairwise(table) for c in range(len(table[0]) - 1))
+    return max(interaction(square) for square in squares)
+
+
+ONE_ROUND = "the way ends after one round, although something still changes"
+LAST_ALONE = "the end alone is returned, not the way to it"
+TWICE = "a design is there twice: it is no step when nothing changes"
+NO_START = "the first design, of the chip that it begins with, is left out"
+TIES = "a plan or a chip is changed for one that is as quick (only for a quicker one)"
+BEST_TOO = "the best design is among them: it is where an alternation should end"
+REACHED = "those that no chip leads to are left out: it may begin with a plan, too, or with what somebody chose"
+ROWS = "the quickest chips of plans are taken, whatever else the chip could run"
+COLUMNS = "the quickest plans of chips are taken, whatever other chip there is for the plan"
+SUCCEEDING = "these are the chips from which it finds the best"
+FIRST_STEP = "the best plan of a chip is compared with the best, not the end of its way"
+CANNOT_BEGIN = "chips that no plan fits are left out: from those it finds nothing"
+
+
+def judge_way(handed: object, table: Table, chip: int) -> Verdict:
+    """The very way."""
+    right = alternation(table, chip)
+    given = _designs(handed, table)
+    if given is None:
+        return wrong(f"designs [plan, chip] are meant, one after the other, not {shown(handed)}")
+    if given == right:
+        return FULL
+    named = {
+        ONE_ROUND: given == right[:2],
+        LAST_ALONE: given == right[-1:],
+        TWICE: given == [*right, *right[-1:]],
+        NO_START: given == right[1:],
+        TIES: given == alternation(_broken_ties(table), chip),
+    }
+    return _named(named, f"{len(given)} designs, where the way has {len(right)} and ends with {right[-1] if right else 'none'}")
+
+
+def _broken_ties(table: Table) -> Table:
+    """Of times that are equal the first is a little shorter: so the first of the quickest is taken, and what it has is not kept."""
+    width = len(table[0])
+    return [[None if time is None else time + 1e-9 * (p * width + c) for c, time in enumerate(row)] for p, row in enumerate(table)]
+
+
+def judge_sticks(handed: object, table: Table) -> Verdict:
+    """All designs at which it may rest above the best, in any order."""
+    given = _designs(handed, table)
+    if given is None:
+        return wrong(f"a list of designs [plan, chip] is meant, not {shown(handed)}")
+    best, all_rests = least(table), rests(table)
+    right = [one for one in all_rests if time_of(table, *one) > best]
+    if sorted(given) == right:
+        return FULL
+    reached = {tuple(way[-1]) for chip in range(len(table[0])) if (way := alternation(table, chip))}
+    plans, chips = range(len(table)), range(len(table[0]))
+    of_plans = [[p, min(chips, key=lambda c, p=p: time_of(table, p, c))] for p in plans]  # type: ignore[misc]
+    of_chips = [[min(plans, key=lambda p, c=c: time_of(table, p, c)), c] for c in chips]  # type: ignore[misc]
+    named = {
+        BEST_TOO: sorted(given) == all_rests,
+        REACHED: sorted(given) == [one for one in right if tuple(one) in reached],
+        ROWS: sorted(given) == sorted(one for one in of_plans if best < time_of(table, *one) < inf),
+        COLUMNS: sorted(given) == sorted(one for one in of_chips if best < time_of(table, *one) < inf),
+    }
+    return _named(named, f"{len(given)} designs are given, where it may stick at {len(right)}")
+
+
+def judge_failing(handed: object, table: Table) -> Verdict:
+    """The chips, in any order."""
+    given = whole_numbers(handed, len(table[0]))
+    if given is None:
+        return wrong(f"a list of chips is meant, not {shown(handed)}")
+    right, best, chips = failing(table), least(table), range(len(table[0]))
+    if sorted(given) == right:
+        return FULL
+    firsts = [min(time_of(table, p, chip) for p in range(len(table))) for chip in chips]
+    named = {
+        SUCCEEDING: sorted(given) == [chip for chip in chips if chip not in right],
+        CANNOT_BEGIN: sorted(given) == [chip for chip in right if alternation(table, chip)],
+        FIRST_STEP: sorted(given) == [chip for chip in chips if firsts[chip] > best],
+    }
+    return _named(named, f"{len(given)} chips are given, where it fails from {len(right)}")
+
+
+def _named(named: dict[str, bool], why: str) -> Verdict:
+    found = [name for name, so in named.items() if so]
+    return nearly(found[0], why, *found[1:]) if found else wrong(why)
+
+
+def judge_trap(handed: object, plans: int, chips: int, ratio: int) -> Verdict:
+    """A table whose every chip but one leads an alternation to an end that is so many times the best at least."""
+    rows = handed if isinstance(handed, list) and len(handed) == plans else []
+    table: Table = [list(row) for row in (whole_numbers(row, chips) for row in rows) if row is not None and len(row) == chips]
+    if len(table) != plans or not all(time is not None and 1 <= time <= _MOST for row in table for time in row):
+        return wrong(f"{plans} rows of {chips} whole numbers from 1 to {_MOST} are meant, not {shown(handed)}")
+    best = least(table)
+    ends = [end(table, chip) for chip in range(chips)]
+    trapped = [time for time in ends if time >= ratio * best]
+    if len(trapped) == chips - 1:
+        return FULL
+    why = f"from {len(trapped)} of {chips} chips it ends at {ratio} times the best or above, from {chips - 1} it should"
+    stuck = [time for time in ends if time > best]
+    return nearly("it sticks, but not so far above the best as asked for", why) if len(stuck) == chips - 1 else wrong(why)
+
+
+def _designs(handed: object, table: Table) -> Designs | None:
+    most = 4 * len(table) * len(table[0])
+    if not isinstance(handed, list) or len(handed) > most:
+        return None
+    found = [whole_numbers(one, 2) for one in handed]
+    good = [one for one in found if one and len(one) == 2 and 0 <= one[0] < len(table) and 0 <= one[1] < len(table[0])]
+    return good if len(good) == len(handed) else None
+
+
+def _sticking(random: Random, plans: int, chips: int, broken: float) -> Table:
+    """The first draw of different times in which the ways are long, some chips fail and others do not, and a rest is led to by no chip."""
+
+    def draw() -> Table:
+        times = iter(random.sample(range(100, 100 + 9 * plans * chips), plans * chips))
+        return [[None if random.random() < broken else next(times) for _ in range(chips)] for _ in range(plans)]
+
+    return next(table for table in iter(draw, None) if 0 < len(failing(table)) < chips and len(alternation(table, _longest(table))) > 3)
+
+
+def _tied(random: Random, plans: int, chips: int) -> Table:
+    """Few different times: the first draw in which it matters that what is as quick is kept."""
+
+    def draw() -> Table:
+        table: Table = [[random.randrange(3, 9) for _ in range(chips)] for _ in range(plans)]
+        table[random.randrange(plans)][random.randrange(chips)] = 2
+        for row in table:
+            row[chips - 1] = None
+        return table
+
+    def tells(table: Table) -> bool:
+        chip = _longest(table)
+        return alternation(table, chip) != alternation(_broken_ties(table), chip) and 1 < len(failing(table)) < chips
+
+    return next(table for table in iter(draw, None) if tells(table))
+
+
+def _longest(table: Table) -> int:
+    """The chip from which the way is longest."""
+    return max(range(len(table[0])), key=lambda chip: len(alternation(table, chip)))
+
+
+def _worst(table: Table) -> int:
+    """The chip from which it ends farthest above the best."""
+    ends = [end(table, chip) for chip in range(len(table[0]))]
+    return max(range(len(ends)), key=lambda chip: ends[chip] if isfinite(ends[chip]) else -inf)
+
+
+def _of_the_model(random: Random) -> Table:
+    """Step times of a small question: the first draw in which alternating loses something."""
+    while True:
+        table = _priced(draw_question(random, "A question of assignment 9.", _CHIPS))
+        if end(table, _worst(table)) > least(table):
+            return table
+
+
+@cache
+def _priced(text: str) -> Table:
+    asked = small(text)
+    return [[float(time) if isfinite(time) else None for time in row] for row in asked.prices(asked.chips())]
+
+
+def _sum(random: Random, plans: int, chips: int) -> Table:
+    """A part of the plan and a part of the chip."""
+    rows, columns = ([random.randrange(10, 200) for _ in range(count)] for count in (plans, chips))
+    return [[row + column for column in columns] for row in rows]
+
+
+def _near_sum(random: Random, plans: int, chips: int) -> Table:
+    """The same, but for one design in the middle."""
+    table = _sum(random, plans, chips)
+    row = table[random.randrange(2, plans - 1)]
+    place = random.randrange(2, chips - 1)
+    row[place] = (row[place] or 0) + random.randrange(5, 50)
+    return table
+
+
+def _full(random: Random, plans: int, chips: int) -> Table:
+    """The first draw in which neighbours do not interact most, and the largest interaction is below 0."""
+
+    def draw() -> Table:
+        return [[random.randrange(100, 900) for _ in range(chips)] for _ in range(plans)]
+
+    return next(table for table in iter(draw, None) if max(_of_neighbours(table), *_interactions(table)) < interaction(table))
+
+
+def _case(function: str, table: Table, judge: Callable[..., Verdict], *more: Any) -> Case:  # noqa: ANN401 - whatever is asked
+    return Case(_words(table), Call(function, (table, *more)), partial(judge, table=table))
+
+
+def _words(table: Table) -> str:
+    return f"{len(table)} plans, {len(table[0])} chips"
+
+
+def _way_case(table: Table, chip: int) -> Case:
+    return _case("alternate", table, partial(judge_way, chip=chip), chip)
+
+
+def _sticks_case(table: Table) -> Case:
+    return _case("sticks", table, judge_sticks)
+
+
+def _failing_case(table: Table) -> Case:
+    return _case("failing", table, judge_failing)
+
+
+def _lost_case(table: Table, chip: int) -> Case:
+    ended, best, first = end(table, chip), least(table), time_of(table, *alternation(table, chip)[0])
+    slips = [
+        Slip("the loss is told as a share of the best, not as how many times the best it is", ended / best - 1.0),
+        Slip("the ratio is turned round", best / ended),
+        Slip("this is the difference, not the ratio", ended - best),
+        Slip("this is the end, not what is lost", ended),
+        Slip("the first design of the way is compared with the best, not the last", first / best),
+        Slip("the first design is compared with the last", first / ended),
+    ]
+    return Case(_words(table), Call("lost", (table, chip)), partial(figure, right=ended / best, slips=slips))
+
+
+def _trap_case(plans: int, chips: int, ratio: int) -> Case:
+    judge = partial(judge_trap, plans=plans, chips=chips, ratio=ratio)
+    return Case(f"{plans} plans, {chips} chips, {ratio} times", Call("trap", (plans, chips, ratio)), judge)
+
+
+def _interaction_case(table: Table) -> Case:
+    rows = [[time or 0 for time in row] for row in table]
+    corner = [rows[0][0] + row[c] - rows[0][c] - row[0] for row in rows[1:] for c in range(1, len(row))]
+    right = interaction(table)
+    slips = [
+        Slip("neighbours alone are compared", _of_neighbours(table)),
+        Slip("all are compared with the first plan and the first chip alone", max(map(abs, corner))),
+        Slip("the sign is kept: what is below 0 counts, too", max(_interactions(table))),
+        Slip("half of it is returned", right / 2.0),
+        Slip("the differences of a plan on two chips are returned", float(max(max(row) - min(row) for row in rows))),
+    ]
+    return Case(_words(table), Call("interaction", (table,)), partial(figure, right=right, slips=slips))
+
+
+ALTERNATING = Assignment("09-alternating", "Alternating against joint: when does decomposition fail?", tasks)

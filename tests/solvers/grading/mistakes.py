@@ -1,0 +1,63 @@
+"""Reference solutions with one mistake each, as `solutions/*/mistakes.py` names them, and the points that they earn."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crossopt.solvers.grading.grade import mark_of, together
+from crossopt.solvers.grading.marks import Assignment, Mark
+from crossopt.solvers.grading.table import SOLUTIONS
+from crossopt.solvers.grading.walls.running import Call, Returned
+from tests.solvers.grading.programs import loaded
+
+Answering = Callable[[Call], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What becomes of a passage of the solution, the points that are left, and a part of what is told."""
+
+    name: str
+    passage: str
+    change: str
+    least: float
+    most: float
+    told: str
+
+
+def mistakes_of(assignment: Assignment) -> list[Mistake]:
+    return [Mistake(*fields) for fields in loaded(SOLUTIONS / assignment.name / "mistakes.py").MISTAKES]
+
+
+def solution_of(assignment: Assignment) -> str:
+    return (SOLUTIONS / assignment.name / "solution.py").read_text(encoding="utf-8")
+
+
+def with_mistake(assignment: Assignment, mistake: Mistake) -> str:
+    """The program; the passage must be there."""
+    text = solution_of(assignment)
+    assert mistake.passage in text, mistake
+    return text.replace(mistake.passage, mistake.change) if mistake.passage else f"{text}\n{mistake.change}"
+
+
+def answering(program: str) -> Answering:
+    """What the functions of a program return."""
+    names: dict[str, Any] = {"__name__": "solution"}
+    exec(compile(program, "solution.py", "exec"), names)  # noqa: S102 - the tests' own programs
+    return lambda call: names[call.function](*json.loads(json.dumps(call.arguments)))
+
+
+def marks(assignment: Assignment, seed: str, answers: Answering) -> tuple[Mark, ...]:
+    """As the grader gives them, without a process for each task."""
+    return together(
+        tuple(mark_of(task, tuple(_returned(answers, case.call) for case in task.cases)) for task in assignment.tasks(seed)),
+        assignment.whole,
+    )
+
+
+def _returned(answers: Answering, call: Call) -> Returned:
+    try:
+        return Returned(json.loads(json.dumps(answers(call))))
+    except Exception as error:  # noqa: BLE001 - a wrong program may raise whatever it likes
+        return Returned(failure=str(error) or type(error).__name__)

@@ -1,0 +1,82 @@
+"""Points separate right from wrong: what likely mistakes, copied public values and another student's answers earn."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from crossopt.solvers.grading.marks import NEARLY, WHOLE, Assignment, Verdict, figure, nearly, seed_of, wrong
+from crossopt.solvers.grading.marks import Slip as Likely
+from crossopt.solvers.grading.table import ASSIGNMENTS
+from crossopt.solvers.grading.walls.running import Call
+from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, with_mistake
+
+PROGRAMS = [one for one in ASSIGNMENTS if one.judge is None]
+EVERY = [pytest.param(one, mistake, id=f"{one.name[:2]} {mistake.name}") for one in PROGRAMS for mistake in mistakes_of(one)]
+each = pytest.mark.parametrize("assignment", PROGRAMS, ids=lambda one: one.name)
+
+
+@cache
+def earned(assignment: Assignment, mistake: Mistake, seed: str) -> tuple[float, str]:
+    found = marks(assignment, seed, answering(with_mistake(assignment, mistake)))
+    return sum(mark.points for mark in found), " | ".join(why for mark in found for why in mark.why)
+
+
+@pytest.mark.parametrize(("assignment", "mistake"), EVERY)
+@pytest.mark.parametrize("seed", ["practice", *(pytest.param(f"hidden/{name}", marks=pytest.mark.slow) for name in ("ada", "7"))])
+def test_a_mistake_earns_what_is_stated_and_is_told(assignment: Assignment, mistake: Mistake, seed: str) -> None:
+    points, told = earned(assignment, mistake, seed)
+    assert mistake.least <= points <= mistake.most
+    assert mistake.told in told
+
+
+@each
+def test_no_mistake_of_the_list_keeps_more_than_three_fifths(assignment: Assignment) -> None:
+    """Ten at least are known, and none is stated twice."""
+    known = mistakes_of(assignment)
+    assert len(known) >= 10
+    assert len({one.name for one in known}) == len(known)
+    assert all(0 <= one.least <= one.most <= 60 for one in known)
+
+
+def test_the_best_ratios_first_are_no_knapsack() -> None:
+    greedy = next(one for one in mistakes_of(ASSIGNMENTS[1]) if one.name == "the best ratios first")
+    assert greedy.most <= 50
+
+
+@each
+def test_the_solution_earns_everything_for_every_student(assignment: Assignment) -> None:
+    answers = answering(solution_of(assignment))
+    for student in ("Ada Lovelace", "2026-117"):
+        found = marks(assignment, seed_of("practice", student), answers)
+        assert (sum(mark.points for mark in found), [mark.why for mark in found if mark.why]) == (100, [])
+
+
+@each
+def test_public_values_and_answers_of_another_earn_a_tenth_at_most(assignment: Assignment) -> None:
+    """Both are right answers to other questions: of the handout, and to the same case of another student."""
+    solve = answering(solution_of(assignment))
+    mine, other = (assignment.tasks(seed_of("practice", student)) for student in ("ada", "grace"))
+    public: dict[str, Any] = {}
+    theirs: dict[int, Any] = {}
+    for task, copied in zip(mine, other, strict=True):
+        public |= {task.cases[0].call.function: solve(task.cases[0].call)}
+        theirs |= {id(case.call): solve(theirs_too.call) for case, theirs_too in zip(task.cases, copied.cases, strict=True)}
+    answered = {repr(case.call): theirs[id(case.call)] for task in mine for case in task.cases}
+
+    def from_the_handout(call: Call) -> Any:  # noqa: ANN401 - plain data
+        return public[call.function]
+
+    for answers in (from_the_handout, lambda call: answered[repr(call)]):
+        assert sum(mark.points for mark in marks(assignment, "practice/ada", answers)) <= 10
+
+
+def test_a_task_is_right_nearly_right_by_one_mistake_or_wrong() -> None:
+    """Two mistakes, or one without a name, leave nothing."""
+    slips = (Likely("half", 50.0), Likely("twice", 200.0), Likely("ten times", 1000.0, share=0.0), Likely("no mistake", 100.0))
+    assert figure(100.0 * (1.0 + 1e-10), 100.0, slips).share == 1.0
+    assert figure(50.0, 100.0, slips) == nearly("half", "the figure is 0.5 times the right one")
+    assert figure(99.9, 100.0, slips) == wrong("the figure is 0.999 times the right one")
+    assert figure(1000.0, 100.0, slips) == wrong("the figure is 10 times the right one", "ten times")
+    assert (NEARLY, WHOLE) == (0.4, 40)
+    assert nearly("half").share == Verdict(0.4).share
