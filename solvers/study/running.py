@@ -7,7 +7,6 @@ from time import monotonic
 from crossopt.instances.errors import ModelError, RefusedError, SolverError
 from crossopt.solvers.answer import Limits, Progress, in_words, versions
 from crossopt.solvers.codesign.answer import design_in
-from crossopt.solvers.codesign.engines import SEARCHING
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
@@ -17,8 +16,6 @@ from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
 
 SEARCH = 5.0
 """Seconds of a searcher where no limit is given."""
-SEEDED = (*SEARCHING, "milp", "cpsat")
-"""Engines whose way depends on a seed."""
 _SHOWN = 40
 
 Note = Callable[[str], None]
@@ -64,9 +61,9 @@ def turns_of(plan: Plan) -> list[tuple[str, Limits]]:
     """Each engine with what it may spend, once for every seed that matters to it."""
     found = []
     for engine in plan.engines:
-        usual = SEARCH if engine in SEARCHING else float("inf")
+        usual = SEARCH if engine in FAMILY.searching else float("inf")
         seconds = usual if plan.time_limit is None else plan.time_limit
-        found += [(engine, Limits(seconds, seed)) for seed in range(plan.seeds if engine in SEEDED else 1)]
+        found += [(engine, Limits(seconds, seed)) for seed in range(plan.seeds if engine in FAMILY.seeded else 1)]
     return found
 
 
