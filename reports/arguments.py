@@ -353,6 +353,7 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
     seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)
+    parser.add_argument("--store", type=Path, metavar="DIR", help="of a study: keep each run there, and take those that are there already")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
     parser.add_argument(
         "--out", type=Path, metavar="RUNS.json", help="of joint designs: write every run as JSON to this file; - is standard output"

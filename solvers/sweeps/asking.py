@@ -57,10 +57,10 @@ class Sweep:
     runs: tuple[Run, ...]
 
 
-def ask(study: StudyText, time_limit: float | None = None) -> Sweep:
-    """The runs of a study; an InstanceError with every fault of all of its questions."""
+def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> Sweep:
+    """The runs of a study, with settings laid over each question; an InstanceError with every fault of all of them."""
     file, faults = study.file, list[Fault]()
-    asked = [question for point in points_of(study) for question in _read(study, point, faults)]
+    asked = [question for point in points_of(study, settings) for question in _read(study, point, faults)]
     faults += engine_faults(study.root, [question.kind for question in asked])
     names = set[str]()
     for question in asked:

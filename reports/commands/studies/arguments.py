@@ -8,13 +8,13 @@ ACTIONS: Final = ("status", "table", "check", "index", "script")
 """What else may be done about a sweep."""
 FORMS: Final = ("csv", "markdown", "parquet")
 RETRIED: Final = ("failed", "limit")
-OF_RUNS: Final = ("store", "workers", "shard", "retry", "dry_run", "time_limit", "memory")
+OF_RUNS: Final = ("settings", "store", "workers", "shard", "retry", "dry_run", "time_limit", "memory")
 OF_ACTIONS: Final = {
     "status": (),
     "table": ("form", "columns", "seconds", "out"),
     "check": ("sample",),
     "index": (),
-    "script": ("store", "workers", "retry", "time_limit", "memory", "slurm", "shards", "out"),
+    "script": ("settings", "store", "workers", "retry", "time_limit", "memory", "slurm", "shards", "out"),
 }
 """The options that say something to each of them."""
 
@@ -31,6 +31,9 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE", help=_WORDS)
     parser.add_argument("--store", type=Path, metavar="DIR", help="where answers are kept, one file each; what is there is not asked again")
     parser.add_argument("--workers", type=_count, metavar="N", help="processes that answer, each with one thread (default: one a core)")
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="of every question, as for `solve`"
+    )
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="only the I-th of N equal parts, counted from 0, such as 3/40")
     retry = "also ask again what failed, or what was stopped by its time limit without a proof: failed, limit, or both with a comma"
     parser.add_argument("--retry", type=_retried, metavar="WHAT", help=retry)

@@ -38,7 +38,8 @@ def script(options: Namespace, path: Path) -> int:
     check_target(options.out)
     study, shards = read_study(question_path(path), strange_names, MOST_SWEPT), options.shards or SHARDS
     given = (("--time-limit", options.time_limit), ("--memory", options.memory), ("--retry", ",".join(options.retry or ()) or None))
-    more = "".join(f" {flag} {quote(value)}" for flag, value in given if value is not None)
+    settings = tuple(("--set", one) for one in options.settings)
+    more = "".join(f" {flag} {quote(value)}" for flag, value in (*given, *settings) if value is not None)
     name = path if path == question_path(path) else path.name  # one that comes along has its name on all machines
     told = {
         "title": " ".join(study.file.title.split()),

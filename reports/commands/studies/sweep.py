@@ -56,9 +56,10 @@ def sweep(options: Namespace) -> int:
 
 def _refuse_strangers(options: Namespace, used: Sequence[str], command: str) -> None:
     """Refuse options that say nothing to what is asked instead of passing over them."""
+    flags = {"form": "as", "settings": "set"}
     for name in dict.fromkeys((*OF_RUNS, *(name for names in OF_ACTIONS.values() for name in names))):
-        if name not in used and getattr(options, name) not in (None, False):
-            usage(f"--{'as' if name == 'form' else name.replace('_', '-')}: this says nothing to `{command}` (leave it out)")
+        if name not in used and getattr(options, name):
+            usage(f"--{flags.get(name, name.replace('_', '-'))}: this says nothing to `{command}` (leave it out)")
 
 
 def study_in(path: Path) -> StudyText:
@@ -88,7 +89,7 @@ def _run(options: Namespace, path: Path) -> int:
         usage("--store: say where the answers are to be kept (`--store runs/`)")
     memory = None if options.memory is None else _bytes_of(options.memory)
     study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
-    asked = ask(study, limit)
+    asked = ask(study, tuple(options.settings), limit)
     listed = listed_of(asked)
     keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
     if folder is not None and not options.dry_run:

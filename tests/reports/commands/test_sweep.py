@@ -17,8 +17,12 @@ from time import sleep
 
 import pytest
 
+from crossopt.instances.catalogue.registry import shipped
+from crossopt.instances.study import read_study
 from crossopt.reports.cli import main
 from crossopt.reports.commands.studies import arguments
+from crossopt.solvers.study.asking import ask_by_study
+from crossopt.solvers.study.running import run_all
 from crossopt.solvers.sweeps import keys
 from crossopt.solvers.sweeps.store import STUDY, keep
 from tests.every import every
@@ -356,3 +360,21 @@ def test_the_folder_says_what_was_asked_last(two: Path) -> None:
     listed = json.loads((two / STUDY).read_text(encoding="utf-8"))
     assert [point[0] for point in listed["points"]] == ["tiny", "the same", "too little", "chain"]
     assert set(arguments.OF_ACTIONS) == set(arguments.ACTIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["joint-vs-single-layer", "logic-memory-network-scaling"])
+def test_studies_that_come_along_say_the_same_in_several_processes(name: str, tmp_path: Path, capsys: Captured) -> None:
+    """Cell by cell and bit by bit what `compare` says of them."""
+    assert swept(Path(name), tmp_path / "runs") == 11
+    found = rows(table(tmp_path / "runs", capsys))
+    runs = run_all(ask_by_study(read_study(shipped()[name])), lambda words: None).runs
+    told = [(run.engine, run.status, run.value, run.bound, run.proved_by, run.design and run.design["words"]) for run in runs]
+    kept = [
+        (row["engine"], row["status"], *map(figure, (row["value"], row["bound"])), row["proved_by"], row["plan"] or None) for row in found
+    ]
+    assert kept == told
+
+
+def figure(text: str) -> float | None:
+    return float(text) if text else None
