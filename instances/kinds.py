@@ -83,7 +83,7 @@ KINDS = {
         commands=f"{_COMMANDS}.sharding",
         options={"memory": "limit"},
     ),
-    "study": Kind("studies", "", commands=f"{_COMMANDS}.study"),
+    "study": Kind("studies", "", commands=f"{_COMMANDS}.studies.compare"),
 }
 """Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
 AUTHORS = (".txt", ".json", ".gz")

@@ -16,6 +16,8 @@ from crossopt.instances.files.quantities import Duration, Positive
 from crossopt.instances.files.schema import Doc, Prose, read_as
 
 MOST_QUESTIONS = 1_000
+MOST_SWEPT = 50_000
+"""Of a sweep, which keeps its answers in files."""
 _SPECIAL = frozenset(",[]{}#:")
 
 
@@ -93,12 +95,12 @@ class StudyText:
     folder: Path
 
 
-def read_study(path: Path, beside: Callable[[Node, Path], Iterable[Fault]] = lambda *_: ()) -> StudyText:
+def read_study(path: Path, beside: Callable[[Node, Path], Iterable[Fault]] = lambda *_: (), most: int = MOST_QUESTIONS) -> StudyText:
     """The study in a file; an InstanceError with every fault of its form, and with those that are found beside them in what was written."""
     root, source, faults = _flowing(read_file(path)), str(path), list[Fault]()
     file = read_as(StudyFile, root, faults)
     if file is not None:
-        faults += _faults(file, root)
+        faults += _faults(file, root, most)
     if file is None or faults:
         raise InstanceError(source, [*faults, *beside(root, path.parent)])
     return StudyText(file, root, source, path.parent)
@@ -146,7 +148,7 @@ def _settings(settings: Mapping[str, str], root: Node, path: str) -> Iterator[Se
         yield Setting(f"{key}={value}", place_of(root, f"{path}.{key}"))
 
 
-def _faults(file: StudyFile, root: Node) -> Iterator[Fault]:
+def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
     """What no single value shows."""
     rules = [("instances", bool(file.instances), "a study asks something (name at least one instance)")]
     rules += [("engines", bool(file.engines), "nobody is asked (name engines, such as [auto, expert])")]
@@ -158,8 +160,9 @@ def _faults(file: StudyFile, root: Node) -> Iterator[Fault]:
     count = len(file.instances)
     for axis in file.sweep:
         count *= len(axis.values)
-    words = f"{count:,} questions are more than the {MOST_QUESTIONS:,} that a study may ask (give fewer values)"
-    rules.append(("sweep" if file.sweep else "instances", count <= MOST_QUESTIONS, words))
+    swept = f", or ask up to {MOST_SWEPT:,} by `crossopt sweep`" if most < count <= MOST_SWEPT else ""
+    words = f"{count:,} questions are more than the {most:,} that may be asked at once (give fewer values{swept})"
+    rules.append(("sweep" if file.sweep else "instances", count <= most, words))
     for path, holds, message in rules:
         if not holds:
             yield replace(place_of(root, path), message=message)

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from crossopt.reports.commands.studies.arguments import add_sweep
+
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
 11 not proved under --strict · 12 comparison ended early · 20 proven infeasible · 30 verification failed"""
 
@@ -24,6 +26,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
     _add_explain(commands.add_parser("explain", help="say what clashes, what binds, and what another choice would cost"))
     _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
+    add_sweep(commands.add_parser("sweep", help="answer a study by several processes into a folder that survives them, and read from it"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
     _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
@@ -378,6 +381,7 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
     seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)
+    parser.add_argument("--store", type=Path, metavar="DIR", help="of a study: keep each run there, and take those that are there already")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
     parser.add_argument(
         "--out", type=Path, metavar="RUNS.json", help="of joint designs: write every run as JSON to this file; - is standard output"

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from io import StringIO
 from math import inf
 from pathlib import Path
@@ -184,7 +185,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.study import compare  # noqa: PLC0415
+    from crossopt.reports.commands.studies.compare import compare  # noqa: PLC0415
 
     return code_of_ending(compare(options))
 
@@ -340,16 +341,14 @@ def _list(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
-def _grade(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.course import grade  # noqa: PLC0415
+def _own(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    """A command whose module is loaded when it is asked for, and says the exit code itself."""
 
-    return grade(options)
+    def run(options: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"crossopt.reports.commands.{module}"), name)(options)
+        return code
 
-
-def _course(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.course import course  # noqa: PLC0415
-
-    return course(options)
+    return run
 
 
 def _compile(options: argparse.Namespace) -> int:
@@ -385,13 +384,14 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "check": _check,
     "explain": _by_kind,
     "compare": _compare,
+    "sweep": _own("studies.sweep", "sweep"),
     "accuracy": _accuracy,
     "calibrate": _calibrate,
     "export": _export,
     "report": _report,
     "list": _list,
-    "grade": _grade,
-    "course": _course,
+    "grade": _own("course", "grade"),
+    "course": _own("course", "course"),
     "compile": _compile,
     "completion": _completion,
 }

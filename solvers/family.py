@@ -132,6 +132,10 @@ class Family(Generic[Q, A, D]):
     """What its proofs are called, with N for each number; empty where `faults` looks at that."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of engines."""
+    searching: frozenset[str] = frozenset()
+    """Engines that go on for as long as they may, and so have five seconds where studies and sweeps give no limit."""
+    seeded: frozenset[str] = frozenset()
+    """Engines whose way depends on a seed."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     quick: Callable[[Q, float], A | None] = no_quick
     """An answer by the simplest of rules, before a deadline of the monotonic clock, for who was ended before there was any."""

@@ -272,6 +272,13 @@ def size_of(asked: Instance | Portfolio | Counted) -> str:
     return "; ".join(f"{asked.part_name(place)}: {_size(part)}" for place, part in enumerate(asked.parts))
 
 
+def count_of(asked: Instance | Portfolio | Counted) -> float:
+    """How many designs there are to look at, before the rules that make them plans."""
+    if not isinstance(asked, Instance):
+        return sum(count_of(part) for part in asked.parts)
+    return float(hardware_points(asked)) * float(combinations(asked))
+
+
 def about_of(asked: Instance | Portfolio | Counted) -> tuple[str, ...]:
     """What is trained, in lines."""
     first = asked.parts[:1] if isinstance(asked, Counted) else (asked,)

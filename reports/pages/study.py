@@ -12,7 +12,7 @@ from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
 from crossopt.reports.texts.design import amount, hardware_words, seconds_of
-from crossopt.reports.texts.study import course_words, ends_of, refuted_words, share_of, time_of, uses_in
+from crossopt.reports.texts.study import asked_words, course_words, ends_of, partial_words, refuted_words, share_of, time_of, uses_in
 from crossopt.solvers.study.figures import (
     NEVER,
     Cell,
@@ -24,6 +24,7 @@ from crossopt.solvers.study.figures import (
     courses,
     flips_along,
     gains_along,
+    is_asked,
     overall,
     values_along,
 )
@@ -58,7 +59,7 @@ def study_content(study: Study) -> Page:
     facts += [("in all", seconds_of(study.seconds)), ("beside the engines", f"{1.0 - asked / study.seconds:.1%}" if study.seconds else "-")]
     limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
     seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
-    stopped = "" if study.stopped == "complete" else " It was stopped before all runs were done."
+    stopped = "" if study.stopped == "complete" else f" It was stopped before all runs were done, and is {partial_words(study)}."
     sections: tuple[str | ProofBox, ...] = (
         heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
         ProofBox("proved" if optima == count else "not all proved", words + stopped, optima == count and not stopped),
@@ -208,9 +209,11 @@ def _steps(study: Study, every: Sequence[Course]) -> str:
     axis, rows = study.plan.axes[0], list[list[str]]()
     for course in every:
         values, cells = values_along(study, course), list[str]()
-        for value, gain, flip in zip(values, gains_along(values), flips_along(study, course), strict=True):
+        steps = zip(course.questions, values, gains_along(values), flips_along(study, course), strict=True)
+        for question, value, gain, flip in steps:
+            none = "none" if is_asked(study, question) else "not asked"
             step = "" if gain is None else f" ({-gain:+.0%})"
-            cells.append(f"{'none' if value is None else f'{value:.3g}'}{step}{f'{TIE}*' if flip else ''}")
+            cells.append(f"{none if value is None else f'{value:.3g}'}{step}{f'{TIE}*' if flip else ''}")
         rows.append([course.name or axis.name, *cells])
     unit = study.questions[every[0].questions[0]].unit
     caption = f"Best values in {unit}, in brackets what the step from the left changes; a star: another plan."
@@ -229,9 +232,11 @@ def _tables(study: Study) -> str:
     engines, rows = study.plan.engines, list[list[str]]()
     for place, question in enumerate(study.questions):
         bound, best = bound_of(study, place), best_of(study, place)
-        proved = "none" if bound is None else "no design" if bound == NEVER else amount(bound, question.unit)
+        none = "none" if study.runs_of(place) else "not asked"
+        proved = none if bound is None else "no design" if bound == NEVER else amount(bound, question.unit)
         cells = [cell(study, place, engine) for engine in engines]
-        rows.append([question.name, _value(None if best is None else best.value, question.unit), proved, *map(_told, cells)])
+        value = none if best is None else _value(best.value, question.unit)
+        rows.append([question.name, value, proved, *map(_told, cells)])
     heads = ("", "best", "bound", *engines)
     if len(engines) > max(len(rows), _BESIDE):
         heads, rows = (
@@ -253,7 +258,7 @@ def _tables(study: Study) -> str:
         if one.above is not None and one.near_after is not None and one.proved_after is not None
     ]
     heads = ("", "above bound", "range", "within 1 %", "seconds to 1 %", "proved", "seconds to proof")
-    caption = "Over the questions that have a design and a bound: the median, and the range."
+    caption = f"Over the questions that {asked_words(study)}have a design and a bound: the median, and the range."
     words = refuted_words(study)
     beside = paragraph(f"{words}.", "soft") if words else ""
     return section("The figures", table(heads, lines, caption, range(1, 7)) if lines else "", beside, gaps)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from crossopt.reports.tables.digest import Bound, Cell, Digest, Table
-from crossopt.solvers.study.figures import NEVER, Spread, best_of, bound_of, cell, courses, overall, values_along
+from crossopt.solvers.study.figures import NEVER, Spread, asked_in_full, best_of, bound_of, cell, courses, overall, values_along
 from crossopt.solvers.study.records import Study
 
 
@@ -24,6 +24,8 @@ def of_study(study: Study) -> Digest:
     )
     heads = ("question", "engine", "seed", "value", "bound", "unit", "proof", "seconds")
     proved = sum(any(run.proved for run in study.runs_of(question)) for question in range(len(study.questions)))
+    asked, count = len(asked_in_full(study)), len(study.questions)
+    partial = () if study.stopped == "complete" else (("asked of every engine", f"{asked:,} of {count:,}"),)
     return Digest(
         name=study.plan.title,
         asks="several questions",
@@ -36,7 +38,7 @@ def of_study(study: Study) -> Digest:
         engine=", ".join(study.plan.engines),
         seconds=study.seconds,
         design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
-        figures=(("questions", f"{len(study.questions):,}"), ("runs", f"{len(study.runs):,}")),
+        figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), *partial),
         tables=(_engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
     )
 

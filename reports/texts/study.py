@@ -1,6 +1,6 @@
 """Comparisons for the terminal: one question in full, several in tables of questions and engines, and what each engine comes to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
@@ -12,11 +12,13 @@ from crossopt.solvers.study.figures import (
     Cell,
     Overall,
     Spread,
+    asked_in_full,
     bound_of,
     cell,
     courses,
     flips_along,
     gains_along,
+    is_asked,
     level_from,
     overall,
     values_along,
@@ -32,12 +34,22 @@ _SUBJECT, _LONGEST = 13, 54
 
 def study_text(study: Study) -> str:
     """All of it as text."""
-    blocks = _one(study) if len(study.questions) == 1 else [*_several(study), *_engines(study), *_along(study)]
+    partial = [*wrapped("  ", f"{partial_words(study)}."), ""] if partial_words(study) else []
+    blocks = [*partial, *(_one(study) if len(study.questions) == 1 else [*_several(study), *_engines(study), *_along(study)])]
     asked = sum(run.seconds for run in study.runs)
     words = f"{_counted(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
     if study.stopped != "complete":
         words += f"; {study.stopped} before all were done"
     return "\n".join([*blocks, *wrapped("  ", words)]) + "\n"
+
+
+def partial_words(study: Study) -> str:
+    """How much was asked of a comparison that is not whole; empty of one that is."""
+    if study.stopped == "complete":
+        return ""
+    asked, count = len(asked_in_full(study)), len(study.questions)
+    verb = "was" if count == 1 else "were"
+    return f"not whole: {asked:,} of {_counted(count, 'question')} {verb} asked of every engine, the rest of some or none"
 
 
 def _one(study: Study) -> list[str]:
@@ -191,7 +203,8 @@ def _gaps(study: Study, question: int) -> list[str]:
     """The best value, and each engine's distance from the bound."""
     values = [run.value for run in study.runs_of(question) if run.value is not None]
     unit, bound = study.questions[question].unit, bound_of(study, question)
-    best = amount(min(values), unit) if values else "no design" if bound == NEVER else "none found"
+    none = "none found" if study.runs_of(question) else "not asked"
+    best = amount(min(values), unit) if values else "no design" if bound == NEVER else none
     return [best, *(_gap(cell(study, question, engine)) for engine in study.plan.engines)]
 
 
@@ -219,7 +232,7 @@ def _short(seconds: float) -> str:
 
 def _engines(study: Study) -> Iterator[str]:
     """What each engine comes to over all questions."""
-    yield from ("", "  over the questions that have a design and a bound: median and range")
+    yield from ("", f"  over the questions that {asked_words(study)}have a design and a bound: median and range")
     heads = (("above bound", 14), ("range", 22), ("within 1 %", 14), ("to 1 %", 11), ("proved", 10), ("to proof", 11))
     yield from _table(heads, [_overall(overall(study, engine)) for engine in study.plan.engines])
     if words := refuted_words(study):
@@ -232,6 +245,11 @@ def refuted_words(study: Study) -> str:
     count = sum(bound_of(study, question) == NEVER for question in range(len(study.questions)))
     shares = [f"{one.engine} of {one.refuted}" for one in (overall(study, engine) for engine in study.plan.engines) if one.refuted]
     return f"{_counted(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
+
+
+def asked_words(study: Study) -> str:
+    """Which questions count where not all were asked."""
+    return "" if study.stopped == "complete" else "were asked of every engine and "
 
 
 def _overall(one: Overall) -> list[str]:
@@ -251,17 +269,31 @@ def _along(study: Study) -> Iterator[str]:
 
 
 def course_words(study: Study, questions: Sequence[int]) -> list[str]:
-    """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes."""
+    """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes; or what is missing."""
     course = next(one for one in courses(study) if one.questions == tuple(questions))
     axis, values = study.plan.axes[0], values_along(study, course)
-    place, flips = level_from(values), flips_along(study, course)
-    level = "the last step still gains 10 %" if place is None else f"from {axis.values[place]} on no step gains 10 %"
+    missing = _where(study, questions, lambda place: not is_asked(study, questions[place]))
+    none = _where(study, questions, lambda place: bound_of(study, questions[place]) == NEVER)
+    open_ = [at for at, value in zip(axis.values, values, strict=True) if value is None and at not in {*missing, *none}]
+    gaps = (("not asked of every engine at", missing), ("no design at", none), ("none found at", open_))
+    words = [f"{what} {', '.join(places)}" for what, places in gaps if places] or [_level(axis.values, values)]
+    changed = [at for at, flip in zip(axis.values, flips_along(study, course), strict=True) if flip]
+    if changed:
+        return [*words, f"another plan at {', '.join(changed)}"]
+    planned = sum(value is not None for value in values)
+    return [*words, *(["one plan throughout"] if planned == len(values) else ["one plan at the others"] if planned > 1 else [])]
+
+
+def _where(study: Study, questions: Sequence[int], holds: Callable[[int], bool]) -> list[str]:
+    """The values of the first axis at whose places this holds."""
+    return [at for place, at in enumerate(study.plan.axes[0].values[: len(questions)]) if holds(place)]
+
+
+def _level(places: Sequence[str], values: Sequence[float | None]) -> str:
+    place = level_from(values)
     if all(gain is None or gain <= 0.0 for gain in gains_along(values)):
-        level = "no step makes it less"
-    if any(value is None for value in values):
-        level = f"no design at {', '.join(at for at, value in zip(axis.values, values, strict=True) if value is None)}"
-    changed = [at for at, flip in zip(axis.values, flips, strict=True) if flip]
-    return [level, f"another plan at {', '.join(changed)}" if changed else "one plan throughout"]
+        return "no step makes it less"
+    return "the last step still gains 10 %" if place is None else f"from {places[place]} on no step gains 10 %"
 
 
 def _counted(number: int, what: str) -> str:

@@ -39,7 +39,7 @@ def serve(prepared: tuple[str, ...], memory: int | None, lifeline: int | None) -
             import_module(module)
     while True:
         line, work, arguments = queue.get()
-        _limit_memory(memory)
+        limit_memory(memory)
         _write(answers, _outcome(line, work, arguments))
 
 
@@ -109,7 +109,7 @@ def _keep_apart() -> None:
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
 
 
-def _limit_memory(memory: int | None) -> None:
+def limit_memory(memory: int | None) -> None:
     """No more than so many bytes, or than the machine can spare; nothing where a system knows no such limit."""
     most = memory if memory is not None else _spare_bytes()
     if most is None:

@@ -145,8 +145,6 @@ SEARCHERS: dict[str, Searcher] = {
     "cma-es": cma_es,
     "bayesian": bayesian,
 }
-SEARCHING = (*SEARCHERS, "alternating")
-"""Engines that go on for better designs as long as they are let, by a seed."""
 ENGINES: dict[str, Engine] = {
     "auto": auto,
     "boxes": boxes,

@@ -43,6 +43,8 @@ ENGINES = (
     "plan-only",
 )
 """By their names, which are known before any of them is loaded."""
+SEARCHING = frozenset({"greedy", "local", "anneal", "genetic", "gradient", "random", "tpe", "cma-es", "bayesian", "alternating"})
+"""Those that go on until their time is over."""
 OF_SEVERAL = ("auto", "boxes", "exhaustive", "recipes", "expert", "plan-only")
 """Those that answer questions about several workloads."""
 ALIASES = {"megatron": "expert", "deepflow": "gradient"}
@@ -129,6 +131,8 @@ FAMILY: Family[Question, Designs, Priced] = Family(
     prove=prove,
     faults=faults_of,
     aliases=ALIASES,
+    searching=SEARCHING,
+    seeded=SEARCHING | {"milp", "cpsat"},
     cross_check=cross_check,
     parts=_parts,
     part_name=_part_name,

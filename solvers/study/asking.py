@@ -5,20 +5,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.section import KEYS
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar
-from crossopt.instances.files.settings import with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
+from crossopt.instances.study import Point, StudyText, place_of, points_of
 from crossopt.solvers.codesign.family import ALIASES, ENGINES
 from crossopt.solvers.study.records import Axis, Plan
-
-_SOURCE = " [from --set "
+from crossopt.solvers.sweeps.asking import file_of, inner, items_of, placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +79,12 @@ def ask_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
 
 def strange_names(root: Node, folder: Path) -> Iterator[Fault]:
     """Questions and engines of a study that there are none of, whatever else is wrong with it."""
-    for item in _items(root, "instances"):
-        named = _inner(item, "instance") or item
+    for item in items_of(root, "instances"):
+        named = inner(item, "instance") or item
         found = question_of(named.value.text, folder) if isinstance(named.value, Scalar) else folder
         if isinstance(found, str):
             yield Fault(item.line, item.column, item.path, found)
-    for item in _items(root, "engines"):
+    for item in items_of(root, "engines"):
         if isinstance(item.value, Scalar):
             try:
                 engine_named(item.value.text)
@@ -95,27 +92,14 @@ def strange_names(root: Node, folder: Path) -> Iterator[Fault]:
                 yield Fault(item.line, item.column, item.path, str(error))
 
 
-def _inner(node: Node, key: str) -> Node | None:
-    entry = node.value.get(key) if isinstance(node.value, dict) else None
-    return None if entry is None else entry.node
-
-
-def _items(root: Node, key: str) -> tuple[Node, ...]:
-    listed = _inner(root, key)
-    return listed.value if listed is not None and isinstance(listed.value, tuple) else ()
-
-
 def question_of(name: str, folder: Path) -> Path | str:
     """The file of a question that a study in this folder names; a sentence where there is none, or where it is no joint design."""
-    path = Path(name)
-    found = question_path(path if path.is_absolute() or not path.suffix else folder / path)
-    if not found.exists():
-        guess = nearest(name, shipped())
-        remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
-        return f"there is no question {quoted(name)} ({remedy})"
+    found = file_of(name, folder)
+    if isinstance(found, str):
+        return found
     kind = kind_asked(found)
     if kind != "codesign":
-        return f"{name} asks about {KINDS[kind].about}, and a study about joint designs (compare it alone)"
+        return f"{name} asks about {KINDS[kind].about}, and `compare` runs studies about joint designs (`crossopt sweep` asks it)"
     return found
 
 
@@ -128,23 +112,6 @@ def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked
     try:
         instance = read_instance(found, tuple(setting.text for setting in point.settings), point.workload)
     except InstanceError as error:
-        faults += [_placed(fault, error.source, point) for fault in error.faults]
+        faults += [placed(fault, error.source, point, KEYS) for fault in error.faults]
         return
     yield Asked(point.name, point.subject, point.at, instance)
-
-
-def _placed(fault: Fault, source: str, point: Point) -> Fault:
-    """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
-    said = replace(fault, message=fault.message.partition(_SOURCE)[0])
-    for setting in reversed(point.settings):
-        inside = with_setting(said, (setting.text,), KEYS) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
-        if source == f"--set {setting.text}" or inside:
-            path = "" if source.startswith("--set ") else f"{said.path}: "
-            return _at(setting, point, f"{path}{said.message}")
-    return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
-
-
-def _at(setting: Setting, point: Point, message: str) -> Fault:
-    if setting.place is None:
-        return replace(point.place, message=f"{message} [from --set {setting.text}]")
-    return replace(setting.place, message=message)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from crossopt.instances.errors import VerificationError
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.records import Run, Study
 
 NEAR = 0.01
@@ -45,6 +46,19 @@ def best_of(study: Study, question: int) -> Run | None:
     """The first run with the best design."""
     found = [run for run in study.runs_of(question) if run.value is not None]
     return min(found, key=lambda run: run.value or 0.0, default=None)
+
+
+def is_asked(study: Study, question: int) -> bool:
+    """Whether every engine was asked, with every seed that matters to it: of other questions nothing can be claimed but what was found."""
+    if study.stopped == "complete":
+        return True
+    seeds = {engine: study.plan.seeds if engine in FAMILY.seeded else 1 for engine in study.plan.engines}
+    return all(len(study.runs_of(question, engine)) >= count for engine, count in seeds.items())
+
+
+def asked_in_full(study: Study) -> tuple[int, ...]:
+    """The questions of which that is so."""
+    return tuple(question for question in range(len(study.questions)) if is_asked(study, question))
 
 
 def above(run: Run, bound: float) -> float:
@@ -133,8 +147,8 @@ class Overall:
 
 
 def overall(study: Study, engine: str) -> Overall:
-    """The engine's figures over the questions."""
-    cells = [found for question in range(len(study.questions)) if (found := cell(study, question, engine)) is not None]
+    """The engine's figures over the questions that were asked of every engine, so that all are held to the same ones."""
+    cells = [found for question in asked_in_full(study) if (found := cell(study, question, engine)) is not None]
     measured = [(one.above.middle, one.near.middle, one.proved.middle) for one in cells if one.above is not None and one.near is not None]
     impossible = [one for one in cells if bound_of(study, one.question) == NEVER]
     return Overall(
@@ -178,15 +192,22 @@ def courses(study: Study) -> tuple[Course, ...]:
 
 
 def values_along(study: Study, course: Course) -> tuple[float | None, ...]:
-    """The best value at each place."""
-    runs = [best_of(study, question) for question in course.questions]
-    return tuple(None if run is None else run.value for run in runs)
+    """The best value at each place; None where there is no design, and where not every engine was asked, one of which may know a better."""
+    return tuple(None if run is None else run.value for run in _best_along(study, course))
 
 
 def flips_along(study: Study, course: Course) -> tuple[bool, ...]:
-    """Whether the plan is another one than at the place before."""
-    plans = [run and run.design and run.design["words"] for run in (best_of(study, question) for question in course.questions)]
-    return (False, *(before is not None and after is not None and before != after for before, after in pairwise(plans)))
+    """Whether the plan is another one than at the last place before that has one."""
+    flips, last = list[bool](), None
+    for run in _best_along(study, course):
+        plan = run.design["words"] if run and run.design else None
+        flips.append(plan is not None and last is not None and plan != last)
+        last = plan or last
+    return tuple(flips)
+
+
+def _best_along(study: Study, course: Course) -> list[Run | None]:
+    return [best_of(study, question) if is_asked(study, question) else None for question in course.questions]
 
 
 def gains_along(values: Sequence[float | None]) -> Iterator[float | None]:

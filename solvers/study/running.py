@@ -1,27 +1,31 @@
 """Asks every engine every question, and holds the engines against each other: no design may be below any bound."""
 
 from collections.abc import Callable, Sequence
+from math import fsum
 from pathlib import Path
 from time import monotonic
 
 from crossopt.instances.errors import ModelError, RefusedError, SolverError
-from crossopt.solvers.answer import Limits, Progress, in_words, versions
-from crossopt.solvers.codesign.answer import design_in
-from crossopt.solvers.codesign.engines import SEARCHING
+from crossopt.solvers.answer import Limits, Progress, Watch, in_words, versions
+from crossopt.solvers.codesign.answer import DesignResult, design_in
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
 from crossopt.solvers.study.asking import Asked, Asking
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
+from crossopt.solvers.sweeps.asking import turns_of as turns_for
 
-SEARCH = 5.0
-"""Seconds of a searcher where no limit is given."""
-SEEDED = (*SEARCHING, "milp", "cpsat")
-"""Engines whose way depends on a seed."""
 _SHOWN = 40
 
 Note = Callable[[str], None]
+Asker = Callable[[Asked, str, Limits, Watch], DesignResult]
+"""How a run comes to its result."""
+
+
+def solve_now(asked: Asked, engine: str, limits: Limits, watch: Watch) -> DesignResult:
+    """By solving it."""
+    return solve(FAMILY, asked.instance, engine, limits, watch)
 
 
 def unheard(study: Study) -> None:
@@ -29,7 +33,7 @@ def unheard(study: Study) -> None:
     del study
 
 
-def run_all(asking: Asking, note: Note, told: Callable[[Study], None] = unheard) -> Study:
+def run_all(asking: Asking, note: Note, told: Callable[[Study], None] = unheard, asker: Asker = solve_now) -> Study:
     """Every run of a study; Ctrl-C ends the run and all that would come after it. What is done is told after each, as if it ended there."""
     began, runs, stopped = monotonic(), list[Run](), "complete"
     turns = turns_of(asking.plan)
@@ -41,7 +45,7 @@ def run_all(asking: Asking, note: Note, told: Callable[[Study], None] = unheard)
     try:
         for place, asked in enumerate(asking.questions):
             for engine, limits in turns:
-                runs.append(_run(place, asked, engine, limits, numbered))
+                runs.append(_run(place, asked, engine, limits, numbered, asker))
                 if runs[-1].stopped == "interrupted":
                     raise KeyboardInterrupt
                 if told is not unheard:
@@ -52,9 +56,10 @@ def run_all(asking: Asking, note: Note, told: Callable[[Study], None] = unheard)
 
 
 def _held(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> Study:
-    """The runs as one study, held against each other."""
+    """The runs as one study, held against each other; its time is at least that of its runs, some of which may have been kept before."""
     sources, questions = _written(asking.questions)
-    study = Study(asking.plan, sources, questions, tuple(runs), stopped, seconds, versions())
+    whole = max(seconds, fsum(run.seconds for run in runs))
+    study = Study(asking.plan, sources, questions, tuple(runs), stopped, whole, versions())
     for place, asked in enumerate(asking.questions):
         hold_together(asked.name, study.runs_of(place))
     return study
@@ -62,15 +67,10 @@ def _held(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> 
 
 def turns_of(plan: Plan) -> list[tuple[str, Limits]]:
     """Each engine with what it may spend, once for every seed that matters to it."""
-    found = []
-    for engine in plan.engines:
-        usual = SEARCH if engine in SEARCHING else float("inf")
-        seconds = usual if plan.time_limit is None else plan.time_limit
-        found += [(engine, Limits(seconds, seed)) for seed in range(plan.seeds if engine in SEEDED else 1)]
-    return found
+    return turns_for(FAMILY, plan.engines, plan.time_limit, plan.seeds)
 
 
-def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> Run:
+def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note, asker: Asker) -> Run:
     """One run; an engine that does not answer such a question says so in its note."""
     instance, began = asked.instance, monotonic()
     name = asked.name if len(asked.name) <= _SHOWN else f"{asked.name[:_SHOWN]}..."
@@ -81,7 +81,7 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> R
 
     note(label)
     try:
-        result = solve(FAMILY, instance, engine, limits, watch)
+        result = asker(asked, engine, limits, watch)
     except (RefusedError, ModelError, SolverError) as error:
         return _unanswered(place, engine, limits.seed, monotonic() - began, str(error))
     return Run(

@@ -6,10 +6,14 @@ import pytest
 
 from crossopt.instances.errors import VerificationError
 from crossopt.reports.pages.study import study_page
-from crossopt.reports.texts.study import refuted_words, study_text
+from crossopt.reports.tables.study_digest import of_study
+from crossopt.reports.texts.study import course_words, partial_words, refuted_words, study_text
+from crossopt.solvers.codesign.engines import SEARCHERS
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.figures import (
     NEVER,
     Spread,
+    asked_in_full,
     bound_of,
     cell,
     courses,
@@ -20,7 +24,7 @@ from crossopt.solvers.study.figures import (
     overall,
     values_along,
 )
-from crossopt.solvers.study.records import Axis
+from crossopt.solvers.study.records import Axis, Study
 from tests.solvers.study.runs import LOST, RUN, planned, searched, study_of
 
 
@@ -151,3 +155,50 @@ def test_a_course_has_its_values_its_steps_and_its_flips() -> None:
 )
 def test_a_course_levels_off_where_no_later_step_gains_a_tenth(values: tuple[float | None, ...], place: int | None) -> None:
     assert level_from(values) == place
+
+
+def partly(study: Study) -> Study:
+    """The study as an interrupt left it."""
+    return replace(study, stopped="interrupted")
+
+
+def test_of_an_interrupted_comparison_nothing_is_said_of_what_was_not_asked() -> None:
+    axes, at = (Axis("devices", "n", ("128", "256", "512", "1024")),), (("128",), ("256",), ("512",), ("1024",))
+    runs = [planned("A", 100.0, 0), searched(101.0, question=0), planned("A", 60.0, 1), searched(61.0, question=1)]
+    study = partly(study_of(*runs, replace(searched(59.0, question=2), seed=0), at=at, axes=axes))
+    study = replace(study, plan=replace(study.plan, seeds=1))
+    [course] = courses(study)
+    assert asked_in_full(study) == (0, 1)
+    assert values_along(study, course) == (100.0, 60.0, None, None)
+    assert course_words(study, course.questions) == ["not asked of every engine at 512, 1024", "one plan at the others"]
+    assert overall(study, "random").questions == 2
+    text, page = study_text(study), study_page(study)
+    for words in ("no design at", "one plan throughout", "none found", "gains 10 %"):
+        assert words not in text
+        assert words not in page.partition("<script")[0]
+    assert "not whole: 2 of 4 questions were asked of every engine" in text
+    assert "not whole: 2 of 4 questions were asked of every engine" in page
+    assert next(" ".join(line.split()) for line in text.splitlines() if line.startswith("  1024 ")) == "1024 not asked not run not run"
+    assert ("asked of every engine", "2 of 4") in of_study(study).figures
+
+
+def test_seeds_that_are_missing_leave_a_question_half_asked() -> None:
+    study = study_of(RUN, searched(101.0), searched(102.0, seed=1))
+    assert asked_in_full(study) == (0,)
+    assert asked_in_full(partly(study)) == ()
+    assert "not whole: 0 of 1 question was asked of every engine" in partial_words(partly(study))
+
+
+def test_what_nobody_found_is_no_proof_that_there_is_none_and_plans_are_compared_across_gaps() -> None:
+    axes, at = (Axis("x", "x", ("a", "b", "c")),), (("a",), ("b",), ("c",))
+    lost = replace(LOST, engine="boxes", answered_by="boxes", question=1)
+    study = study_of(planned("A", 3.0, 0), lost, planned("B", 2.0, 2), at=at, axes=axes)
+    assert course_words(study, (0, 1, 2)) == ["none found at b", "another plan at c"]
+    refuted = replace(lost, status="INFEASIBLE", proved=True)
+    study = study_of(planned("A", 3.0, 0), refuted, planned("A", 2.0, 2), at=at, axes=axes)
+    assert course_words(study, (0, 1, 2)) == ["no design at b", "one plan at the others"]
+
+
+def test_engines_that_search_by_a_seed_are_those_that_families_name() -> None:
+    assert {*SEARCHERS, "alternating"} == FAMILY.searching
+    assert FAMILY.seeded <= set(FAMILY.engines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.study import read_study
+from crossopt.instances.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper
@@ -59,14 +59,14 @@ def solve(options: Namespace) -> Ending:
 
 
 def validate(options: Namespace) -> Ending:
-    """Say how much a study asks, after all of its questions were read."""
-    from crossopt.solvers.study.asking import ask_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
-    from crossopt.solvers.study.running import turns_of  # noqa: PLC0415
+    """Say how much a study asks, after all of its questions were read, whatever kinds they are of."""
+    from crossopt.solvers.sweeps.asking import ask, strange_names  # noqa: PLC0415 - who compares needs none of it
 
-    asking = ask_by_study(read_study(question_path(options.file), strange_names), tuple(options.settings))
-    turns, count = len(turns_of(asking.plan)), len(asking.questions)
-    words = f"{count:,} question{'s' * (count != 1)}, {turns:,} run{'s' * (turns != 1)} of each"
-    sys.stdout.write(f"{options.file}: a sound study: {words}\n")
+    asked = ask(read_study(question_path(options.file), strange_names, MOST_SWEPT), tuple(options.settings))
+    count, runs = len(asked.questions), len(asked.runs)
+    turns = {sum(run.question == 0 for run in asked.runs)} if len({one.kind for one in asked.questions}) == 1 else set()
+    each = f"{(each := turns.pop()):,} run{'s' * (each != 1)} of each" if turns else f"{runs:,} runs, of several kinds (`crossopt sweep`)"
+    sys.stdout.write(f"{options.file}: a sound study: {count:,} question{'s' * (count != 1)}, {each}\n")
     return Ending("FEASIBLE", proved=True)
 
 
@@ -78,7 +78,7 @@ def check(path: Path) -> Report:
 def _of_family(options: Namespace, family: str) -> Ending:
     """The comparison of another family, which has one question and a table."""
     engines = options.engines if KINDS[family].commands or not KINDS[family].family else None  # asked by all kinds alike
-    for given, flag in ((options.out, "--out"), (options.chart, "--chart"), (engines, "--engines")):
+    for given, flag in ((options.out, "--out"), (options.chart, "--chart"), (engines, "--engines"), (options.store, "--store")):
         if given is not None:
             usage(f"{flag}: this is for joint designs, and says nothing of {KINDS[family].about} (leave it out)")
     options.file, options.seeds = options.files[0], options.seeds or 1
@@ -95,7 +95,8 @@ def _refuse_mixtures(options: Namespace, kinds: list[str]) -> None:
 
 def _run(options: Namespace, by_study: bool) -> Study:
     from crossopt.solvers.study.asking import Asking, ask_by_names, ask_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
-    from crossopt.solvers.study.running import run_all  # noqa: PLC0415
+    from crossopt.solvers.study.kept import kept_in  # noqa: PLC0415
+    from crossopt.solvers.study.running import run_all, solve_now  # noqa: PLC0415
 
     given, seconds, settings = _engines(options.engines), _limit(options.time_limit), tuple(options.settings)
     if by_study:
@@ -107,16 +108,18 @@ def _run(options: Namespace, by_study: bool) -> Study:
         plan = replace(said, engines=given or said.engines, time_limit=limit, seeds=options.seeds or said.seeds)
         asking = Asking(plan, asking.questions)
     else:
+        if options.store is not None:
+            usage("--store: the runs of a study are kept, and these are questions by their names (write a study, see instances/README.md)")
         engines = given or _engines(COMPARED)
         plan = Plan("Engines side by side", "", engines, seconds, options.seeds or 1)
         asking = ask_by_names(options.files, settings, options.workload, plan)
-    keep = keeper()
+    keep, asker = keeper(), solve_now if options.store is None else kept_in(options.store, asking)
     if keep is None:
         with notes_on(sys.stderr) as note:
-            return run_all(asking, note)
+            return run_all(asking, note, asker=asker)
     keep.searching = True
     with notes_on(sys.stderr) as note:
-        return run_all(asking, note, lambda study: keep.keep(Kept(*_told(options, study), ENDED_EARLY)))
+        return run_all(asking, note, lambda study: keep.keep(Kept(*_told(options, study), ENDED_EARLY)), asker)
 
 
 def _engines(names: str | None) -> tuple[str, ...]:

@@ -1,0 +1,119 @@
+"""What a sweep's folder holds: how far it is, as a table, checked, and as a database."""
+
+import sqlite3
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from crossopt.instances.files.saved import write_whole
+from crossopt.reports.commands.console import check_target, usage
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY
+from crossopt.reports.commands.families import check as check_result
+from crossopt.reports.commands.progress import notes_on
+from crossopt.reports.commands.studies.words import failures_text, tally_text
+from crossopt.reports.tables.swept import Cells, cells_of, csv_of, markdown_of, write_parquet
+from crossopt.reports.texts.width import fitted
+from crossopt.solvers.sweeps.leases import held
+from crossopt.solvers.sweeps.standing import standings, tally
+from crossopt.solvers.sweeps.store import Listed, all_kept, listing, result_of
+
+REFUSED = 30
+INDEX = "index.sqlite"
+
+
+def status(options: Namespace, folder: Path) -> int:
+    """How far it is; exit code 12 where runs are left, as of everything that is not whole."""
+    del options
+    listed = listing(folder)
+    now, (alive, over) = standings(folder, listed), held(folder)
+    keys = [row.key for row in listed.rows]
+    found = tally(keys, now)
+    lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
+    lines += [f"  {len(alive):,} being answered now"] if alive else []
+    lines += [f"  {len(over):,} were being answered when their process ended"] if over else []
+    lines += [*_strangers(folder, listed), *failures_text(listed, keys, now)]
+    sys.stdout.write(fitted("\n".join(lines) + "\n"))
+    return ENDED_EARLY if found.left else ANSWERED
+
+
+def _strangers(folder: Path, listed: Listed) -> list[str]:
+    """Results that belong to nothing that is asked."""
+    known, kept = {row.key for row in listed.rows}, all_kept(folder)
+    others = sum(len(paths) for key, paths in kept.items() if key and key not in known)
+    lines = [f"  not used  {path.parent.name}/{path.name}: its name is none of a result" for path in kept.get("", ())]
+    lines += [f"  {others:,} results of other points, limits or versions are left alone"] if others else []
+    return lines
+
+
+def table(options: Namespace, folder: Path) -> int:
+    """One row a run."""
+    check_target(options.out)
+    cells = cells_of(folder, listing(folder), options.seconds)
+    cells = _chosen(cells, options.columns) if options.columns else cells
+    if options.form == "parquet":
+        if options.out is None:
+            usage("--as parquet: say where it goes (`--out FILE.parquet`)")
+        try:
+            write_parquet(cells, options.out)
+        except ImportError:
+            usage("--as parquet: this needs pyarrow (`pip install pyarrow`, or take --as csv)")
+        return ANSWERED
+    text = markdown_of(cells) if options.form == "markdown" else csv_of(cells)
+    if options.out is None or str(options.out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(options.out, text)
+    for fault in cells.faults:
+        sys.stderr.write(f"not used  {fault}\n")
+    return ANSWERED
+
+
+def _chosen(cells: Cells, names: str) -> Cells:
+    wanted = [name.strip() for name in names.split(",")]
+    if strange := [name for name in wanted if name not in cells.heads]:
+        usage(f"--columns: there is no column {strange[0]!r} (one of {', '.join(cells.heads)})")
+    return Cells(tuple(wanted), cells.rows, cells.faults)
+
+
+def check(options: Namespace, folder: Path) -> int:
+    """Every result, or some, said again from its question alone; exit code 30 where one does not hold."""
+    listed, kept = listing(folder), all_kept(folder)
+    rows = {row.key: row for row in listed.rows if row.key in kept}
+    keys = _evenly(list(rows), options.sample) if options.sample else list(rows)
+    told, faults, refused = 0, _strangers(folder, listed), list[str]()
+    with notes_on(sys.stderr) as note:
+        for number, key in enumerate(keys):
+            note(f"{number:,} of {len(keys):,} checked")
+            found = result_of(kept[key], rows[key], listed.points[rows[key].question])
+            refused += found.faults
+            if found.path is not None:
+                report = check_result(found.path)
+                told += report.told
+                refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
+    beside = f", {told:,} of them but for a bound that is told and not proved anew" if told else ""
+    lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *faults, *(f"  REFUSED  {fault}" for fault in refused)]
+    sys.stdout.write(fitted("\n".join([*lines, f"{folder}: {'refused' if refused else 'accepted'}"]) + "\n"))
+    return REFUSED if refused else ANSWERED
+
+
+def _evenly(keys: list[str], count: int) -> list[str]:
+    """So many of them, chosen evenly from their order."""
+    ordered = sorted(keys)
+    return ordered if count >= len(ordered) else [ordered[place * len(ordered) // count] for place in range(count)]
+
+
+def index(options: Namespace, folder: Path) -> int:
+    """The table as a database, made anew from the files."""
+    del options
+    cells = cells_of(folder, listing(folder), seconds=True)
+    target, beside = folder / INDEX, folder / f".{INDEX}"
+    beside.unlink(missing_ok=True)
+    with sqlite3.connect(beside) as base:
+        heads = ", ".join('"' + head.replace('"', '""') + '"' for head in cells.heads)
+        base.execute(f"CREATE TABLE runs ({heads})")
+        places = ", ".join("?" * len(cells.heads))
+        base.executemany(f"INSERT INTO runs VALUES ({places})", ([row.get(head) for head in cells.heads] for row in cells.rows))
+    base.close()
+    beside.replace(target)
+    sys.stdout.write(f"{target}: {len(cells.rows):,} runs in the table `runs`\n")
+    return ANSWERED

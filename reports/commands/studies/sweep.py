@@ -1,0 +1,181 @@
+"""The command `sweep`: a study's runs answered by several processes into a folder, and what is there told, checked and put into tables."""
+
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+
+from crossopt.instances.files.saved import check_writable
+from crossopt.instances.kinds import kind_asked, question_path
+from crossopt.instances.study import MOST_SWEPT, StudyText, read_study
+from crossopt.reports.commands.console import seconds_of, usage
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
+from crossopt.reports.commands.progress import notes_on
+from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
+from crossopt.reports.commands.studies.kept import check, index, status, table
+from crossopt.reports.commands.studies.script import script
+from crossopt.reports.commands.studies.words import failures_text, tally_text
+from crossopt.reports.texts.width import fitted
+from crossopt.solvers.sweeps.asking import Sweep, ask, strange_names
+from crossopt.solvers.sweeps.keys import code_digest
+from crossopt.solvers.sweeps.leases import clear
+from crossopt.solvers.sweeps.standing import Standing, Tally, in_shard, is_left, jobs_of, standings, tally
+from crossopt.solvers.sweeps.store import RESULTS, listed_of, open_store
+from crossopt.solvers.sweeps.supervisor import Supervisor
+
+FAILED = 1
+_MOST_WORKERS = 1_024
+
+
+def sweep(options: Namespace) -> int:
+    """Ask what of a study has no answer yet; or the action that is named first."""
+    action, *rest = options.words
+    if action not in ACTIONS:
+        if rest:
+            usage(f"{action} {rest[0]}: a sweep asks one study, and is told of by {', '.join(ACTIONS)} (see `crossopt sweep --help`)")
+        _refuse_strangers(options, OF_RUNS, "sweep FILE")
+        return _run(options, Path(action))
+    if len(rest) != 1:
+        usage(f"sweep {action}: say of what, once (`crossopt sweep {action} {'FILE' if action == 'script' else 'runs/'}`)")
+    _refuse_strangers(options, OF_ACTIONS[action], f"sweep {action}")
+    answers: dict[str, Callable[[Namespace, Path], int]] = {
+        "status": status,
+        "table": table,
+        "check": check,
+        "index": index,
+        "script": script,
+    }
+    return answers[action](options, Path(rest[0]))
+
+
+def _refuse_strangers(options: Namespace, used: Sequence[str], command: str) -> None:
+    """Refuse options that say nothing to what is asked instead of passing over them."""
+    flags = {"form": "as", "settings": "set"}
+    for name in dict.fromkeys((*OF_RUNS, *(name for names in OF_ACTIONS.values() for name in names))):
+        if name not in used and getattr(options, name):
+            usage(f"--{flags.get(name, name.replace('_', '-'))}: this says nothing to `{command}` (leave it out)")
+
+
+def study_in(path: Path) -> StudyText:
+    """The study in a file; usage where it is another question."""
+    found = question_path(path)
+    if found.exists() and kind_asked(found) != "study":
+        usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
+    return read_study(found, strange_names, MOST_SWEPT)
+
+
+@dataclass(slots=True)
+class _Wish:
+    """How often somebody asked for the end."""
+
+    times: int = 0
+
+    def __call__(self) -> int:
+        return self.times
+
+
+def _run(options: Namespace, path: Path) -> int:
+    """Answer what is left; say what all of it, or of the shard, has come to."""
+    began, folder, workers = monotonic(), options.store, options.workers or _cores()
+    if workers > _MOST_WORKERS:
+        usage(f"--workers {workers}: this is too many (write {_MOST_WORKERS} or less; more than the machine's cores gain nothing)")
+    if folder is None and not options.dry_run:
+        usage("--store: say where the answers are to be kept (`--store runs/`)")
+    memory = None if options.memory is None else _bytes_of(options.memory)
+    study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
+    asked = ask(study, tuple(options.settings), limit)
+    listed = listed_of(asked)
+    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
+    if folder is not None and not options.dry_run:
+        open_store(folder, listed)
+    before = standings(folder, listed, set(keys)) if folder else dict.fromkeys(keys, Standing("not asked"))
+    left = {key for key in keys if is_left(before[key], options.retry or ())}
+    if options.dry_run:
+        sys.stdout.write(fitted(_dry_words(asked, keys, before, left)))
+        return ANSWERED
+    count, ended, now = 0, False, before
+    if left:
+        check_writable(folder / RESULTS / "any.json")
+        clear(folder)
+        count, ended = _answer(folder, asked, before, left, workers, memory)
+        now = standings(folder, listed, set(keys))
+    found, seconds = tally(keys, now), monotonic() - began
+    lines = [f"{folder}: {asked.title}", *tally_text(len(asked.questions), found)]
+    lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
+    lines += [*failures_text(listed, keys, now), f"  `crossopt sweep table {folder}` has each of them"]
+    sys.stdout.write(fitted("\n".join(lines) + "\n"))
+    return _code(found, ended)
+
+
+def _answer(folder: Path, asked: Sweep, before: dict[str, Standing], left: set[str], workers: int, memory: int | None) -> tuple[int, bool]:
+    """How many runs have come to something, and whether somebody ended it."""
+    jobs = jobs_of(asked, left)
+    kinds = tuple(dict.fromkeys(job.kind for job in jobs))
+    spoiled = {key: before[key].files for key in left if before[key].files}
+    wish = _Wish()
+    crew = Supervisor(folder, workers, memory, kinds, stopping=wish, spoiled=spoiled)
+    code_digest()  # while nobody waits for it
+    with _heard(wish), notes_on(sys.stderr) as note:
+        crew.note = note
+        try:
+            crew.run(jobs)
+        finally:
+            crew.dismiss()
+    return len(crew.answered | crew.failed), wish.times > 0
+
+
+@contextmanager
+def _heard(wish: _Wish) -> Iterator[None]:
+    """Ctrl-C, and how batch systems say it, as a wish that is heard between two answers."""
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        wish.times += 1
+        told = "what is being answered is finished; once more ends it at once" if wish.times == 1 else "ended"
+        sys.stderr.write(f"\n{told}\n")
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _code(found: Tally, ended: bool) -> int:
+    if ended or found.left:
+        return ENDED_EARLY
+    if found.failed:
+        return FAILED
+    return UNPROVED if found.open else ANSWERED
+
+
+def _dry_words(asked: Sweep, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+    done = sum(one.state != "not asked" for one in before.values())
+    twice = len(keys) - len(set(keys))
+    lines = [f"{asked.title}: {len(asked.questions):,} points, {len(keys):,} runs"]
+    lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
+    return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
+
+
+def _bytes_of(text: str) -> int:
+    from crossopt.instances.files.units import parse_quantity  # noqa: PLC0415 - few limit it
+
+    try:
+        return int(parse_quantity(text, "bytes"))
+    except ValueError:
+        usage(f"--memory: {text!r} is no size (write for example 4GiB)")
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

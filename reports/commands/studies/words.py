@@ -1,0 +1,46 @@
+"""What a sweep has come to, in lines."""
+
+from collections.abc import Iterator, Sequence
+
+from crossopt.reports.texts.width import listed, wrapped
+from crossopt.solvers.sweeps.standing import Standing, Tally
+from crossopt.solvers.sweeps.store import Listed
+
+SHOWN = 10
+"""Failures that are told one by one."""
+
+
+def tally_text(points: int, found: Tally) -> Iterator[str]:
+    """How many runs there are, and what they have come to."""
+    twice = f", {found.runs - found.keys:,} of which ask what another one asks" if found.keys < found.runs else ""
+    parts = [f"{found.answered:,} answered"]
+    parts += [f"{found.refused:,} not answered by the engine that was asked"] if found.refused else []
+    parts += [f"{found.failed:,} failed"] if found.failed else []
+    parts += [f"{found.left:,} not asked yet, of which nothing is said"] if found.left else []
+    yield from wrapped("  ", f"{points:,} points, {found.runs:,} runs{twice}: {', '.join(parts)}")
+    if not found.answered:
+        return
+    none = f" ({found.infeasible:,} of them that there is no answer)" if found.infeasible else ""
+    open_ = f"{found.open:,} without a proof" if found.open else "none without a proof"
+    gap = f", the widest known gap {found.widest:.2%}" if found.widest is not None else ""
+    late = f", {found.stopped:,} of them stopped by time" if found.stopped else ""
+    yield from wrapped("  ", f"of those answered {found.proved:,} proved{none}, {open_}{late}{gap}")
+
+
+def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
+    """What failed, and why; and files that were not used."""
+    among, seen, told = set(keys), set[str](), 0
+    for row in asked.rows:
+        if row.key not in among or row.key in seen:
+            continue
+        seen.add(row.key)
+        one = standings[row.key]
+        for fault in one.faults:
+            yield from listed("  not used  ", fault)
+        if one.state == "failed" and one.failure:
+            told += 1
+            if told <= SHOWN:
+                tries = f" ({one.failure.tries} tries)" if one.failure.tries > 1 else ""
+                yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.words}{tries}")
+    if told > SHOWN:
+        yield f"  and {told - SHOWN:,} more that failed; the table has them"

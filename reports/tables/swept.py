@@ -1,0 +1,159 @@
+"""A sweep as a tidy table: one row a run, with every axis, value, bound and setting; the same bytes whoever answered in whatever order."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from crossopt.reports.tables.paper import harmless
+from crossopt.solvers.sweeps.store import Listed, Point, Row, all_kept, failure_of, result_of
+from crossopt.solvers.sweeps.worker import REFUSED
+
+Value = str | float | int | None
+_FIRST: Final = ("question", "subject")
+_REST: Final = (
+    *("kind", "engine", "seed", "time_limit", "status", "stopped", "value", "unit", "bound", "gap", "proved", "proved_by", "answered_by"),
+    "note",
+)
+_LAST: Final = ("share_of_peak", "versions")
+_LONGEST: Final = 300
+"""Signs of an answer's list that stands in a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The columns by their names, and what each row holds."""
+
+    heads: tuple[str, ...]
+    rows: tuple[Mapping[str, Value], ...]
+    faults: tuple[str, ...]
+    """Files that were not used, and why."""
+
+
+def cells_of(folder: Path, listed: Listed, seconds: bool = False) -> Cells:
+    """The whole table."""
+    kept, known, faults = all_kept(folder), dict[str, dict[str, Value]](), dict[str, None]()
+    rows, answers = list[dict[str, Value]](), dict[str, None]()
+    axes = [_column(axis) for axis in listed.axes]
+    for row in listed.rows:
+        point = listed.points[row.question]
+        if row.key not in known:
+            found = result_of(kept.get(row.key, ()), row, point)
+            faults |= dict.fromkeys(found.faults)
+            known[row.key] = _missing(folder, row) if found.data is None else _of_result(found.data, point.kind, seconds)
+        cells = known[row.key]
+        answers |= dict.fromkeys(name for name in cells if name.partition(".")[0] in _ANSWERS and "." in name)
+        rows.append({**_of_point(row, point, axes), **cells})
+    last = (*_LAST, *(("seconds",) if seconds else ()))
+    return Cells((*_FIRST, *axes, *_REST, "devices", "plan", *sorted(answers, key=_by_kind), *last), tuple(rows), tuple(faults))
+
+
+_ANSWERS: Final = ("chip", "plan", "answer")
+"""Of columns that not every row has."""
+
+
+def _by_kind(name: str) -> int:
+    """Chips before plans; each in the order of results."""
+    return _ANSWERS.index(name.partition(".")[0])
+
+
+def _column(axis: str) -> str:
+    return f"axis {axis}" if axis in {*_FIRST, *_REST, *_LAST, "devices", "plan", "seconds"} else axis
+
+
+def _of_point(row: Row, point: Point, axes: list[str]) -> dict[str, Value]:
+    at = dict(zip(axes, point.at, strict=False))
+    asked: dict[str, Value] = {"kind": point.kind, "engine": row.engine, "seed": row.seed, "time_limit": row.seconds}
+    return {"question": point.name, "subject": point.subject, **at, **asked}
+
+
+def _missing(folder: Path, row: Row) -> dict[str, Value]:
+    failure = failure_of(folder, row.key)
+    if failure is None:
+        return {"status": "NOT ASKED"}
+    return {"status": "REFUSED" if failure.code == REFUSED else "FAILED", "note": failure.words}
+
+
+def _of_result(data: dict[str, Any], kind: str, seconds: bool) -> dict[str, Value]:
+    proof = data["proof"] or {}
+    cells: dict[str, Value] = {
+        **{name: data[name] for name in ("status", "stopped", "value", "bound", "gap")},
+        "unit": data["question"].get("unit", ""),
+        "proved": "yes" if data["proved"] else "no",
+        "proved_by": proof.get("by", ""),
+        "answered_by": data["engine"],
+        "note": "; ".join([*data["reasons"], *data["notes"]]),
+        "versions": " ".join(f"{name} {version}" for name, version in data["versions"].items()),
+    }
+    answer = dict(_of_designs(data) if kind == "codesign" else _of_answer(data["answer"])) if data["answer"] else {}
+    return {**cells, **answer, **({"seconds": data["seconds"]} if seconds else {})}
+
+
+def _of_designs(data: dict[str, Any]) -> Iterator[tuple[str, Value]]:
+    """The chip, and the plan setting by setting where there is one workload."""
+    designs = data["answer"]["designs"]
+    yield "devices", data["answer"]["devices"]
+    yield "plan", " | ".join(design["words"] for design in designs)
+    yield from ((f"chip.{name}", _cell(value)) for name, value in designs[0]["hardware"].items())
+    if len(designs) == 1:
+        yield from ((f"plan.{name}", _cell(value)) for name, value in designs[0]["plan"].items())
+        yield "share_of_peak", data["details"]["shares"][0]["evaluation"]["utilisation"]
+
+
+def _of_answer(answer: dict[str, Any]) -> Iterator[tuple[str, Value]]:
+    """Of other kinds what finds room."""
+    for name, value in answer.items():
+        cell = _cell(value)
+        if not isinstance(cell, str) or len(cell) <= _LONGEST:
+            yield f"answer.{name}", cell
+
+
+def _cell(value: object) -> Value:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str | float | int | None) else json.dumps(value)
+
+
+def csv_of(cells: Cells) -> str:
+    """Comma-separated, with every digit."""
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([harmless(head) for head in cells.heads])
+    writer.writerows([_written(row.get(head)) for head in cells.heads] for row in cells.rows)
+    return out.getvalue()
+
+
+def _written(cell: Value) -> str:
+    return "" if cell is None else harmless(cell) if isinstance(cell, str) else repr(cell)
+
+
+def markdown_of(cells: Cells) -> str:
+    """With bars between the columns."""
+    lines = [_barred(cells.heads), _barred(["---"] * len(cells.heads))]
+    return "\n".join([*lines, *(_barred([_short(row.get(head)) for head in cells.heads]) for row in cells.rows)]) + "\n"
+
+
+def _barred(words: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(word.replace('|', '/') for word in words)} |"
+
+
+def _short(cell: Value) -> str:
+    return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+def write_parquet(cells: Cells, target: Path) -> None:
+    """Columns of numbers where all their cells are, else of text; an ImportError where pyarrow is not there."""
+    import pyarrow  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - few have it, and who has not reads CSV
+    import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+
+    columns = {}
+    for head in cells.heads:
+        column = [row.get(head) for row in cells.rows]
+        numbers = all(cell is None or not isinstance(cell, str) for cell in column)
+        floats = any(isinstance(cell, float) for cell in column)
+        number: type[float] | type[int] = float if floats else int
+        columns[head] = [None if cell is None else number(cell) if numbers else str(cell) for cell in column]
+    pyarrow.parquet.write_table(pyarrow.table(columns), target)

@@ -1,0 +1,181 @@
+"""From a study to the runs of a sweep: each point is read, whatever kind of question it is, and every fault is told where it stands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from crossopt.instances.catalogue.registry import shipped
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, Scalar
+from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
+from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.instances.question import read
+from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.family import Family, family_of
+from crossopt.solvers.sweeps.keys import key_of, question_digest
+
+SEARCH = 5.0
+"""Seconds of an engine that goes on until its time is over, where no limit is given."""
+_SOURCE = " [from --set "
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of a sweep: what to call it, where it stands on the axes, and enough to ask it again."""
+
+    name: str
+    subject: str
+    at: tuple[str, ...]
+    kind: str
+    document: dict[str, Any]
+    digest: str
+    size: float
+    """How much there is to look at, as far as its kind says so: what is large is asked first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A question, by its number, asked of an engine."""
+
+    question: int
+    engine: str
+    limits: Limits
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All that is asked."""
+
+    title: str
+    axes: tuple[str, ...]
+    questions: tuple[Asked, ...]
+    runs: tuple[Run, ...]
+
+
+def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> Sweep:
+    """The runs of a study, with settings laid over each question; an InstanceError with every fault of all of them."""
+    file, faults = study.file, list[Fault]()
+    asked = [question for point in points_of(study, settings) for question in _read(study, point, faults)]
+    faults += engine_faults(study.root, [question.kind for question in asked])
+    names = set[str]()
+    for question in asked:
+        if question.name in names:
+            message = f"two questions are called {quoted(question.name)} (give one of them a `name`)"
+            faults.append(replace(place_of(study.root, "instances"), message=message))
+        names.add(question.name)
+    if faults:
+        raise InstanceError(study.source, faults)
+    limit = file.time_limit if time_limit is None else time_limit
+    turns = {kind: turns_of(family_of(kind), file.engines, limit, file.seeds) for kind in {question.kind for question in asked}}
+    runs = [
+        Run(number, engine, limits, key_of(question.digest, engine, limits))
+        for number, question in enumerate(asked)
+        for engine, limits in turns[question.kind]
+    ]
+    return Sweep(file.title, tuple(axis.label for axis in file.sweep), tuple(asked), tuple(runs))
+
+
+def turns_of(family: Family[Any, Any, Any], engines: Sequence[str], time_limit: float | None, seeds: int) -> list[tuple[str, Limits]]:
+    """Each engine with what it may spend, once for every seed that matters to it."""
+    found = []
+    for engine in dict.fromkeys(family.aliases.get(name, name) for name in engines):
+        usual = SEARCH if engine in family.searching else float("inf")
+        seconds = usual if time_limit is None else time_limit
+        found += [(engine, Limits(seconds, seed)) for seed in range(seeds if engine in family.seeded else 1)]
+    return found
+
+
+def strange_names(root: Node, folder: Path) -> Iterator[Fault]:
+    """Questions of a study that there are none of, and engines that none of its kinds has, whatever else is wrong with it."""
+    kinds = list[str]()
+    for item in items_of(root, "instances"):
+        named = inner(item, "instance") or item
+        found = file_of(named.value.text, folder) if isinstance(named.value, Scalar) else folder
+        if isinstance(found, str):
+            yield Fault(item.line, item.column, item.path, found)
+        elif found.is_file():
+            kinds.append(kind_asked(found))
+    yield from engine_faults(root, kinds)
+
+
+def engine_faults(root: Node, kinds: Sequence[str]) -> Iterator[Fault]:
+    """Engines that one of these kinds of questions has not."""
+    families = [family_of(kind) for kind in dict.fromkeys(kinds) if KINDS[kind].family]
+    for item in items_of(root, "engines"):
+        for family in families if isinstance(item.value, Scalar) else ():
+            name = item.value.text if isinstance(item.value, Scalar) else ""
+            if family.aliases.get(name, name) not in family.engines:
+                guess = nearest(name, (*family.engines, *family.aliases))
+                remedy = f"one of {', '.join(family.engines)}{f'; did you mean {guess[0]!r}?' if guess else ''}"
+                yield Fault(item.line, item.column, item.path, f"there is no engine {name!r} for {KINDS[family.kind].about} ({remedy})")
+
+
+def inner(node: Node, key: str) -> Node | None:
+    """What a key holds, where it is there."""
+    entry = node.value.get(key) if isinstance(node.value, dict) else None
+    return None if entry is None else entry.node
+
+
+def items_of(root: Node, key: str) -> tuple[Node, ...]:
+    """The items of the list at a key."""
+    listed = inner(root, key)
+    return listed.value if listed is not None and isinstance(listed.value, tuple) else ()
+
+
+def file_of(name: str, folder: Path) -> Path | str:
+    """The file of a question that a study in this folder names; a sentence where there is none."""
+    path = Path(name)
+    found = question_path(path if path.is_absolute() or not path.suffix else folder / path)
+    if not found.exists():
+        guess = nearest(name, shipped())
+        remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
+        return f"there is no question {quoted(name)} ({remedy})"
+    return found
+
+
+def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:
+    """The question of a point, or its faults at the places where the study says what is wrong."""
+    found = file_of(point.instance, study.folder)
+    if isinstance(found, str):
+        faults.append(replace(point.place, message=found))
+        return
+    kind = kind_asked(found)
+    if not KINDS[kind].family:
+        faults.append(replace(point.place, message=f"{point.instance} asks about {KINDS[kind].about}, which have no single answer"))
+        return
+    module = import_module(KINDS[kind].question)
+    try:
+        question = read(found, tuple(setting.text for setting in point.settings), point.workload)
+    except InstanceError as error:
+        keys = getattr(module, "KEYS", TOP_ONLY)
+        faults += [placed(fault, error.source, point, keys) for fault in error.faults]
+        return
+    document, size = question.document, getattr(module, "count_of", _no_size)(question)
+    yield Asked(point.name, point.subject, point.at, kind, document, question_digest(kind, document), size)
+
+
+def _no_size(question: object) -> float:
+    del question
+    return 0.0
+
+
+def placed(fault: Fault, source: str, point: Point, keys: Keys) -> Fault:
+    """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
+    said = replace(fault, message=fault.message.partition(_SOURCE)[0])
+    for setting in reversed(point.settings):
+        inside = with_setting(said, (setting.text,), keys) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
+        if source == f"--set {setting.text}" or inside:
+            path = "" if source.startswith("--set ") else f"{said.path}: "
+            return _at(setting, point, f"{path}{said.message}")
+    return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
+
+
+def _at(setting: Setting, point: Point, message: str) -> Fault:
+    if setting.place is None:
+        return replace(point.place, message=f"{message} [from --set {setting.text}]")
+    return replace(setting.place, message=message)

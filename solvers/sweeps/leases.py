@@ -1,0 +1,150 @@
+"""Who answers a run at the moment, so that several sweeps in one folder leave each other's alone.
+
+A lease is a file that only one process can make. It is over when its process is: on this machine that is looked up, by number and start,
+as numbers are used again; of other machines the file must have been touched not long ago, which every sweep does with its own. Clocks of
+machines differ, so ages are counted by the time of a file that is just being written there. Where two take one over at the same moment,
+a question is answered twice, and that is all.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from crossopt.solvers.sweeps.store import RUNNING, kept_at
+
+BEAT: Final = 15.0
+"""Seconds after which a sweep touches its leases."""
+_OVER: Final = 300.0
+"""Seconds after which one of another machine is over that nobody touched."""
+_YOUNG: Final = 10.0
+"""Seconds within which one without words may still get them."""
+
+
+def take(folder: Path, key: str) -> bool:
+    """Whether the run is ours now: nobody had it, or who had it is no more."""
+    path = _path(folder, key)
+    if _made(path):
+        return True
+    if _is_held(folder, path):
+        return False
+    aside = path.with_name(f"{key}.{os.getpid()}.over")
+    with suppress(FileNotFoundError):  # another sweep was quicker
+        path.rename(aside)
+        aside.unlink(missing_ok=True)
+    return _made(path)
+
+
+def release(folder: Path, key: str) -> None:
+    """Somebody else may have the run."""
+    _path(folder, key).unlink(missing_ok=True)
+
+
+def beat(folder: Path, keys: Iterable[str]) -> None:
+    """Say that these are still being answered."""
+    for key in keys:
+        with suppress(OSError):
+            os.utime(_path(folder, key))
+
+
+def held(folder: Path) -> tuple[set[str], set[str]]:
+    """The keys of runs that are being answered, and of those that were when their process ended."""
+    alive, over = set[str](), set[str]()
+    for path in (folder / RUNNING).glob("*.json"):
+        (alive if _is_held(folder, path) else over).add(path.stem)
+    return alive, over
+
+
+def _path(folder: Path, key: str) -> Path:
+    return folder / RUNNING / f"{key}.json"
+
+
+def _made(path: Path) -> bool:
+    words = {"host": socket.gethostname(), "pid": os.getpid(), "start": _start_of(os.getpid())}
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    except FileExistsError:
+        return False
+    try:
+        os.write(handle, json.dumps(words).encode())
+    finally:
+        os.close(handle)
+    return True
+
+
+def _is_held(folder: Path, path: Path) -> bool:
+    """Whether the process that made a lease is still there, as far as one can know."""
+    try:
+        body, touched = path.read_bytes(), path.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    words = _words(body)
+    if words is None:
+        return _now(folder) - touched < _YOUNG
+    if words["host"] != socket.gethostname():
+        return _now(folder) - touched < _OVER
+    start = _start_of(words["pid"])
+    return start is not None and start == words["start"]
+
+
+def _words(body: bytes) -> dict[str, Any] | None:
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) and {"host", "pid", "start"} <= data.keys() and isinstance(data["pid"], int) else None
+
+
+def _now(folder: Path) -> float:
+    """The time by the clock that dates files there."""
+    path = folder / RUNNING / f".now-{socket.gethostname()}-{os.getpid()}"
+    path.touch()
+    try:
+        return path.stat().st_mtime
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process of this machine started, in its ticks since the machine did; None where there is none, `?` where nobody tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return None if fields[0] == "Z" else f"{_boot()}-{fields[19]}"
+    except FileNotFoundError:
+        return None if Path("/proc/self/stat").exists() else _alive(pid)
+    except (OSError, IndexError):
+        return None
+
+
+def _alive(pid: int) -> str | None:
+    """The same where there is no /proc."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:
+        return "?"
+    return "?"
+
+
+@cache
+def _boot() -> str:
+    """Which start of the machine this is."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return "?"
+
+
+def clear(folder: Path) -> None:
+    """Take away what processes left behind that are no more: leases of runs that have an answer, and what was printed on this machine."""
+    for key in held(folder)[1]:
+        if kept_at(folder, key):
+            release(folder, key)
+    for path in (folder / RUNNING).glob(f"{socket.gethostname()}.*.txt"):
+        number = path.name.removeprefix(f"{socket.gethostname()}.").split(".")[0]
+        if number.isdecimal() and _start_of(int(number)) is None:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,129 @@
+"""How far a sweep is: what each run has come to, as the files of its folder say, and what is left to be asked."""
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from crossopt.solvers.sweeps.asking import Sweep
+from crossopt.solvers.sweeps.store import Failure, Kept, Listed, all_kept, failure_of, result_of
+from crossopt.solvers.sweeps.worker import REFUSED, Job
+
+State = Literal["answered", "refused", "failed", "not asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a run has come to."""
+
+    state: State
+    status: str = ""
+    proved: bool = False
+    stopped: str = ""
+    value: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    failure: Failure | None = None
+    files: int = 0
+    """How many files it has, sound ones and others."""
+    faults: tuple[str, ...] = ()
+    """What is wrong with files that were not used."""
+
+
+def standings(folder: Path, listed: Listed, only: Container[str] | None = None) -> dict[str, Standing]:
+    """What each run has come to, by its key; of all, or of some."""
+    return {key: standing_of(kept, failure, files) for key, kept, failure, files in _looked_at(folder, listed, only)}
+
+
+def _looked_at(folder: Path, listed: Listed, only: Container[str] | None) -> Iterator[tuple[str, Kept, Failure | None, int]]:
+    found, seen = all_kept(folder), set[str]()
+    for row in listed.rows:
+        if row.key in seen or (only is not None and row.key not in only):
+            continue
+        seen.add(row.key)
+        paths = found.get(row.key, ())
+        kept = result_of(paths, row, listed.points[row.question])
+        yield row.key, kept, None if kept.data else failure_of(folder, row.key), len(paths)
+
+
+def standing_of(kept: Kept, failure: Failure | None, files: int) -> Standing:
+    """The same of one run."""
+    if kept.data is None:
+        state: State = "not asked" if failure is None else "refused" if failure.code == REFUSED else "failed"
+        return Standing(state, failure=failure, files=files, faults=kept.faults)
+    data = kept.data
+    return Standing(
+        state="answered",
+        status=data["status"],
+        proved=data["proved"],
+        stopped=data["stopped"],
+        value=data["value"],
+        bound=data["bound"],
+        gap=data["gap"],
+        files=files,
+        faults=kept.faults,
+    )
+
+
+def is_left(standing: Standing, retry: Container[str]) -> bool:
+    """Whether a run is to be asked: it never was, or it shall be asked again as it failed, or as its time was over before a proof."""
+    if standing.state != "answered":
+        return standing.state == "not asked" or "failed" in retry
+    lost = standing.stopped == "interrupted" and "failed" in retry
+    return lost or (standing.stopped == "time limit" and not standing.proved and "limit" in retry)
+
+
+def in_shard(key: str, shard: tuple[int, int] | None) -> bool:
+    """Whether a run belongs to this of so many shards; which one it is of does not change with what else is asked."""
+    return shard is None or int(key, 16) % shard[1] == shard[0]
+
+
+def jobs_of(sweep: Sweep, left: Container[str]) -> list[Job]:
+    """The runs that are left, each once, the largest first, so that none of them is waited for alone in the end."""
+    jobs = dict[str, Job]()
+    for run in sweep.runs:
+        if run.key in left and run.key not in jobs:
+            one = sweep.questions[run.question]
+            jobs[run.key] = Job(run.key, f"{one.name}, {run.engine}", one.kind, one.document, run.engine, run.limits, one.size)
+    return sorted(jobs.values(), key=lambda job: -job.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many runs have come to what; a run that stands in several places of the study counts in each."""
+
+    runs: int
+    keys: int
+    answered: int
+    proved: int
+    infeasible: int
+    """Of the proved ones those that prove that there is no answer."""
+    open: int
+    """Answered without a proof."""
+    widest: float | None
+    """The widest gap of the open ones that have a bound."""
+    stopped: int
+    """Of the open ones those whose time was over."""
+    refused: int
+    failed: int
+    left: int
+
+
+def tally(keys: Sequence[str], standings: dict[str, Standing]) -> Tally:
+    """How many of these runs have come to what."""
+    found = [standings[key] for key in keys]
+    answered = [one for one in found if one.state == "answered"]
+    unproved = [one for one in answered if not one.proved]
+    return Tally(
+        runs=len(found),
+        keys=len(set(keys)),
+        answered=len(answered),
+        proved=len(answered) - len(unproved),
+        infeasible=sum(one.status == "INFEASIBLE" for one in answered),
+        open=len(unproved),
+        widest=max((one.gap for one in unproved if one.gap is not None), default=None),
+        stopped=sum(one.stopped == "time limit" for one in unproved),
+        refused=sum(one.state == "refused" for one in found),
+        failed=sum(one.state == "failed" for one in found),
+        left=sum(one.state == "not asked" for one in found),
+    )

@@ -1,0 +1,274 @@
+"""Keeps several processes at work on the runs of a sweep, one run each at a time, and loses nothing but what is running when one is killed.
+
+Processes are started afresh (never forked from a process with threads), stay warm from one question to the next, and are ended with all
+that they started: when a run takes more than a fifth longer than it may and five seconds, and when this process ends, however it does. A
+run that has ended two processes is put aside, with what was printed last.
+"""
+
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from crossopt.instances.errors import FailedError
+from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
+from crossopt.solvers.sweeps.store import RUNNING, Failure, keep_failure, kept_at
+from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job, answer, serve
+
+TRIES: Final = 2
+"""Processes that a run may end before it is put aside."""
+_SHARE, _BESIDE, _LOADING = 1.2, 5.0, 60.0
+"""Of its limit, and seconds, after which a run is ended; more for the first one of a process, which may have to compile."""
+_TICK, _TAIL = 0.5, 2_000
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process, the line to it, and what it does."""
+
+    process: SpawnProcess
+    line: Connection
+    lifeline: Connection
+    said: Path
+    job: Job | None = None
+    deadline: float = inf
+    ready: bool = False
+    warm: bool = False
+    """Whether it has answered before."""
+    ended: str = ""
+    """Why it was ended, where this process did it."""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """The work on a folder."""
+
+    folder: Path
+    workers: int
+    memory: int | None = None
+    kinds: tuple[str, ...] = ()
+    """Of questions that will probably be asked, so that what reads them is loaded ahead."""
+    work: Answer = answer
+    stopping: Callable[[], int] = lambda: 0
+    """How often somebody asked it to end: once, and nothing new is begun; twice, and all is ended."""
+    note: Callable[[str], None] = lambda words: None
+    spoiled: dict[str, int] = field(default_factory=dict)
+    """How many files of a run are there that do not count."""
+    answered: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    _crew: list[_Worker] = field(default_factory=list)
+    _waiting: deque[Job] = field(default_factory=deque)
+    _others: deque[Job] = field(default_factory=deque)
+    """Runs that another sweep answers."""
+    _deaths: dict[str, int] = field(default_factory=dict)
+    _stillborn: int = 0
+    _hired: int = 0
+    _total: int = 0
+    _beaten: float = 0.0
+    _looked: float = 0.0
+
+    def hire(self, count: int) -> None:
+        """Start processes before there is work, so that they load while it is read."""
+        (self.folder / RUNNING).mkdir(parents=True, exist_ok=True)
+        while len(self._crew) < min(count, self.workers):
+            self._crew.append(self._start())
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Every job answered, failed or put aside; or nothing new, where somebody wants it to end."""
+        self._waiting = deque(jobs)
+        self._total = len(self._waiting)
+        while self._goes_on():
+            self._hand_out()
+            self._attend()
+            self._look_after()
+            self.note(self._words())
+
+    def dismiss(self) -> None:
+        """End all processes, the idle ones by telling them."""
+        for worker in self._crew:
+            if worker.job is None:
+                with suppress(OSError):
+                    worker.line.send(None)
+        for worker in self._crew:
+            if worker.job is not None or not worker.ready:
+                _end(worker)
+            worker.process.join(1.0)
+            self._bury(worker)
+        self._crew.clear()
+
+    def _goes_on(self) -> bool:
+        busy = any(worker.job for worker in self._crew)
+        if self.stopping():
+            return busy and self.stopping() == 1
+        return busy or bool(self._waiting or self._others)
+
+    def _hand_out(self) -> None:
+        """A job to everybody who is idle."""
+        if self.stopping():
+            return
+        while len(self._crew) < min(self.workers, len(self._waiting)):
+            self._crew.append(self._start())
+        for worker in [one for one in self._crew if one.ready and one.job is None]:
+            job = self._next()
+            if job is None:
+                return
+            limit = job.limits.seconds * _SHARE + _BESIDE + (0.0 if worker.warm else _LOADING)
+            worker.job, worker.deadline = job, monotonic() + limit
+            with suppress(OSError):  # that it is gone is seen in a moment
+                worker.line.send((job, self.folder))
+
+    def _next(self) -> Job | None:
+        """The next run that nobody answers or has answered; looks again now and then at those of other sweeps."""
+        if not self._waiting and self._others and monotonic() - self._looked > 1.0:
+            self._looked = monotonic()
+            self._waiting, self._others = self._others, deque()
+        while self._waiting:
+            job = self._waiting.popleft()
+            if len(kept_at(self.folder, job.key)) > self.spoiled.get(job.key, 0):
+                self.answered.add(job.key)  # by another sweep, meanwhile
+            elif take(self.folder, job.key):
+                return job
+            else:
+                self._others.append(job)
+        return None
+
+    def _attend(self) -> None:
+        """Hear who has something to say, or has ended."""
+        now, late = monotonic(), min((worker.deadline for worker in self._crew), default=inf)
+        things = {worker.line: worker for worker in self._crew} | {worker.process.sentinel: worker for worker in self._crew}
+        ready = wait(list(things), min(_TICK, max(late - now, 0.0)))
+        for worker in {id(things[one]): things[one] for one in ready}.values():  # type: ignore[index]
+            if not self._heard(worker):
+                self._buried(worker)
+
+    def _heard(self, worker: _Worker) -> bool:
+        """Whether a process is still there, after all that it said was taken in."""
+        try:
+            while worker.line.poll():
+                self._take_in(worker, worker.line.recv())
+        except (EOFError, OSError):
+            return False
+        return worker.process.is_alive()
+
+    def _take_in(self, worker: _Worker, message: tuple[str, ...]) -> None:
+        worker.ready = True
+        if message[0] == "ready" or worker.job is None:
+            return
+        key, (how, words) = worker.job.key, message
+        worker.job, worker.deadline, worker.warm, self._stillborn = None, inf, True, 0
+        release(self.folder, key)
+        if how == "lost":
+            raise FailedError(words)
+        (self.answered if how == "answered" else self.failed).add(key)
+
+    def _buried(self, worker: _Worker) -> None:
+        """A process has ended: its run is tried once more, or put aside."""
+        worker.process.join()
+        how, tail = _how(worker), _tail(worker.said)
+        self._crew.remove(worker)
+        self._bury(worker)
+        job = worker.job
+        if job is None:
+            self._stillborn += not worker.warm
+            if self._stillborn > TRIES:
+                raise FailedError(f"processes end as they start, {how} ({tail or 'nothing was printed'})")
+            return
+        tries = self._deaths[job.key] = self._deaths.get(job.key, 0) + 1
+        if tries < TRIES:
+            self._waiting.appendleft(job)
+        else:
+            keep_failure(self.folder, job.key, Failure(f"it ended {tries} processes, the last one {how}", INTERNAL, tries, tail))
+            self.failed.add(job.key)
+        release(self.folder, job.key)
+
+    def _look_after(self) -> None:
+        """End what takes too long, or all where somebody wants that, and say that the rest is alive."""
+        now = monotonic()
+        for worker in self._crew:
+            if worker.job and now > worker.deadline:
+                worker.ended = f"as it took more than {_SHARE:g} times its limit and {_BESIDE:g} s"
+                worker.deadline = inf
+                _end(worker)
+        if now - self._beaten > BEAT:
+            self._beaten = now
+            beat(self.folder, [worker.job.key for worker in self._crew if worker.job])
+
+    def _start(self) -> _Worker:
+        context, here = get_context("spawn"), os.getpid()
+        line, far = context.Pipe()
+        reader, lifeline = context.Pipe(duplex=False)
+        self._hired += 1
+        said = self.folder / RUNNING / f"{socket.gethostname()}.{here}.{self._hired}.txt"
+        given = (far, reader, said, self.memory, self.kinds, self.work)
+        process = context.Process(target=serve, args=given, name=f"crossopt-{self._hired}")
+        with _one_thread():
+            process.start()
+        far.close()
+        reader.close()
+        return _Worker(process, line, lifeline, said)
+
+    def _bury(self, worker: _Worker) -> None:
+        """Nothing is left of a process, nor of what it started."""
+        _end(worker)
+        worker.process.join()
+        worker.line.close()
+        worker.lifeline.close()
+        worker.said.unlink(missing_ok=True)
+        if worker.job:
+            release(self.folder, worker.job.key)
+
+    def _words(self) -> str:
+        names = [worker.job.name for worker in self._crew if worker.job]
+        done = f"{len(self.answered):,} of {self._total:,} answered"
+        lost = f", {len(self.failed):,} failed" if self.failed else ""
+        others = f", {len(self._others):,} with another sweep" if self._others else ""
+        return f"{done}{lost}{others}  {'  '.join(name[:40] for name in names[:2])}"
+
+
+def _end(worker: _Worker) -> None:
+    """Kill a process with all that it started."""
+    with suppress(OSError, AttributeError):  # before it has a group of its own there is none of this number
+        if worker.process.pid:
+            os.killpg(worker.process.pid, signal.SIGKILL)
+    if worker.process.is_alive():
+        worker.process.kill()
+
+
+def _how(worker: _Worker) -> str:
+    code = worker.process.exitcode
+    if worker.ended:
+        return f"ended {worker.ended}"
+    if code is None or code >= 0:
+        return f"with exit code {code}"
+    name = signal.Signals(-code).name
+    return f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
+
+
+def _tail(said: Path) -> str:
+    try:
+        return said.read_bytes()[-_TAIL:].decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that multiply matrices with one thread each, unless somebody said otherwise."""
+    given = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(given, "1"))
+    try:
+        yield
+    finally:
+        for name in given:
+            del os.environ[name]

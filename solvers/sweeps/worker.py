@@ -1,0 +1,113 @@
+"""A process of a sweep that answers one question after another, and writes each answer itself before it tells of it."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from crossopt.instances.errors import InstanceError, ModelError, RefusedError, SolverError, VerificationError
+from crossopt.instances.question import read_again
+from crossopt.solvers.answer import Limits, to_text, unwatched
+from crossopt.solvers.backends.worker import end_with, limit_memory
+from crossopt.solvers.checking import held
+from crossopt.solvers.family import family_of, solve
+from crossopt.solvers.sweeps.store import Failure, forget_failure, keep, keep_failure
+
+INTERNAL, REFUSED, INVALID, UNVERIFIED = 1, 2, 3, 30
+"""Exit codes that `solve` would have."""
+_LONGEST: Final = 400
+"""Signs of a sentence about a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run, with all that is needed to answer it."""
+
+    key: str
+    name: str
+    kind: str
+    document: dict[str, Any]
+    engine: str
+    limits: Limits
+    size: float
+
+
+Answer = Callable[[Job, Path], None]
+"""Answers a job into a folder; whatever it raises is why it did not."""
+
+
+def answer(job: Job, folder: Path) -> None:
+    """The one way from a job to a file, which no check refuses before it comes to the proof."""
+    family = family_of(job.kind)
+    question = read_again(job.document, job.kind, folder)
+    result = held(family, solve(family, question, job.engine, job.limits, unwatched), question)
+    keep(folder, job.key, to_text(result))
+
+
+def serve(connection: Connection, lifeline: Connection, said: Path, memory: int | None, kinds: tuple[str, ...], work: Answer) -> None:
+    """Works until nobody orders any more, and ends at once with who ordered, however busy it is."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever orders decides what Ctrl-C means
+    with suppress(AttributeError, OSError):
+        os.setsid()
+        end_with(lifeline.fileno(), -os.getpid())
+    _write_to(said)
+    for kind in kinds:
+        with suppress(Exception):  # whoever needs it is told when it is needed
+            family_of(kind)
+    if memory is not None:
+        limit_memory(memory)
+    connection.send(("ready",))
+    while True:
+        try:
+            order = connection.recv()
+        except EOFError:
+            return
+        if order is None:
+            return
+        job, folder = order
+        connection.send(_outcome(job, folder, work))
+
+
+def _outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
+    """Whether there is an answer, or why not, in words that were written down; a full disk is told to who ordered."""
+    try:
+        work(job, folder)
+    except OSError as error:
+        return "lost", f"{error.filename or folder}: {(error.strerror or type(error).__name__).lower()}"
+    except Exception as error:  # noqa: BLE001 - told to whoever asked
+        words, code = failed_words(error)
+        try:
+            keep_failure(folder, job.key, Failure(words, code, 1, ""))
+        except OSError as full:
+            return "lost", f"{full.filename or folder}: {(full.strerror or type(full).__name__).lower()}"
+        return "failed", words
+    forget_failure(folder, job.key)
+    return "answered", ""
+
+
+def failed_words(error: Exception) -> tuple[str, int]:
+    """Why a run has no answer, on one line, and the exit code that `solve` would have."""
+    said = " ".join(str(error).split())
+    said = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
+    if isinstance(error, RefusedError):
+        return said, REFUSED
+    if isinstance(error, InstanceError | ModelError | SolverError):
+        return said, INVALID
+    if isinstance(error, VerificationError):
+        return f"verification failed: {said}", UNVERIFIED
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this (raise --memory, or ask with fewer --workers)", INTERNAL
+    return f"internal error: {type(error).__name__}: {said}", INTERNAL
+
+
+def _write_to(said: Path) -> None:
+    """What solvers print goes to a file, of which the end is told where the process is killed."""
+    with suppress(OSError):
+        handle = os.open(said, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(handle, stream.fileno())

@@ -1,0 +1,380 @@
+"""The command `sweep`: what it keeps, tells and refuses, whatever happens to its processes and to its folder."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from random import Random
+from time import sleep
+
+import pytest
+
+from crossopt.instances.catalogue.registry import shipped
+from crossopt.instances.study import read_study
+from crossopt.reports.cli import main
+from crossopt.reports.commands.studies import arguments
+from crossopt.solvers.study.asking import ask_by_study
+from crossopt.solvers.study.running import run_all
+from crossopt.solvers.sweeps import keys
+from crossopt.solvers.sweeps.store import STUDY, keep
+from tests.every import every
+from tests.paths import INSTANCES, ROOT
+
+Captured = pytest.CaptureFixture[str]
+STUDY_OF_TWO = f"""\
+kind: study
+title: "Two kinds, and one question twice"
+instances:
+  - tiny
+  - {{instance: tiny, name: the same, settings: {{objective: step_time}}}}
+  - {{instance: tiny, name: too little, settings: {{cluster.reserved_memory: 79 GiB}}}}
+  - {{instance: "{INSTANCES / "stages" / "gpt2-two-versions.yaml"}", name: chain}}
+engines: [auto]
+"""
+MANY = """\
+kind: study
+title: Many
+instances: [tiny]
+sweep:
+  - {name: devices, setting: cluster.devices, values: [8, 16]}
+  - {name: batch, setting: workload.global_batch, values: [BATCHES]}
+engines: [expert]
+"""
+
+
+def study(folder: Path, text: str, batches: int = 6) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(text.replace("BATCHES", ", ".join(str(64 * number) for number in range(1, batches + 1))), encoding="utf-8")
+    return path
+
+
+def swept(path: Path, store: Path, *more: str) -> int:
+    return main(["sweep", str(path), "--store", str(store), "--workers", "2", *more])
+
+
+def table(store: Path, capsys: Captured, *more: str) -> str:
+    capsys.readouterr()
+    assert main(["sweep", "table", str(store), *more]) == 0
+    return capsys.readouterr().out
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return [*csv.DictReader(StringIO(text))]
+
+
+def results(store: Path) -> list[Path]:
+    return sorted((store / "results").glob("*/*.json"))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with answers to questions of two kinds."""
+    folder = tmp_path_factory.mktemp("two kinds")
+    assert swept(study(folder, STUDY_OF_TWO), folder / "runs") == 0
+    return folder / "runs"
+
+
+def test_questions_of_any_kind_are_answered_and_what_is_asked_twice_is_solved_once(two: Path, capsys: Captured) -> None:
+    found = rows(table(two, capsys))
+    assert [(row["question"], row["kind"], row["status"]) for row in found] == [
+        ("tiny", "codesign", "OPTIMAL"),
+        ("the same", "codesign", "OPTIMAL"),
+        ("too little", "codesign", "INFEASIBLE"),
+        ("chain", "chain", "OPTIMAL"),
+    ]
+    assert (found[0]["value"], found[0]["plan"]) == (found[1]["value"], found[1]["plan"])
+    assert (found[0]["plan.tensor"], found[0]["chip.name"], found[2]["plan.tensor"]) == ("1", "a100-80g", "")
+    assert 0.0 < float(found[0]["share_of_peak"]) < 1.0
+    assert found[3]["answer.stages"].startswith("[4, 3")
+    assert len(results(two)) == 3
+
+
+def test_every_answer_is_a_file_that_check_takes(two: Path, capsys: Captured) -> None:
+    for path in results(two):
+        assert main(["check", str(path)]) == 0
+    assert main(["sweep", "check", str(two)]) == 0
+    assert "3 of 3 results checked" in capsys.readouterr().out
+
+
+def test_what_is_there_is_not_asked_again_and_a_new_value_asks_only_what_is_new(few: Path, tmp_path: Path, capsys: Captured) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(few, store)
+    assert swept(study(tmp_path, MANY, 1), store) == 11
+    assert "nothing was left to ask" in capsys.readouterr().out
+    before = results(store)
+    assert swept(study(tmp_path, MANY, 2), store, "--dry-run") == 0
+    assert "2 have come to something before, 2 would be asked now" in capsys.readouterr().out
+    assert swept(study(tmp_path, MANY, 2), store) == 11
+    assert "4 answered" in (told := capsys.readouterr().out)
+    assert "2 of them asked now" in told
+    assert set(before) < set(results(store))
+
+
+def test_other_code_takes_no_answer_of_this_one(tmp_path: Path, two: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(keys, "code_digest", lambda: "another")
+    assert main(["sweep", str(study(tmp_path, STUDY_OF_TWO)), "--store", str(two), "--dry-run"]) == 0
+    assert "0 have come to something before" in capsys.readouterr().out
+
+
+EDITS: dict[str, Callable[[Path], object]] = {
+    "edited or cut off": lambda path: path.write_text(path.read_text(encoding="utf-8").replace('"proved": false', '"proved": true')),
+    "or cut off": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "another question than its name says": lambda path: keep(path.parents[2], path.name.partition(".")[0], OTHER[0]),
+    "it is no result": lambda path: keep(path.parents[2], path.name.partition(".")[0], "[]\n"),
+}
+OTHER = [""]
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two answers, and the study beside it."""
+    folder = tmp_path_factory.mktemp("few")
+    assert swept(study(folder, MANY, 1), folder / "runs") == 11  # a rule proves nothing
+    return folder / "runs"
+
+
+@every("words", EDITS)
+def test_results_that_are_not_what_was_written_are_named_and_not_used(words: str, few: Path, tmp_path: Path, capsys: Captured) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(few, store)
+    first, second = results(store)
+    whole, OTHER[0] = table(store, capsys), second.read_text(encoding="utf-8")
+    EDITS[words](first)
+    if words.startswith(("another", "it is")):
+        first.unlink()
+    assert main(["sweep", "status", str(store)]) == 12
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert main(["sweep", "check", str(store)]) == 30
+    assert "REFUSED" in capsys.readouterr().out
+    assert [row["status"] for row in rows(table(store, capsys))].count("NOT ASKED") == 1
+    if words == "edited or cut off":
+        assert swept(few.parent / "study.yaml", store) == 11  # asked again
+        assert table(store, capsys) == whole
+
+
+def test_tables_take_columns_and_times_and_other_forms(two: Path, tmp_path: Path, capsys: Captured) -> None:
+    assert "seconds" not in table(two, capsys).splitlines()[0]
+    assert float(rows(table(two, capsys, "--seconds"))[0]["seconds"]) > 0.0
+    assert table(two, capsys, "--columns", "question,status").splitlines()[1] == "tiny,OPTIMAL"
+    assert table(two, capsys, "--as", "markdown", "--columns", "question,status").splitlines()[1:3] == [
+        "| --- | --- |",
+        "| tiny | OPTIMAL |",
+    ]
+    assert main(["sweep", "table", str(two), "--out", str(tmp_path / "table.csv")]) == 0
+    assert (tmp_path / "table.csv").read_text(encoding="utf-8") == table(two, capsys)
+    assert main(["sweep", "index", str(two)]) == 0
+    with sqlite3.connect(two / "index.sqlite") as base:
+        assert base.execute("SELECT count(*) FROM runs WHERE status = 'OPTIMAL'").fetchall() == [(3,)]
+    base.close()
+
+
+def test_what_makes_no_sense_is_refused_in_one_sentence(two: Path, tmp_path: Path, capsys: Captured) -> None:
+    path, file = str(study(tmp_path, MANY)), tmp_path / "file"
+    file.write_text("here\n", encoding="utf-8")
+    store = ("--store", str(tmp_path / "runs"))
+    for words, given in (
+        ("--store: say where the answers are to be kept", (path,)),
+        ("this is one question (`crossopt solve tiny` answers it)", ("tiny", *store)),
+        ("a sweep asks one study", (path, path, *store)),
+        ("sweep status: say of what", ("status",)),
+        ("--shard: '4/4' is no shard", (path, *store, "--shard", "4/4")),
+        ("'all' is nothing to ask again", (path, *store, "--retry", "all")),
+        ("'0' is no count", (path, *store, "--workers", "0")),
+        ("--memory: 'much' is no size", (path, *store, "--memory", "much")),
+        ("--time-limit: 'soon' is no time", (path, *store, "--time-limit", "soon")),
+        ("--as: this says nothing to `sweep FILE`", (path, *store, "--as", "csv")),
+        ("--workers: this says nothing to `sweep table`", ("table", str(two), "--workers", "2")),
+        ("there is no column 'vlaue'", ("table", str(two), "--columns", "vlaue")),
+        ("this keeps the study 'Two kinds, and one question twice'", (path, "--store", str(two))),
+        ("this folder holds other files", (path, "--store", str(tmp_path))),
+        ("this is a file (name a folder)", (path, "--store", str(file))),
+        ("this folder keeps no sweep", ("status", str(tmp_path))),
+        ("say for which batch system", ("script", path, *store)),
+    ):
+        try:
+            code = main(["sweep", *given])
+        except SystemExit as ended:
+            code = int(str(ended.code))
+        told = capsys.readouterr()
+        assert (code, told.out, words in " ".join(told.err.split())) == (2, "", True), (words, told.err)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "study.yaml"]
+
+
+@pytest.mark.parametrize("where", ["/proc/1/here", "/sys/here"])
+def test_a_folder_that_cannot_be_written_is_told(where: str, tmp_path: Path, capsys: Captured) -> None:
+    if not Path(where).parent.is_dir():
+        pytest.skip(f"no {where} here")
+    assert main(["sweep", str(study(tmp_path, MANY)), "--store", where]) == 3
+    assert capsys.readouterr().err.startswith(where)
+
+
+def test_answers_are_read_where_nothing_can_be_written(two: Path, capsys: Captured) -> None:
+    """A folder that is whole is only looked at."""
+    before = table(two, capsys)
+    dates = {path: path.stat().st_mtime_ns for path in two.rglob("*")}
+    assert swept(study(two.parent, STUDY_OF_TWO), two) == 0
+    assert main(["sweep", "status", str(two)]) == 0
+    assert table(two, capsys) == before
+    assert {path: path.stat().st_mtime_ns for path in two.rglob("*")} == dates
+
+
+def test_all_faults_of_all_points_are_told_at_once_and_nothing_is_asked(tmp_path: Path, capsys: Captured) -> None:
+    text = MANY.replace("[8, 16]", "[8, none]").replace("engines: [expert]", "engines: [expert, cuts]").replace("[tiny]", "[tiny, tinny]")
+    assert main(["sweep", str(study(tmp_path, text)), "--store", str(tmp_path / "runs")]) == 3
+    told = capsys.readouterr().err
+    for words in ("there is no question 'tinny'", "there is no engine 'cuts' for joint designs", "sweep[0].values[1]: cluster.devices:"):
+        assert words in told
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_axis_without_values_and_too_many_points_are_refused(tmp_path: Path) -> None:
+    """A million points are counted, not listed: in less memory than 300 MB."""
+    values = ", ".join(str(number) for number in range(1, 101))
+    axes = "".join(f"  - {{setting: {name}, values: [{values}]}}\n" for name in ("a", "b", "c"))
+    many = tmp_path / "many.yaml"
+    many.write_text(f"kind: study\ntitle: t\ninstances: [tiny]\nengines: [auto]\nsweep:\n{axes}", encoding="utf-8")
+    empty = study(tmp_path, MANY.replace("[8, 16]", "[]"))
+    program = (
+        "import resource, sys\nfrom crossopt.reports.cli import main\n"
+        f"codes = [main(['sweep', name, '--dry-run']) for name in {[str(many), str(empty)]!r}]\n"
+        "print(codes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 300_000)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "[3, 3] True\n"
+    assert "1,000,000 questions are more than the 50,000 that may be asked at once" in done.stderr
+    assert "an axis has values" in done.stderr
+
+
+def test_only_runs_that_failed_or_ran_out_of_time_are_asked_again_where_that_is_said(tmp_path: Path, capsys: Captured) -> None:
+    text = (
+        MANY.replace("engines: [expert]", "engines: [cuts]").replace("[tiny]", "[gpt3-175b-pathfinding-large]").replace("[8, 16]", "[1024]")
+    )
+    text = text.replace("[cuts]", "[random]\ntime_limit: 50 ms")
+    store, path = tmp_path / "runs", study(tmp_path, text, 1)
+    assert swept(path, store) == 11
+    assert [row["stopped"] for row in rows(table(store, capsys))] == ["time limit"]
+    for retry, asked in (("failed", "nothing was left to ask"), ("failed,limit", "1 of them asked now")):
+        assert swept(path, store, "--retry", retry) == 11
+        assert asked in capsys.readouterr().out
+
+
+def command(path: Path, store: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "crossopt.reports.cli", "sweep", str(path), "--store", str(store), "--workers", "2", *more]
+
+
+def begun(path: Path, store: Path, *more: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command(path, store, *more), cwd=ROOT.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def whole(store: Path) -> bool:
+    """Whether every file there is whole, and none is there twice but where a sweep was killed."""
+    return all(json.loads(path.read_text(encoding="utf-8"))["status"] == "FEASIBLE" for path in results(store))
+
+
+def killed_until_done(path: Path, store: Path, kills: int, points: int) -> None:
+    """A sweep that is killed so often at random moments, and then let be."""
+    random = Random(kills)
+    for number in range(kills):
+        process, wanted = begun(path, store), min(len(results(store)) + random.randint(1, points // kills), points - 1)
+        while len(results(store)) < wanted and process.poll() is None:
+            sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert whole(store), number
+    subprocess.run(command(path, store), check=False, capture_output=True, timeout=600)
+
+
+def test_a_sweep_that_is_killed_goes_on_where_it_was_and_ends_with_the_same_bytes(tmp_path: Path, capsys: Captured) -> None:
+    path = study(tmp_path, MANY, 6)
+    killed_until_done(path, tmp_path / "killed", kills=1, points=12)
+    assert swept(path, tmp_path / "whole", "--shard", "0/2") == swept(path, tmp_path / "whole", "--shard", "1/2") == 11
+    assert table(tmp_path / "killed", capsys) == table(tmp_path / "whole", capsys)
+    assert "NOT ASKED" not in table(tmp_path / "whole", capsys)
+    assert len(results(tmp_path / "whole")) == 12
+    assert len(results(tmp_path / "killed")) <= 12 + 2
+
+
+@pytest.mark.slow
+def test_of_two_hundred_runs_nothing_is_lost_by_ten_kills(tmp_path: Path, capsys: Captured) -> None:
+    path = study(tmp_path, MANY, 100)
+    killed_until_done(path, tmp_path / "killed", kills=10, points=200)
+    assert swept(path, tmp_path / "whole") == 11
+    assert table(tmp_path / "killed", capsys) == table(tmp_path / "whole", capsys)
+    assert "NOT ASKED" not in table(tmp_path / "whole", capsys)
+    assert whole(tmp_path / "killed")
+    assert len(results(tmp_path / "killed")) <= 200 + 2 * 10
+    assert main(["sweep", "check", str(tmp_path / "killed")]) == 0
+    assert not [*(tmp_path / "killed" / "running").iterdir()]
+
+
+@pytest.mark.slow
+def test_two_sweeps_at_once_share_the_work(tmp_path: Path, capsys: Captured) -> None:
+    path, store = study(tmp_path, MANY, 40), tmp_path / "runs"
+    processes = [begun(path, store), begun(path, store)]
+    assert [process.wait() for process in processes] == [11, 11]
+    assert len(results(store)) == 80
+    assert "NOT ASKED" not in table(store, capsys)
+
+
+def test_an_interrupted_sweep_says_how_far_it_is_and_claims_nothing_else(tmp_path: Path, capsys: Captured) -> None:
+    path, store = study(tmp_path, MANY, 100), tmp_path / "runs"
+    process = subprocess.Popen(command(path, store), cwd=ROOT.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while len(results(store)) < 3:
+        sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 12
+    assert "what is being answered is finished" in err
+    assert re.search(r"\d+ answered, \d+ not asked yet, of which nothing is said", " ".join(out.split()))
+    assert main(["sweep", "status", str(store)]) == 12
+    assert "not asked yet" in capsys.readouterr().out
+    assert not [*(store / "running").iterdir()]
+
+
+def test_the_script_for_slurm_is_one_that_bash_reads(tmp_path: Path, capsys: Captured) -> None:
+    folder = tmp_path / "a folder's name"
+    folder.mkdir()
+    given = ["--slurm", "--shards", "40", "--memory", "4GiB", "--retry", "failed"]
+    assert main(["sweep", "script", str(study(folder, MANY)), "--store", str(folder / "runs"), *given]) == 0
+    text = capsys.readouterr().out
+    assert "#SBATCH --array=0-39\n" in text
+    (tmp_path / "script").write_text(text, encoding="utf-8")
+    assert subprocess.run(["bash", "-n", str(tmp_path / "script")], capture_output=True, check=False).stderr == b""
+    echoed = text.replace("exec crossopt", "printf '%s\\n'")
+    done = subprocess.run(
+        ["bash"], input=echoed, env={"SLURM_ARRAY_TASK_ID": "3", "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
+    )
+    expected = [str(folder / "study.yaml"), "--store", str(folder / "runs"), "--workers", "1", "--shard", "3/40"]
+    assert done.stdout.splitlines() == ["sweep", *expected, "--memory", "4GiB", "--retry", "failed"]
+
+
+def test_the_folder_says_what_was_asked_last(two: Path) -> None:
+    listed = json.loads((two / STUDY).read_text(encoding="utf-8"))
+    assert [point[0] for point in listed["points"]] == ["tiny", "the same", "too little", "chain"]
+    assert set(arguments.OF_ACTIONS) == set(arguments.ACTIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["joint-vs-single-layer", "logic-memory-network-scaling"])
+def test_studies_that_come_along_say_the_same_in_several_processes(name: str, tmp_path: Path, capsys: Captured) -> None:
+    """Cell by cell and bit by bit what `compare` says of them."""
+    assert swept(Path(name), tmp_path / "runs") == 11
+    found = rows(table(tmp_path / "runs", capsys))
+    runs = run_all(ask_by_study(read_study(shipped()[name])), lambda words: None).runs
+    told = [(run.engine, run.status, run.value, run.bound, run.proved_by, run.design and run.design["words"]) for run in runs]
+    kept = [
+        (row["engine"], row["status"], *map(figure, (row["value"], row["bound"])), row["proved_by"], row["plan"] or None) for row in found
+    ]
+    assert kept == told
+
+
+def figure(text: str) -> float | None:
+    return float(text) if text else None

@@ -1,0 +1,121 @@
+"""Several processes at work: what is lost when one is killed, never comes back or cannot write, and what when all are told to stop."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from crossopt.instances.errors import FailedError
+from crossopt.solvers.sweeps import supervisor
+from crossopt.solvers.sweeps.leases import held, take
+from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
+from crossopt.solvers.sweeps.supervisor import Supervisor
+from crossopt.solvers.sweeps.worker import Answer, Job
+from tests.solvers.sweeps.hooks import at_once, dying, endless, job, refusing, slowly
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in (RESULTS, FAILED, RUNNING):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def worked(folder: Path, work: Answer, jobs: list[Job], workers: int = 1, stopping: Callable[[], int] = lambda: 0) -> Supervisor:
+    """The supervisor after its work, with nothing left of its processes."""
+    found = Supervisor(folder, workers, work=work, stopping=stopping)
+    try:
+        found.run(jobs)
+    finally:
+        found.dismiss()
+    assert [path.name for path in (folder / RUNNING).iterdir()] == []
+    return found
+
+
+def asked(folder: Path) -> list[str]:
+    return [line.split()[0] for line in (folder / "asked.txt").read_text(encoding="utf-8").splitlines()]
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is no more, or only waits for its parent to hear of that."""
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_killed_process_costs_one_more_try_and_what_always_kills_is_put_aside(folder: Path) -> None:
+    jobs = [job("a", "first"), job("b", "unlucky"), job("c", "poison"), job("d", "last")]
+    found = worked(folder, dying, jobs)
+    assert found.answered == {one.key for one in jobs if one.name != "poison"}
+    assert found.failed == {"c" * 32}
+    assert sorted(asked(folder)) == ["first", "last", "unlucky"]  # each once, whatever happened to others
+    failure = failure_of(folder, "c" * 32)
+    assert failure is not None
+    assert failure.words == "it ended 2 processes, the last one by SIGKILL, perhaps for want of memory"
+    assert (failure.tries, failure.tail) == (2, "the last words\n")
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("_BESIDE", 0.1), ("_LOADING", 0.1)):
+        monkeypatch.setattr(supervisor, name, seconds)
+    found = worked(folder, endless, [job("a", "endless", seconds=0.1), job("b", "other")])
+    assert (found.failed, found.answered) == ({"a" * 32}, {"b" * 32})
+    failure = failure_of(folder, "a" * 32)
+    assert failure is not None
+    assert "as it took more than 1.2 times its limit" in failure.words
+    assert ended(int((folder / "child.txt").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(("times", "left"), [(1, ["one"]), (2, [])])
+def test_asked_to_end_it_finishes_what_it_does_and_asked_twice_it_ends_that_too(times: int, left: list[str], folder: Path) -> None:
+    def wish() -> int:
+        return times if (folder / "one.begun").exists() else 0
+
+    found = worked(folder, slowly, [job("a", "one"), job("b", "two")], stopping=wish)
+    assert (asked(folder) if found.answered else []) == left
+    assert found.failed == set()
+
+
+def test_refusals_and_mistakes_are_told_and_a_full_disk_ends_all(folder: Path) -> None:
+    found = worked(folder, refusing, [job("a", "refused"), job("b", "mistake")])
+    assert found.failed == {"a" * 32, "b" * 32}
+    told = [failure_of(folder, key * 32) for key in "ab"]
+    assert [(one.words, one.code) for one in told if one] == [
+        ("no such questions", 2),
+        ("internal error: AssertionError: two lines", 1),
+    ]
+    with pytest.raises(FailedError, match="no space left on device"):
+        worked(folder, refusing, [job("c", "full")])
+
+
+def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_taken(folder: Path) -> None:
+    keep(folder, "a" * 32, "another's\n")
+    assert take(folder, "b" * 32)
+    begun = monotonic()
+    crew = Supervisor(folder, 1, work=at_once, stopping=lambda: int(monotonic() - begun > 20.0))
+
+    def note(words: str) -> None:
+        if "1 with another sweep" in words and not kept_at(folder, "b" * 32):
+            keep(folder, "b" * 32, "another's\n")
+
+    crew.note = note
+    crew.run([job("a"), job("b"), job("c", "ours")])
+    crew.dismiss()
+    assert asked(folder) == ["ours"]
+    assert crew.answered == {key * 32 for key in "abc"}
+    assert held(folder)[0] == {"b" * 32}
+
+
+def test_processes_end_with_the_one_that_ordered_however_busy_they_are(folder: Path) -> None:
+    """Closing the lifeline is what the kernel does when the first process is killed."""
+    crew = Supervisor(folder, 1, work=endless)
+    crew._waiting.append(job("a", "endless"))
+    while not (folder / "child.txt").exists():
+        crew._hand_out()
+        crew._attend()
+    (worker,) = crew._crew
+    worker.lifeline.close()
+    child = int((folder / "child.txt").read_text(encoding="utf-8"))
+    while worker.process.is_alive() or not ended(child):
+        sleep(0.01)
+    crew.dismiss()
