@@ -23,7 +23,8 @@ def text_of(question: Question, result: DesignResult) -> str:
     if isinstance(question, Counted):
         return counts_answer(question, result)
     if isinstance(question, Portfolio):
-        return several_answer(result, tuple((part.name, model_words(part.workload)) for part in question.parts))
+        models = tuple((part.name, model_words(part.workload)) for part in question.parts)
+        return several_answer(result, models, question.parts[0].priced_by)
     return answer(result, question)
 
 

@@ -21,8 +21,8 @@ from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 _LABEL = 20
 
 
-def several_answer(result: DesignResult, models: Sequence[tuple[str, Sequence[str]]] = ()) -> str:
-    """A result as text, with what is trained by the name of each workload."""
+def several_answer(result: DesignResult, models: Sequence[tuple[str, Sequence[str]]] = (), priced_by: str = "") -> str:
+    """A result as text, with what is trained by the name of each workload, and which constants priced all of them."""
     if result.answer is None or result.details is None:
         return _no_design(result)
     designs, shares = result.answer.designs, result.details.shares
@@ -31,7 +31,8 @@ def several_answer(result: DesignResult, models: Sequence[tuple[str, Sequence[st
     lines += [*end_lines(designs[0]), *chip_lines(shares[0].evaluation), *trained, *_value_lines(result), ""]
     for share, design in zip(shares, designs, strict=True):
         lines += _share_lines(share, design["words"], result)
-    return "\n".join([*lines, "", "  limits", *_limit_lines(shares), "", *_certificate(result)]) + "\n"
+    priced = wrapped(f"  {'priced by':<{_LABEL}}", priced_by) if priced_by else []
+    return "\n".join([*lines, "", "  limits", *_limit_lines(shares), *priced, "", *_certificate(result)]) + "\n"
 
 
 def _headline(result: DesignResult) -> list[str]:

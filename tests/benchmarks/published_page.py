@@ -31,8 +31,8 @@ state. Every launched plan is priced by the full model: does it fit the memory, 
 the best plan that the same stack launches, on the same devices with the same batch, is found with proof, and set beside the launched one.
 
 Written by `make published-plans` from [the table of runs](../../tests/benchmarks/published/runs.yaml), which has the source of every figure
-and what was assumed where a source is silent. The runs were chosen before any was priced. No constant of the model is fitted to them, but
-for BLOOM, whose pre-runs are among the runs that the constants of the A100 were fitted to; those of H100 and newer devices are the A100's.
+and what was assumed where a source is silent. The runs were chosen before any was priced. Those marked ‡ are among the runs that constants
+were fitted to since: BLOOM's pre-runs to those of the A100, others to the few that a stack's set on H100 or GB200 names.
 
 ## Summary
 """

@@ -1,6 +1,7 @@
 """Model FLOPs and hardware FLOPs of a step, in text and as figures, with the size of the network and whose constants priced it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,10 +9,12 @@ from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.workload_words import repeated_share
 from crossopt.instances.codesign.question import read_instance
+from crossopt.reports.cli import main
 from crossopt.reports.facts.design import told_of
 from crossopt.reports.texts.design import evaluation_text
 from crossopt.solvers.codesign.explain.single import evaluate_single
 from tests.paths import INSTANCES
+from tests.solvers.codesign.several_questions import TWO
 
 
 @pytest.mark.parametrize(("recompute", "more"), [("none", 0.0), ("full", None)])
@@ -40,3 +43,9 @@ def test_of_some_layers_computed_again_hardware_flops_are_their_share() -> None:
     assert some == pytest.approx(whole * 3 / 6)
     assert repeated_share(model, {"recompute": "full-9", "pipeline": 2, "interleave": 3}) == whole
     assert repeated_share(replace(model, sequence=4), {}) == 0.0
+
+
+def test_an_answer_about_several_workloads_says_once_what_priced_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "two.yaml").write_text(TWO, encoding="utf-8")
+    assert main(["solve", str(tmp_path / "two.yaml")]) == 0
+    assert capsys.readouterr().out.count("\n  priced by           a100-80g (Megatron of 2021 and 2022, FSDP1); fitted to") == 1
