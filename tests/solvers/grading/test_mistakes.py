@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import NEARLY, WHOLE, Assignment, Verdict, figure, nearly, seed_of, wrong
 from crossopt.solvers.grading.marks import Slip as Likely
-from crossopt.solvers.grading.table import ASSIGNMENTS
+from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.running import Call
 from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, with_mistake
 
@@ -80,3 +81,20 @@ def test_a_task_is_right_nearly_right_by_one_mistake_or_wrong() -> None:
     assert figure(1000.0, 100.0, slips) == wrong("the figure is 10 times the right one", "ten times")
     assert (NEARLY, WHOLE) == (0.4, 40)
     assert nearly("half").share == Verdict(0.4).share
+
+
+@each
+def test_the_notes_list_the_same_mistakes(assignment: Assignment) -> None:
+    notes = (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8")
+    lines = [f"| {one.name} | {one.least} to {one.most} | {one.told or 'it depends on the case'} |" for one in mistakes_of(assignment)]
+    assert [line for line in notes.splitlines() if " to " in line and line.endswith(" |") and line in lines] == lines
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_the_notes_answer_each_question_of_the_handout(assignment: Assignment) -> None:
+    handout = (HANDOUTS / assignment.name / "README.md").read_text(encoding="utf-8").partition("## Questions to think about")[2]
+    answers = (
+        (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8").partition("## Answers")[2].partition("## Written part")[0]
+    )
+    asked, answered = (sum(line.startswith("- ") for line in text.splitlines()) for text in (handout, answers))
+    assert asked == answered >= 3
