@@ -1,7 +1,7 @@
 """Assignments as notebooks, made from their README and starter, and programs out of notebooks that are handed in.
 
-A notebook is plain JSON (nbformat 4.5): texts, a cell for each hole, and a last one that shows what the functions say of the public case, up
-to the first hole that is left. That one is tagged, so that it is no part of the program.
+A notebook is plain JSON (nbformat 4.5): texts, a cell for each hole, and a last one that shows what the functions say of the public case,
+up to the first hole that is left. That one is tagged, so that it is no part of the program.
 """
 
 import ast
