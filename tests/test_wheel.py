@@ -131,7 +131,7 @@ def test_submissions_are_graded_outside_of_the_checkout(installed: Path, elsewhe
     if asked.judge is not None:
         made = run(bin_folder / "crossopt", "course", "question", cwd=elsewhere, PYTHONPATH=others)
         (handed / "question.yaml").write_text(made.stdout, encoding="utf-8")
-        done = run(bin_folder / "solve", "question.yaml", "--engine", "boxes", "--out", "answer.json", cwd=handed, PYTHONPATH=others)
+        done = run(bin_folder / "python", "solution.py", cwd=handed, PYTHONPATH=others)
         assert done.returncode == 0, done.stderr
     done = run(bin_folder / "crossopt", "grade", str(number + 1), handed, cwd=elsewhere, PYTHONPATH=others)
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ from crossopt.solvers.grading.classes.similar import find_similar
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Assignment, Grade, seed_of
+from crossopt.solvers.grading.notebooks import notebook_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import exposed, missing
 
@@ -183,6 +184,8 @@ def _release(target: Path, questions: dict[str, str]) -> None:
     with naming(target), tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
         tree = Path(place) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
+        for one in ASSIGNMENTS:
+            (tree / one.name / f"{one.name}.ipynb").write_text(notebook_of(one.name), encoding="utf-8")
         for student, text in questions.items():
             own = tree / "questions" / student
             own.mkdir(parents=True)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
+from crossopt.solvers.grading.notebooks import write_program
 from crossopt.solvers.grading.walls.running import Returned, run
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened
 
@@ -17,6 +18,8 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
     note = "" if walls or assignment.judge else UNCONFINED
     try:
         with opened(submission) as folder:
+            if assignment.judge is None:
+                write_program(folder, assignment.handed)
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
             marks = together(_marks(assignment, folder, seed, walls), assignment.whole)

@@ -61,14 +61,16 @@ def find_class(folder: Path, roster: Path | None, only: Assignment | None) -> Cl
 
 
 def _of(student: str, path: Path, only: Assignment | None) -> list[HandedIn]:
-    """Submissions of a student by the names of their folders; all of it where one assignment is asked for and no folder is called so."""
+    """Submissions of a student by the names of their folders; all of it where one assignment is asked for and none is called so."""
     found: dict[str, HandedIn] = {}
+    others = False
     for part in sorted(path.iterdir()) if path.is_dir() else ():
         name = part.stem if part.suffix == ".zip" else part.name
         assignment = assignment_named(name) if part.is_dir() or part.suffix == ".zip" else None
+        others = others or assignment is not None
         if assignment and only in (None, assignment):
             found.setdefault(assignment.name, HandedIn(student, assignment, part))
-    if only and not found and (path.suffix == ".zip" or any(path.iterdir())):
+    if only and not others and (path.suffix == ".zip" or any(path.iterdir())):
         return [HandedIn(student, only, path)]
     return list(found.values())
 

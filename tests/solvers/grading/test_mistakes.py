@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from crossopt.solvers.grading.marks import NEARLY, WHOLE, Assignment, Verdict, figure, nearly, seed_of, wrong
+from crossopt.solvers.grading.grade import mark_of
+from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import FULL, NEARLY, WHOLE, Assignment, Case, Task, Verdict, figure, nearly, seed_of, wrong
 from crossopt.solvers.grading.marks import Slip as Likely
-from crossopt.solvers.grading.table import ASSIGNMENTS
-from crossopt.solvers.grading.walls.running import Call
+from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
+from crossopt.solvers.grading.walls.running import Call, Returned
 from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, with_mistake
 
 PROGRAMS = [one for one in ASSIGNMENTS if one.judge is None]
@@ -80,3 +82,48 @@ def test_a_task_is_right_nearly_right_by_one_mistake_or_wrong() -> None:
     assert figure(1000.0, 100.0, slips) == wrong("the figure is 10 times the right one", "ten times")
     assert (NEARLY, WHOLE) == (0.4, 40)
     assert nearly("half").share == Verdict(0.4).share
+
+
+@pytest.mark.parametrize(
+    ("hidden", "public", "points"),
+    [
+        ((FULL, FULL), FULL, 10),
+        ((FULL, FULL), wrong("far off"), 10),
+        ((FULL, nearly("one")), FULL, 4),
+        ((nearly("one", "a"), nearly("other", "b", "one")), FULL, 4),
+        ((nearly("one"), nearly("other")), FULL, 0),
+        ((nearly("one"), wrong("far off")), FULL, 0),
+        ((wrong("far off", "one"), FULL), FULL, 0),
+    ],
+)
+def test_hidden_cases_are_right_together_or_wrong_by_one_mistake(hidden: tuple[Verdict, ...], public: Verdict, points: int) -> None:
+    cases = [Case(f"case {place}", Call("f", ()), lambda _, verdict=verdict: verdict) for place, verdict in enumerate(hidden)]
+    task = Task("task", 10, (Case("given", Call("f", ()), lambda _: public, public=True), *cases))
+    mark = mark_of(task, (Returned(1),) * len(task.cases))
+    assert mark.points == points
+    assert bool(mark.why) == any(verdict.share < 1.0 for verdict in (*hidden, public))
+    assert public.share == 1.0 or mark.why == ("given (public, no points): far off",)
+
+
+@each
+def test_the_notes_list_the_same_mistakes(assignment: Assignment) -> None:
+    notes = (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8")
+    lines = [f"| {one.name} | {one.least} to {one.most} | {one.told or 'it depends on the case'} |" for one in mistakes_of(assignment)]
+    assert [line for line in notes.splitlines() if " to " in line and line.endswith(" |") and line in lines] == lines
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_the_notes_answer_each_question_of_the_handout(assignment: Assignment) -> None:
+    handout = (HANDOUTS / assignment.name / "README.md").read_text(encoding="utf-8").partition("## Questions to think about")[2]
+    answers = (
+        (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8").partition("## Answers")[2].partition("## Written part")[0]
+    )
+    asked, answered = (sum(line.startswith("- ") for line in text.splitlines()) for text in (handout, answers))
+    assert asked == answered >= 3
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_each_assignment_has_ten_slides_with_a_title_each(assignment: Assignment) -> None:
+    slides = (SOLUTIONS / assignment.name / "slides.md").read_text(encoding="utf-8").split("\n---\n")
+    assert len(slides) == 10
+    assert all(slide.strip().startswith("# ") and len(slide.strip().splitlines()) <= 14 for slide in slides)

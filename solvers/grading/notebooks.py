@@ -1,0 +1,90 @@
+"""Assignments as notebooks, made from their README and starter, and programs out of notebooks that are handed in.
+
+A notebook is plain JSON (nbformat 4.5): texts, a cell for each hole, and a last one that shows what the functions say of the public case,
+up to the first hole that is left. That one is tagged, so that it is no part of the program.
+"""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from crossopt.solvers.grading.handouts import HANDOUTS
+
+SHOWN = "shown"
+"""The tag of a cell that is no part of the program."""
+_LARGEST = 4 << 20
+
+
+def notebook_of(assignment: str) -> str:
+    """The notebook of a handout."""
+    readme, starter = ((HANDOUTS / assignment / name).read_text(encoding="utf-8") for name in ("README.md", "starter.py"))
+    parts = readme.split("\n## ")
+    texts = [parts[0], *(f"## {part}" for part in parts[1:])]
+    program, last = _cells_of(starter)
+    cells = (
+        [_text(text) for text in texts[:1]] + [_code(part) for part in program] + [_code(last, SHOWN)] + [_text(part) for part in texts[1:]]
+    )
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    document = {"cells": cells, "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cells_of(starter: str) -> tuple[list[str], str]:
+    """What stands before the first function, each function, and what is run in the end."""
+    lines, body = starter.splitlines(), ast.parse(starter).body
+    first = next(place for place, node in enumerate(body) if isinstance(node, ast.FunctionDef))
+    head = "\n".join(lines[body[1].lineno - 1 : body[first - 1].end_lineno])
+    *holes, last = body[first:]
+    own = ["\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in holes]
+    if not isinstance(last, ast.If):
+        raise ValueError("a starter ends with what it runs as a program")
+    run = "\n".join(lines[last.body[0].lineno - 1 : last.end_lineno])
+    shown = f"try:  # this cell is no part of what you hand in\n{run}\nexcept NotImplementedError as hole:\n    print(hole)"
+    return [_beside(part) for part in (head, *own)], _beside(shown)
+
+
+def _beside(text: str) -> str:
+    """A notebook has no file of its own: it is run in its folder."""
+    return text.replace("Path(__file__).with_name(", "Path(")
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": text.strip().splitlines(keepends=True)}
+
+
+def _code(text: str, *tags: str) -> dict[str, Any]:
+    metadata = {"tags": list(tags)} if tags else {}
+    return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": text.splitlines(keepends=True)}
+
+
+def program_in(notebook: str) -> str:
+    """The program of a notebook: its cells of code, without those that only show something and without commands of the notebook itself;
+    a ValueError where it is no notebook."""
+    document = json.loads(notebook)
+    cells = document.get("cells") if isinstance(document, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise ValueError("this is no notebook")
+    parts = ["".join(cell.get("source", "")) for cell in cells if cell.get("cell_type") == "code" and SHOWN not in _tags(cell)]
+    lines = [line for part in parts for line in [*part.splitlines(), ""]]
+    return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)
+
+
+def _tags(cell: dict[str, Any]) -> list[Any]:
+    metadata = cell.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    return tags if isinstance(tags, list) else []
+
+
+def write_program(folder: Path, name: str) -> None:
+    """Where a notebook is handed in instead of a program, write the program beside it; what is none is left to be told as missing."""
+    notebooks = sorted(folder.glob("*.ipynb"))
+    if (folder / name).exists() or len(notebooks) != 1 or notebooks[0].stat().st_size > _LARGEST:
+        return
+    try:
+        program = program_in(notebooks[0].read_text(encoding="utf-8"))
+    except (ValueError, TypeError, RecursionError):
+        return
+    (folder / name).write_text(program, encoding="utf-8")

@@ -1,0 +1,97 @@
+"""Notebooks: each runs from top to bottom as it is handed out, and one that is filled in is graded as the program that is in it."""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossopt.reports.cli import main
+from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.notebooks import SHOWN, notebook_of, program_in
+from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
+from crossopt.solvers.grading.walls.walls import missing
+
+each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
+ABSENT = [name for name in ("nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
+
+
+def cells(assignment: Assignment) -> list[dict[str, Any]]:
+    return json.loads(notebook_of(assignment.name))["cells"]  # type: ignore[no-any-return]
+
+
+def filled_in(assignment: Assignment) -> str:
+    """The notebook with the reference in its first cell of code, and the other holes taken out."""
+    document = json.loads(notebook_of(assignment.name))
+    solution = (SOLUTIONS / assignment.name / "solution.py").read_text(encoding="utf-8")
+    code = [cell for cell in document["cells"] if cell["cell_type"] == "code" and SHOWN not in cell["metadata"].get("tags", [])]
+    for cell in code:
+        cell["source"] = []
+    code[0]["source"] = ["%matplotlib inline\n", *solution.splitlines(keepends=True)]
+    return json.dumps(document)
+
+
+@each
+def test_it_says_what_the_handout_says_and_has_a_cell_for_each_hole(assignment: Assignment) -> None:
+    found = cells(assignment)
+    texts = "\n\n".join("".join(cell["source"]) for cell in found if cell["cell_type"] == "markdown")
+    readme = (HANDOUTS / assignment.name / "README.md").read_text(encoding="utf-8")
+    assert sorted(line for line in texts.splitlines() if line) == sorted(line for line in readme.splitlines() if line)
+    holes = [cell for cell in found if "is still a hole" in "".join(cell["source"])]
+    assert len(holes) == (HANDOUTS / assignment.name / "starter.py").read_text(encoding="utf-8").count("is still a hole")
+    assert len({cell["id"] for cell in found}) == len(found)
+
+
+@each
+def test_as_it_is_handed_out_it_runs_from_top_to_bottom(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And names the first hole in the end."""
+    monkeypatch.chdir(HANDOUTS / assignment.name)
+    names: dict[str, Any] = {}
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        for cell in cells(assignment):
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)  # noqa: S102 - the project's own notebook
+    assert said.getvalue().endswith("is still a hole\n")
+
+
+@pytest.mark.parametrize("assignment", [one for one in ASSIGNMENTS if one.judge is None], ids=lambda one: one.name)
+def test_the_program_in_it_is_the_starter_without_what_it_shows(assignment: Assignment) -> None:
+    program = program_in(notebook_of(assignment.name))
+    starter = ast.parse((HANDOUTS / assignment.name / "starter.py").read_text(encoding="utf-8"))
+    assert [ast.dump(node) for node in ast.parse(program).body] == [ast.dump(node) for node in starter.body[1:-1]]
+
+
+@walled
+def test_a_notebook_that_is_filled_in_earns_what_its_program_earns(tmp_path: Path) -> None:
+    layer = ASSIGNMENTS[0]
+    (tmp_path / "mine.ipynb").write_text(filled_in(layer), encoding="utf-8")
+    assert graded(layer, tmp_path, "practice", walls=True).points == 100
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cells": 1}', '{"cells": [1]}', "nonsense"])
+def test_what_is_no_notebook_is_told_as_missing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.ipynb").write_text(text, encoding="utf-8")
+    assert graded(ASSIGNMENTS[0], tmp_path, "practice", walls=False).refused.startswith("there is no solution.py (there is mine.ipynb")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(ABSENT), reason=f"{', '.join(ABSENT)} not installed (pip install 'crossopt[course]')")
+@each
+def test_jupyter_runs_it(assignment: Assignment, tmp_path: Path) -> None:
+    assert main(["course", "release", str(tmp_path / "out")]) == 0
+    folder = tmp_path / "out" / assignment.name
+    assert shutil.which(sys.executable)
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", f"{assignment.name}.ipynb", "--output", "done.ipynb"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
