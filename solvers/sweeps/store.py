@@ -20,8 +20,7 @@ from typing import Any, Final
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.asking import Run, Sweep
-from crossopt.solvers.sweeps.keys import LENGTH, digest_of, question_digest
+from crossopt.solvers.sweeps.keys import LENGTH, question_digest
 
 FORMAT: Final = 1
 STUDY: Final = "STUDY.json"
@@ -75,18 +74,6 @@ class Failure:
     tries: int
     tail: str
     """The last lines of what was printed."""
-
-
-def listed_of(sweep: Sweep) -> Listed:
-    """What a sweep asks, as its folder keeps it."""
-    points = tuple(Point(one.name, one.subject, one.at, one.kind, one.digest) for one in sweep.questions)
-    return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs))
-
-
-def row_of(run: Run) -> Row:
-    """A run as it is listed."""
-    seconds = run.limits.seconds if run.limits.seconds < float("inf") else None
-    return Row(run.question, run.engine, run.limits.seed, seconds, run.key)
 
 
 def open_store(folder: Path, listed: Listed) -> None:
@@ -231,8 +218,3 @@ def failure_of(folder: Path, key: str) -> Failure | None:
 def forget_failure(folder: Path, key: str) -> None:
     """Where a run is to be asked again, or has an answer now."""
     (folder / FAILED / f"{key}.json").unlink(missing_ok=True)
-
-
-def fingerprint(listed: Listed) -> str:
-    """A digest of what is asked."""
-    return digest_of([row.key for row in listed.rows])
