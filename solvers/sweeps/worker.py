@@ -71,7 +71,7 @@ def serve(connection: Connection, lifeline: Connection, said: Path, memory: int 
         if order is None:
             return
         job, folder = order
-        connection.send(_outcome(job, folder, work))
+        connection.send(outcome(job, folder, work))
 
 
 def _load(kind: str) -> None:
@@ -81,7 +81,7 @@ def _load(kind: str) -> None:
             import_module(f"{KINDS[kind].family.rpartition('.')[0]}.{name}")
 
 
-def _outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
+def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
     """Whether there is an answer, or why not, in words that were written down; a full disk is told to who ordered."""
     try:
         work(job, folder)

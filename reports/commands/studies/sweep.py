@@ -30,6 +30,7 @@ from crossopt.solvers.sweeps.supervisor import Supervisor
 if TYPE_CHECKING:  # loaded after the first process was started, which takes as long
     from crossopt.solvers.sweeps.asking import Sweep
     from crossopt.solvers.sweeps.standing import Standing, Tally
+    from crossopt.solvers.sweeps.worker import Job
 
 FAILED = 1
 _USUAL = ("codesign",)
@@ -92,13 +93,15 @@ def _run(options: Namespace, path: Path) -> int:
         usage(f"--workers {workers}: this is too many (write {_MOST_WORKERS} or less; more than the machine's cores gain nothing)")
     if folder is None and not options.dry_run:
         usage("--store: say where the answers are to be kept (`--store runs/`)")
+    if options.dask and options.memory:
+        usage("--memory: with --dask the cluster says what a process may take (leave it out)")
     memory = None if options.memory is None else _bytes_of(options.memory)
     study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
     if options.dry_run:
         return _say_what_is_left(options, _asked(options, study, limit))
     crew = Supervisor(folder, workers, memory, _USUAL)
     try:
-        if not (folder / STUDY).exists():
+        if not options.dask and not (folder / STUDY).exists():
             crew.hire(1)  # which loads what it needs while the questions are read
         return _answer(options, _asked(options, study, limit), crew)
     finally:
@@ -138,7 +141,7 @@ def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
         crew.spoiled = {key: now[key].files for key in left if now[key].files}
         crew.stopping = wish
         with _heard(wish), notes_on(sys.stderr) as crew.note:
-            crew.run(jobs_of(asked, left))
+            _work(options.dask, crew, jobs_of(asked, left))
         now = standings(folder, listed, set(keys))
     found, count, seconds = tally(keys, now), len(crew.answered | crew.failed), monotonic() - began
     lines = [f"{folder}: {asked.title}", *tally_text(len(asked.questions), found)]
@@ -146,6 +149,16 @@ def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
     lines += [*failures_text(listed, keys, now), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return _code(found, wish.times > 0)
+
+
+def _work(dask: str | None, crew: Supervisor, jobs: "list[Job]") -> None:
+    """By processes of this machine, or by those of a cluster."""
+    if dask is None:
+        crew.run(jobs)
+        return
+    from crossopt.solvers.sweeps.on_dask import run_on_dask  # noqa: PLC0415 - few have it
+
+    run_on_dask(dask, crew, jobs)
 
 
 @contextmanager
