@@ -19,6 +19,8 @@ from typing import Any, Final
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.kinds import KINDS
+from crossopt.solvers.answer import result_in
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.keys import LENGTH, question_digest
 
@@ -28,6 +30,7 @@ RESULTS, FAILED, RUNNING = "results", "failed", "running"
 _OURS: Final = (STUDY, RESULTS, FAILED, RUNNING)
 _DIGEST: Final = 16
 _NAME: Final = re.compile(rf"([0-9a-f]{{{LENGTH}}})\.([0-9a-f]{{{_DIGEST}}})\.json")
+_KEY: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}")
 _BETTER: Final = ("OPTIMAL", "INFEASIBLE", "FEASIBLE", "UNKNOWN")
 
 
@@ -118,12 +121,17 @@ def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
         points = tuple(Point(name, subject, tuple(at), kind, digest) for name, subject, at, kind, digest in data["points"])
         rows = tuple(Row(*row) for row in data["runs"])
         listed = Listed(data["title"], tuple(data["axes"]), points, rows)
-        sound = all(0 <= row.question < len(points) and isinstance(row.key, str) for row in rows)
+        sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows) and isinstance(listed.title, str)
+        sound = sound and all(KINDS[point.kind].family and all(isinstance(word, str) for word in _words_of(point)) for point in points)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError("this list of a sweep was edited or cut off (ask again: what was answered stays)") from error
     if not sound:
-        raise ValueError("a run of this list is of a question that is not there (ask again: what was answered stays)")
+        raise ValueError("a point or a run of this list is none (ask again: what was answered stays)")
     return listed
+
+
+def _words_of(point: Point) -> tuple[str, ...]:
+    return point.name, point.subject, *point.at, point.digest
 
 
 # --- results -------------------------------------------------------------------------------------------------------------------------
@@ -179,12 +187,13 @@ def _sound(path: Path, row: Row, point: Point) -> dict[str, Any]:
     body, name = path.read_bytes(), _NAME.fullmatch(path.name)
     if name is None or sha256(body).hexdigest()[:_DIGEST] != name[2]:
         raise ValueError("it was edited or cut off after it was written")
+    family = family_of(point.kind)
     try:
         data = json.loads(body)
         digest = question_digest(point.kind, data["question"])
-    except (ValueError, KeyError, TypeError, AttributeError, InstanceError) as error:
+        result_in(data, family.answer, family.details)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InstanceError) as error:
         raise ValueError("it is no result") from error
-    family = family_of(point.kind)
     answers = data.get("engine") in {row.engine, family.aliases.get(row.engine)} or row.engine == next(iter(family.engines))
     if data.get("kind") != point.kind or digest != point.digest or not answers or data.get("seed") != row.seed:
         raise ValueError("it answers another question than its name says")

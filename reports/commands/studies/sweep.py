@@ -148,7 +148,7 @@ def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
     lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
     lines += [*failures_text(listed, keys, now), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
-    return _code(found, wish.times > 0)
+    return _code(found)
 
 
 def _work(dask: str | None, crew: Supervisor, jobs: "list[Job]") -> None:
@@ -179,8 +179,8 @@ def _heard(wish: _Wish) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _code(found: "Tally", ended: bool) -> int:
-    if ended or found.left:
+def _code(found: "Tally") -> int:
+    if found.left:
         return ENDED_EARLY
     if found.failed:
         return FAILED
