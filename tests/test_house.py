@@ -171,6 +171,12 @@ def test_the_compiler_is_named_in_one_file() -> None:
     assert [name for name, tree in trees().items() if named({"numba"}, tree)] == ["formulation/compiled.py"]
 
 
+def test_dask_is_named_in_one_file() -> None:
+    """Which is imported where it is asked for: it does not come along."""
+    assert [name for name, tree in trees().items() if named({"dask", "distributed"}, tree)] == ["solvers/sweeps/on_dask.py"]
+    assert not named({"dask", "distributed"}, at_once(trees()["solvers/sweeps/on_dask.py"]))
+
+
 def test_networkx_is_named_in_one_file_at_most() -> None:
     assert len([name for name, tree in trees().items() if named({"networkx"}, tree)]) <= 1
 

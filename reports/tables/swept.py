@@ -97,10 +97,10 @@ def _of_designs(data: dict[str, Any]) -> Iterator[tuple[str, Value]]:
     designs = data["answer"]["designs"]
     yield "devices", data["answer"]["devices"]
     yield "plan", " | ".join(design["words"] for design in designs)
-    yield from ((f"chip.{name}", _cell(value)) for name, value in designs[0]["hardware"].items())
+    yield from ((f"chip.{name}", _cell(value)) for design in designs[:1] for name, value in design["hardware"].items())
     if len(designs) == 1:
         yield from ((f"plan.{name}", _cell(value)) for name, value in designs[0]["plan"].items())
-        yield "share_of_peak", data["details"]["shares"][0]["evaluation"]["utilisation"]
+        yield from (("share_of_peak", share["evaluation"].get("utilisation")) for share in data["details"]["shares"])
 
 
 def _of_answer(answer: dict[str, Any]) -> Iterator[tuple[str, Value]]:

@@ -140,11 +140,7 @@ def _boot() -> str:
 
 
 def clear(folder: Path) -> None:
-    """Take away what processes left behind that are no more: leases of runs that have an answer, and what was printed on this machine."""
+    """Take away what processes left behind that are no more: their leases of runs that have an answer."""
     for key in held(folder)[1]:
         if kept_at(folder, key):
             release(folder, key)
-    for path in (folder / RUNNING).glob(f"{socket.gethostname()}.*.txt"):
-        number = path.name.removeprefix(f"{socket.gethostname()}.").split(".")[0]
-        if number.isdecimal() and _start_of(int(number)) is None:
-            path.unlink(missing_ok=True)

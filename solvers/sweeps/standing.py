@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from crossopt.solvers.sweeps.asking import Sweep
-from crossopt.solvers.sweeps.store import Failure, Kept, Listed, all_kept, failure_of, result_of
+from crossopt.solvers.sweeps.asking import Run, Sweep
+from crossopt.solvers.sweeps.store import Failure, Kept, Listed, Point, Row, all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED, Job
 
 State = Literal["answered", "refused", "failed", "not asked"]
@@ -28,6 +28,18 @@ class Standing:
     """How many files it has, sound ones and others."""
     faults: tuple[str, ...] = ()
     """What is wrong with files that were not used."""
+
+
+def listed_of(sweep: Sweep) -> Listed:
+    """What a sweep asks, as its folder keeps it."""
+    points = tuple(Point(one.name, one.subject, one.at, one.kind, one.digest) for one in sweep.questions)
+    return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs))
+
+
+def row_of(run: Run) -> Row:
+    """A run as it is listed."""
+    seconds = run.limits.seconds if run.limits.seconds < float("inf") else None
+    return Row(run.question, run.engine, run.limits.seed, seconds, run.key)
 
 
 def standings(folder: Path, listed: Listed, only: Container[str] | None = None) -> dict[str, Standing]:

@@ -19,9 +19,10 @@ from typing import Any, Final
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.kinds import KINDS
+from crossopt.solvers.answer import result_in
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.asking import Run, Sweep
-from crossopt.solvers.sweeps.keys import LENGTH, digest_of, question_digest
+from crossopt.solvers.sweeps.keys import LENGTH, question_digest
 
 FORMAT: Final = 1
 STUDY: Final = "STUDY.json"
@@ -29,6 +30,7 @@ RESULTS, FAILED, RUNNING = "results", "failed", "running"
 _OURS: Final = (STUDY, RESULTS, FAILED, RUNNING)
 _DIGEST: Final = 16
 _NAME: Final = re.compile(rf"([0-9a-f]{{{LENGTH}}})\.([0-9a-f]{{{_DIGEST}}})\.json")
+_KEY: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}")
 _BETTER: Final = ("OPTIMAL", "INFEASIBLE", "FEASIBLE", "UNKNOWN")
 
 
@@ -77,18 +79,6 @@ class Failure:
     """The last lines of what was printed."""
 
 
-def listed_of(sweep: Sweep) -> Listed:
-    """What a sweep asks, as its folder keeps it."""
-    points = tuple(Point(one.name, one.subject, one.at, one.kind, one.digest) for one in sweep.questions)
-    return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs))
-
-
-def row_of(run: Run) -> Row:
-    """A run as it is listed."""
-    seconds = run.limits.seconds if run.limits.seconds < float("inf") else None
-    return Row(run.question, run.engine, run.limits.seed, seconds, run.key)
-
-
 def open_store(folder: Path, listed: Listed) -> None:
     """Make the folder, or take it where it keeps this study, and say there what is asked; a RefusedError or an OSError else."""
     if (folder / STUDY).exists():
@@ -131,12 +121,17 @@ def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
         points = tuple(Point(name, subject, tuple(at), kind, digest) for name, subject, at, kind, digest in data["points"])
         rows = tuple(Row(*row) for row in data["runs"])
         listed = Listed(data["title"], tuple(data["axes"]), points, rows)
-        sound = all(0 <= row.question < len(points) and isinstance(row.key, str) for row in rows)
+        sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows) and isinstance(listed.title, str)
+        sound = sound and all(KINDS[point.kind].family and all(isinstance(word, str) for word in _words_of(point)) for point in points)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError("this list of a sweep was edited or cut off (ask again: what was answered stays)") from error
     if not sound:
-        raise ValueError("a run of this list is of a question that is not there (ask again: what was answered stays)")
+        raise ValueError("a point or a run of this list is none (ask again: what was answered stays)")
     return listed
+
+
+def _words_of(point: Point) -> tuple[str, ...]:
+    return point.name, point.subject, *point.at, point.digest
 
 
 # --- results -------------------------------------------------------------------------------------------------------------------------
@@ -192,12 +187,13 @@ def _sound(path: Path, row: Row, point: Point) -> dict[str, Any]:
     body, name = path.read_bytes(), _NAME.fullmatch(path.name)
     if name is None or sha256(body).hexdigest()[:_DIGEST] != name[2]:
         raise ValueError("it was edited or cut off after it was written")
+    family = family_of(point.kind)
     try:
         data = json.loads(body)
         digest = question_digest(point.kind, data["question"])
-    except (ValueError, KeyError, TypeError, AttributeError, InstanceError) as error:
+        result_in(data, family.answer, family.details)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InstanceError) as error:
         raise ValueError("it is no result") from error
-    family = family_of(point.kind)
     answers = data.get("engine") in {row.engine, family.aliases.get(row.engine)} or row.engine == next(iter(family.engines))
     if data.get("kind") != point.kind or digest != point.digest or not answers or data.get("seed") != row.seed:
         raise ValueError("it answers another question than its name says")
@@ -231,8 +227,3 @@ def failure_of(folder: Path, key: str) -> Failure | None:
 def forget_failure(folder: Path, key: str) -> None:
     """Where a run is to be asked again, or has an answer now."""
     (folder / FAILED / f"{key}.json").unlink(missing_ok=True)
-
-
-def fingerprint(listed: Listed) -> str:
-    """A digest of what is asked."""
-    return digest_of([row.key for row in listed.rows])

@@ -7,7 +7,6 @@ run that has ended two processes is put aside, with what was printed last.
 
 import os
 import signal
-import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,12 +16,13 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from tempfile import mkstemp
 from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import FailedError
 from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
-from crossopt.solvers.sweeps.store import RUNNING, Failure, keep_failure, kept_at
+from crossopt.solvers.sweeps.store import Failure, keep_failure, kept_at
 from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job, answer, serve
 
 TRIES: Final = 2
@@ -80,7 +80,6 @@ class Supervisor:
 
     def hire(self, count: int) -> None:
         """Start processes before there is work, so that they load while it is read."""
-        (self.folder / RUNNING).mkdir(parents=True, exist_ok=True)
         while len(self._crew) < min(count, self.workers):
             self._crew.append(self._start())
 
@@ -117,7 +116,7 @@ class Supervisor:
         """A job to everybody who is idle."""
         if self.stopping():
             return
-        while len(self._crew) < min(self.workers, len(self._waiting)):
+        while len(self._crew) < min(self.workers, max(len(self._waiting), bool(self._others))):
             self._crew.append(self._start())
         for worker in [one for one in self._crew if one.ready and one.job is None]:
             job = self._next()
@@ -205,11 +204,13 @@ class Supervisor:
             beat(self.folder, [worker.job.key for worker in self._crew if worker.job])
 
     def _start(self) -> _Worker:
-        context, here = get_context("spawn"), os.getpid()
+        context = get_context("spawn")
         line, far = context.Pipe()
         reader, lifeline = context.Pipe(duplex=False)
         self._hired += 1
-        said = self.folder / RUNNING / f"{socket.gethostname()}.{here}.{self._hired}.txt"
+        handle, name = mkstemp(prefix="crossopt-sweep-", suffix=".txt")
+        os.close(handle)
+        said = Path(name)
         given = (far, reader, said, self.memory, self.kinds, self.work)
         process = context.Process(target=serve, args=given, name=f"crossopt-{self._hired}")
         with _one_thread():

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 from crossopt.instances.errors import InstanceError, ModelError, RefusedError, SolverError, VerificationError
+from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.backends.worker import end_with, limit_memory
@@ -57,8 +59,7 @@ def serve(connection: Connection, lifeline: Connection, said: Path, memory: int 
         end_with(lifeline.fileno(), -os.getpid())
     _write_to(said)
     for kind in kinds:
-        with suppress(Exception):  # whoever needs it is told when it is needed
-            family_of(kind)
+        _load(kind)
     if memory is not None:
         limit_memory(memory)
     connection.send(("ready",))
@@ -70,10 +71,17 @@ def serve(connection: Connection, lifeline: Connection, said: Path, memory: int 
         if order is None:
             return
         job, folder = order
-        connection.send(_outcome(job, folder, work))
+        connection.send(outcome(job, folder, work))
 
 
-def _outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
+def _load(kind: str) -> None:
+    """What answers such a question; engines stand beside the family in a module that is called so."""
+    for name in ("family", "engines", "engine"):
+        with suppress(Exception):  # whoever needs it is told when it is needed
+            import_module(f"{KINDS[kind].family.rpartition('.')[0]}.{name}")
+
+
+def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
     """Whether there is an answer, or why not, in words that were written down; a full disk is told to who ordered."""
     try:
         work(job, folder)

@@ -8,7 +8,7 @@ ACTIONS: Final = ("status", "table", "check", "index", "script")
 """What else may be done about a sweep."""
 FORMS: Final = ("csv", "markdown", "parquet")
 RETRIED: Final = ("failed", "limit")
-OF_RUNS: Final = ("settings", "store", "workers", "shard", "retry", "dry_run", "time_limit", "memory")
+OF_RUNS: Final = ("settings", "dask", "store", "workers", "shard", "retry", "dry_run", "time_limit", "memory")
 OF_ACTIONS: Final = {
     "status": (),
     "table": ("form", "columns", "seconds", "out"),
@@ -40,6 +40,8 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="read all questions and say how much is to be asked, and ask nothing")
     parser.add_argument("--time-limit", metavar="TIME", help="for each run, for example 60s (default: as the study says)")
     parser.add_argument("--memory", metavar="SIZE", help="of each process, such as 4GiB; a run that needs more fails, and the others go on")
+    dask = "answer on a cluster of Dask, by the address of its scheduler, or on one of this machine alone: local"
+    parser.add_argument("--dask", metavar="ADDRESS", help=dask)
     of_table = parser.add_argument_group("table")
     of_table.add_argument("--as", dest="form", choices=FORMS, help="comma-separated values (default), Markdown, or Parquet by pyarrow")
     of_table.add_argument("--columns", metavar="NAMES", help="only these, with commas between")

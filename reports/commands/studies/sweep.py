@@ -7,10 +7,14 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.document import Node
 from crossopt.instances.files.saved import check_writable
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.study import MOST_SWEPT, StudyText, read_study
@@ -18,18 +22,19 @@ from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
-from crossopt.reports.commands.studies.kept import check, index, status, table
-from crossopt.reports.commands.studies.script import script
-from crossopt.reports.commands.studies.words import failures_text, tally_text
 from crossopt.reports.texts.width import fitted
-from crossopt.solvers.sweeps.asking import Sweep, ask, strange_names
-from crossopt.solvers.sweeps.keys import code_digest
 from crossopt.solvers.sweeps.leases import clear
-from crossopt.solvers.sweeps.standing import Standing, Tally, in_shard, is_left, jobs_of, standings, tally
-from crossopt.solvers.sweeps.store import RESULTS, listed_of, open_store
+from crossopt.solvers.sweeps.store import RESULTS, STUDY, open_store
 from crossopt.solvers.sweeps.supervisor import Supervisor
 
+if TYPE_CHECKING:  # loaded after the first process was started, which takes as long
+    from crossopt.solvers.sweeps.asking import Sweep
+    from crossopt.solvers.sweeps.standing import Standing, Tally
+    from crossopt.solvers.sweeps.worker import Job
+
 FAILED = 1
+_USUAL = ("codesign",)
+"""Kinds of questions that most studies ask."""
 _MOST_WORKERS = 1_024
 
 
@@ -44,14 +49,9 @@ def sweep(options: Namespace) -> int:
     if len(rest) != 1:
         usage(f"sweep {action}: say of what, once (`crossopt sweep {action} {'FILE' if action == 'script' else 'runs/'}`)")
     _refuse_strangers(options, OF_ACTIONS[action], f"sweep {action}")
-    answers: dict[str, Callable[[Namespace, Path], int]] = {
-        "status": status,
-        "table": table,
-        "check": check,
-        "index": index,
-        "script": script,
-    }
-    return answers[action](options, Path(rest[0]))
+    module = import_module(f"crossopt.reports.commands.studies.{'script' if action == 'script' else 'kept'}")
+    act: Callable[[Namespace, Path], int] = getattr(module, action)
+    return act(options, Path(rest[0]))
 
 
 def _refuse_strangers(options: Namespace, used: Sequence[str], command: str) -> None:
@@ -67,7 +67,13 @@ def study_in(path: Path) -> StudyText:
     found = question_path(path)
     if found.exists() and kind_asked(found) != "study":
         usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
-    return read_study(found, strange_names, MOST_SWEPT)
+    return read_study(found, _strange_names, MOST_SWEPT)
+
+
+def _strange_names(root: Node, folder: Path) -> Iterator[Fault]:
+    from crossopt.solvers.sweeps.asking import strange_names  # noqa: PLC0415 - loaded where there are faults
+
+    yield from strange_names(root, folder)
 
 
 @dataclass(slots=True)
@@ -82,52 +88,77 @@ class _Wish:
 
 def _run(options: Namespace, path: Path) -> int:
     """Answer what is left; say what all of it, or of the shard, has come to."""
-    began, folder, workers = monotonic(), options.store, options.workers or _cores()
+    folder, workers = options.store, options.workers or _cores()
     if workers > _MOST_WORKERS:
         usage(f"--workers {workers}: this is too many (write {_MOST_WORKERS} or less; more than the machine's cores gain nothing)")
     if folder is None and not options.dry_run:
         usage("--store: say where the answers are to be kept (`--store runs/`)")
+    if options.dask and options.memory:
+        usage("--memory: with --dask the cluster says what a process may take (leave it out)")
     memory = None if options.memory is None else _bytes_of(options.memory)
     study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
-    asked = ask(study, tuple(options.settings), limit)
-    listed = listed_of(asked)
-    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
-    if folder is not None and not options.dry_run:
-        open_store(folder, listed)
-    before = standings(folder, listed, set(keys)) if folder else dict.fromkeys(keys, Standing("not asked"))
-    left = {key for key in keys if is_left(before[key], options.retry or ())}
     if options.dry_run:
-        sys.stdout.write(fitted(_dry_words(asked, keys, before, left)))
-        return ANSWERED
-    count, ended, now = 0, False, before
+        return _say_what_is_left(options, _asked(options, study, limit))
+    crew = Supervisor(folder, workers, memory, _USUAL)
+    try:
+        if not options.dask and not (folder / STUDY).exists():
+            crew.hire(1)  # which loads what it needs while the questions are read
+        return _answer(options, _asked(options, study, limit), crew)
+    finally:
+        crew.dismiss()
+
+
+def _asked(options: Namespace, study: StudyText, limit: float | None) -> "Sweep":
+    from crossopt.solvers.sweeps.asking import ask  # noqa: PLC0415
+
+    return ask(study, tuple(options.settings), limit)
+
+
+def _say_what_is_left(options: Namespace, asked: "Sweep") -> int:
+    from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed_of, standings  # noqa: PLC0415
+
+    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
+    missing = dict.fromkeys(keys, Standing("not asked"))
+    before = standings(options.store, listed_of(asked), set(keys)) if options.store else missing
+    left = {key for key in keys if is_left(before[key], options.retry or ())}
+    sys.stdout.write(fitted(_dry_words(asked, keys, before, left)))
+    return ANSWERED
+
+
+def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
+    """Have what is left answered, and say what came of all."""
+    from crossopt.reports.commands.studies.words import failures_text, tally_text  # noqa: PLC0415
+    from crossopt.solvers.sweeps.standing import in_shard, is_left, jobs_of, listed_of, standings, tally  # noqa: PLC0415
+
+    began, folder, listed, wish = monotonic(), crew.folder, listed_of(asked), _Wish()
+    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
+    open_store(folder, listed)
+    now = standings(folder, listed, set(keys))
+    left = {key for key in keys if is_left(now[key], options.retry or ())}
     if left:
         check_writable(folder / RESULTS / "any.json")
         clear(folder)
-        count, ended = _answer(folder, asked, before, left, workers, memory)
+        crew.spoiled = {key: now[key].files for key in left if now[key].files}
+        crew.stopping = wish
+        with _heard(wish), notes_on(sys.stderr) as crew.note:
+            _work(options.dask, crew, jobs_of(asked, left))
         now = standings(folder, listed, set(keys))
-    found, seconds = tally(keys, now), monotonic() - began
+    found, count, seconds = tally(keys, now), len(crew.answered | crew.failed), monotonic() - began
     lines = [f"{folder}: {asked.title}", *tally_text(len(asked.questions), found)]
     lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
     lines += [*failures_text(listed, keys, now), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
-    return _code(found, ended)
+    return _code(found)
 
 
-def _answer(folder: Path, asked: Sweep, before: dict[str, Standing], left: set[str], workers: int, memory: int | None) -> tuple[int, bool]:
-    """How many runs have come to something, and whether somebody ended it."""
-    jobs = jobs_of(asked, left)
-    kinds = tuple(dict.fromkeys(job.kind for job in jobs))
-    spoiled = {key: before[key].files for key in left if before[key].files}
-    wish = _Wish()
-    crew = Supervisor(folder, workers, memory, kinds, stopping=wish, spoiled=spoiled)
-    code_digest()  # while nobody waits for it
-    with _heard(wish), notes_on(sys.stderr) as note:
-        crew.note = note
-        try:
-            crew.run(jobs)
-        finally:
-            crew.dismiss()
-    return len(crew.answered | crew.failed), wish.times > 0
+def _work(dask: str | None, crew: Supervisor, jobs: "list[Job]") -> None:
+    """By processes of this machine, or by those of a cluster."""
+    if dask is None:
+        crew.run(jobs)
+        return
+    from crossopt.solvers.sweeps.on_dask import run_on_dask  # noqa: PLC0415 - few have it
+
+    run_on_dask(dask, crew, jobs)
 
 
 @contextmanager
@@ -148,15 +179,15 @@ def _heard(wish: _Wish) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _code(found: Tally, ended: bool) -> int:
-    if ended or found.left:
+def _code(found: "Tally") -> int:
+    if found.left:
         return ENDED_EARLY
     if found.failed:
         return FAILED
     return UNPROVED if found.open else ANSWERED
 
 
-def _dry_words(asked: Sweep, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+def _dry_words(asked: "Sweep", keys: Sequence[str], before: dict[str, "Standing"], left: set[str]) -> str:
     done = sum(one.state != "not asked" for one in before.values())
     twice = len(keys) - len(set(keys))
     lines = [f"{asked.title}: {len(asked.questions):,} points, {len(keys):,} runs"]

@@ -44,3 +44,5 @@ def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Stand
                 yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.words}{tries}")
     if told > SHOWN:
         yield f"  and {told - SHOWN:,} more that failed; the table has them"
+    if told:
+        yield "  `--retry failed` asks these again"

@@ -17,7 +17,6 @@ from time import sleep
 
 import pytest
 
-from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.study import read_study
 from crossopt.reports.cli import main
 from crossopt.reports.commands.studies import arguments
@@ -174,6 +173,14 @@ def test_tables_take_columns_and_times_and_other_forms(two: Path, tmp_path: Path
     with sqlite3.connect(two / "index.sqlite") as base:
         assert base.execute("SELECT count(*) FROM runs WHERE status = 'OPTIMAL'").fetchall() == [(3,)]
     base.close()
+
+
+def test_a_form_that_needs_another_package_says_so(two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for more, words in ((("--out", str(tmp_path / "x.parquet")), "this needs pyarrow (`pip install pyarrow`"), ((), "say where it goes")):
+        with pytest.raises(SystemExit):
+            main(["sweep", "table", str(two), "--as", "parquet", *more])
+        assert words in capsys.readouterr().err
 
 
 def test_what_makes_no_sense_is_refused_in_one_sentence(two: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -363,12 +370,13 @@ def test_the_folder_says_what_was_asked_last(two: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["joint-vs-single-layer", "logic-memory-network-scaling"])
-def test_studies_that_come_along_say_the_same_in_several_processes(name: str, tmp_path: Path, capsys: Captured) -> None:
+def test_joint_designs_come_out_the_same_in_several_processes(tmp_path: Path, capsys: Captured) -> None:
     """Cell by cell and bit by bit what `compare` says of them."""
-    assert swept(Path(name), tmp_path / "runs") == 11
+    text = "kind: study\ntitle: t\ninstances: [small, quickstart]\nengines: [boxes, plan-only, hardware-only, recipes, expert]\n"
+    path = study(tmp_path, f"{text}sweep:\n  - {{setting: budget.power, values: [300 W, 400 W]}}\n")
+    assert swept(path, tmp_path / "runs") == 11
     found = rows(table(tmp_path / "runs", capsys))
-    runs = run_all(ask_by_study(read_study(shipped()[name])), lambda words: None).runs
+    runs = run_all(ask_by_study(read_study(path)), lambda words: None).runs
     told = [(run.engine, run.status, run.value, run.bound, run.proved_by, run.design and run.design["words"]) for run in runs]
     kept = [
         (row["engine"], row["status"], *map(figure, (row["value"], row["bound"])), row["proved_by"], row["plan"] or None) for row in found

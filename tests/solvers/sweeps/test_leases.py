@@ -67,8 +67,6 @@ def test_a_lease_without_words_is_held_while_they_may_still_come(folder: Path) -
 def test_what_is_left_of_processes_that_are_gone_is_taken_away(folder: Path) -> None:
     take(folder, KEY)
     edited(folder, pid=2**22 + 1)
-    printed = folder / RUNNING / f"{os.uname().nodename}.{2**22 + 1}.1.txt"
-    printed.touch()
     clear(folder)
     assert held(folder) == (set(), {KEY})  # a sweep that asks it again takes it over
     keep(folder, KEY, "answered\n")

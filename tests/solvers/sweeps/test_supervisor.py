@@ -8,11 +8,11 @@ import pytest
 
 from crossopt.instances.errors import FailedError
 from crossopt.solvers.sweeps import supervisor
-from crossopt.solvers.sweeps.leases import held, take
+from crossopt.solvers.sweeps.leases import held, release, take
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.worker import Answer, Job
-from tests.solvers.sweeps.hooks import at_once, dying, endless, job, refusing, slowly
+from tests.solvers.sweeps.hooks import at_once, dying, endless, idle, job, refusing, slowly
 
 
 @pytest.fixture
@@ -104,6 +104,15 @@ def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_ta
     assert asked(folder) == ["ours"]
     assert crew.answered == {key * 32 for key in "abc"}
     assert held(folder)[0] == {"b" * 32}
+
+
+def test_a_process_that_ends_while_it_waits_for_another_sweep_is_replaced(folder: Path) -> None:
+    assert take(folder, "b" * 32)
+    crew = Supervisor(folder, 1, work=idle)
+    crew.note = lambda words: release(folder, "b" * 32) if crew._hired > 1 else None
+    crew.run([job("a", "first"), job("b", "second")])
+    crew.dismiss()
+    assert asked(folder) == ["first", "second"]
 
 
 def test_processes_end_with_the_one_that_ordered_however_busy_they_are(folder: Path) -> None:

@@ -1,0 +1,143 @@
+"""The runs of a sweep on a cluster of Dask, or on one of this machine alone; the only file that names Dask.
+
+A task writes its answer itself where the folder of the sweep is seen from its machine, and hands it over where it is not; so a result that
+the cluster loses costs nothing, and no task that was done is done again. Tasks are handed over a few at a time, so that an end that is
+asked for is near. A task that ends two processes is put aside, as by `supervisor`; a limit of time is kept by the engine alone.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any, Final
+
+from crossopt.instances.errors import FailedError, RefusedError
+from crossopt.solvers.sweeps.keys import code_digest
+from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
+from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, Failure, failure_of, forget_failure, keep, keep_failure, kept_at
+from crossopt.solvers.sweeps.supervisor import TRIES, Supervisor
+from crossopt.solvers.sweeps.worker import INTERNAL, Job, answer, failed_words, outcome
+
+LOCAL: Final = "local"
+_AHEAD: Final = 2
+"""Tasks for each thread of the cluster that are handed over at a time."""
+_TICK: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a task came to, and its files where nobody but itself sees them."""
+
+    how: str
+    words: str
+    text: str = ""
+    failure: Failure | None = None
+
+
+def run_on_dask(address: str, asked: Supervisor, jobs: Sequence[Job]) -> None:
+    """What is asked of a supervisor, done by a cluster instead; a RefusedError in words where there is no Dask, or no such cluster."""
+    folder, waiting, running, beaten = asked.folder, deque(jobs), dict[Any, Job](), monotonic()
+    mark = (folder / STUDY).read_text(encoding="utf-8")
+    with _client(address, asked.workers) as (client, threads, wait):
+        try:
+            while running or (waiting and not asked.stopping()):
+                while waiting and not asked.stopping() and len(running) < _AHEAD * threads:
+                    job = waiting.popleft()
+                    if len(kept_at(folder, job.key)) > asked.spoiled.get(job.key, 0):
+                        asked.answered.add(job.key)
+                    elif take(folder, job.key):  # what another sweep has is left to it
+                        running[client.submit(answer_there, job, str(folder.absolute()), mark, key=job.key, pure=False)] = job
+                for future in _done(running, wait):
+                    _take_in(asked, running[future], _told(future))
+                    release(folder, running.pop(future).key)
+                if asked.stopping() > 1:
+                    break
+                if monotonic() - beaten > BEAT:
+                    beaten = monotonic()
+                    beat(folder, [job.key for job in running.values()])
+                lost = f", {len(asked.failed):,} failed" if asked.failed else ""
+                asked.note(f"{len(asked.answered):,} of {len(jobs):,} answered{lost}")
+        finally:
+            client.cancel(list(running))
+            for job in running.values():
+                release(folder, job.key)
+
+
+@contextmanager
+def _client(address: str, workers: int) -> Iterator[tuple[Any, int, Any]]:
+    """A client of the cluster, how many threads that has, and what waits for tasks."""
+    try:
+        import dask  # noqa: PLC0415 - few have it, and nobody else waits for it
+        from distributed import Client, LocalCluster, wait  # noqa: PLC0415
+    except ImportError as error:
+        raise RefusedError("--dask: this needs Dask (`pip install 'crossopt[dask]'`, or leave it out)") from error
+    with dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}):
+        cluster = None
+        try:
+            if address == LOCAL:
+                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit=0)
+            client = Client(address if cluster is None else cluster, timeout="10s")
+        except (OSError, ValueError) as error:
+            raise RefusedError(f"--dask {address}: there is no cluster ({' '.join(str(error).split())})") from error
+        try:
+            threads = sum(client.nthreads().values())
+            if not threads:
+                raise RefusedError(f"--dask {address}: this cluster has no workers (start some)")
+            if strange := sorted(name for name, digest in client.run(code_digest).items() if digest != code_digest()):
+                raise RefusedError(f"--dask {address}: {strange[0]} runs another version of crossopt (install this one there)")
+            yield client, threads, wait
+        finally:
+            client.close()
+            if cluster is not None:
+                cluster.close()
+
+
+def _done(running: dict[Any, Job], wait: Any) -> list[Any]:  # noqa: ANN401 - a function of Dask
+    """The tasks that have ended, after a short wait for one."""
+    if not running:
+        return []
+    try:
+        return list(wait(list(running), timeout=_TICK, return_when="FIRST_COMPLETED").done)
+    except TimeoutError:
+        return []
+
+
+def _told(future: Any) -> Told:  # noqa: ANN401 - a future of Dask
+    """What a task came to; what it was ended by where the cluster says so."""
+    try:
+        told: Told = future.result()
+    except Exception as error:  # noqa: BLE001 - whatever the cluster raises for a task is why it has no answer
+        if type(error).__name__ == "KilledWorker":
+            return Told("failed", "", failure=Failure(f"it ended {TRIES} processes of the cluster", INTERNAL, TRIES, ""))
+        words, code = failed_words(error)
+        return Told("failed", words, failure=Failure(words, code, 1, ""))
+    return told
+
+
+def _take_in(asked: Supervisor, job: Job, told: Told) -> None:
+    """Write what was handed over."""
+    if told.how == "lost":
+        raise FailedError(told.words)
+    if told.text:
+        keep(asked.folder, job.key, told.text)
+        forget_failure(asked.folder, job.key)
+    if told.failure:
+        keep_failure(asked.folder, job.key, told.failure)
+    (asked.answered if told.how == "answered" else asked.failed).add(job.key)
+
+
+def answer_there(job: Job, folder: str, mark: str) -> Told:
+    """A run, on a machine of the cluster: into the folder where it is seen, else into one of its own whose files are handed over."""
+    study = Path(folder) / STUDY
+    if study.is_file() and study.read_text(encoding="utf-8") == mark:
+        return Told(*outcome(job, Path(folder), answer))
+    with TemporaryDirectory(prefix="crossopt-sweep-") as name:
+        own = Path(name)
+        for part in (RESULTS, FAILED):
+            (own / part).mkdir()
+        how, words = outcome(job, own, answer)
+        text = "".join(path.read_text(encoding="utf-8") for path in kept_at(own, job.key))
+        return Told(how, words, text, failure_of(own, job.key))
