@@ -39,14 +39,15 @@ def test_chips_of_a_technology_are_priced_by_the_set_of_the_stack_on_its_device(
 @every(
     ("settings", "words"),
     [
-        ("", "h100-sxm with megatron-core (core 0.8 on), as no stack is named; fitted to 77 runs of 3 sources, 5.9% off when a source is"),
+        ("", "h100-sxm; taken over from a100-80g"),
+        ("hardware: gb200-nvl72\n", "gb200-nvl72 with megatron-core (core 0.12 on), as no stack is named; fitted to 53 runs of 2 sources, 6.6% off when"),
         ("stack: fsdp\n", "h100-sxm with fsdp (FSDP1 and FSDP2, 2023 to 2025); fitted to 79 runs of 3 sources, 7.8% off when a source is"),
         ("stack: torchtitan\n", "h100-sxm with torchtitan (FSDP2, 2024 and 2025); taken over from h100-sxm with fsdp"),
-        ("hardware: h200\n", "h200 with megatron-core (core 0.8 on), as no stack is named; taken over from h100-sxm with megatron-core"),
+        ("hardware: h200\nstack: fsdp\n", "h200 with fsdp (FSDP1 and FSDP2, 2023 to 2025); taken over from h100-sxm with fsdp"),
         ("hardware: v100-32g\nworkload: {model: llama3-8b, global_batch: 64, precision: fp16}\n", "v100-32g; taken over from a100-80g"),
         ("hardware: a100-80g\nstack: fsdp\n", "a100-80g with fsdp by the device's own constants (Megatron of 2021"),
-        ("hardware: mi300x\n", "mi300x with megatron-core (core 0.8 on), as no stack is named; taken over from h100-sxm"),
-        ("efficiency: {matrix: 0.6}\n", "when a source is left out; but matrix as the question has it"),
+        ("hardware: mi300x\n", "mi300x with megatron-core (ROCm 6 of 2025), as no stack is named; guessed, fitted to no run"),
+        ("efficiency: {matrix: 0.6}\n", "taken over from a100-80g; but matrix as the question has it"),
         ("factors: {efficiency: {kernel: 2, host: 2}}\n", "; but host, kernel as the question has them"),
     ],
 )  # fmt: skip
@@ -78,7 +79,7 @@ def test_a_device_of_ones_own_carries_the_sets_of_its_class_and_says_so() -> Non
     sheet = DeviceSheet({"bf16": 800e12}, MemoryEntry(96 * 2**30, 3e12), NetworkSheet(LinkSheet(300e9)))
     built = completed(sheet, device)
     assert (built.like, built.taken_over) == ("h100-sxm", "a100-80g")
-    assert {one.taken_over for one in built.stacks.values()} == {"h100-sxm with megatron-core", "h100-sxm with fsdp"}
+    assert {one.taken_over for one in built.stacks.values()} == {"h100-sxm with fsdp"}
     assert not any(one.rows or one.left_out for one in built.stacks.values()), "nothing was fitted to it"
     own = completed(replace(sheet, efficiency={"matrix": 0.6}), device)
     assert (own.taken_over, own.stacks) == ("", {})
@@ -92,7 +93,10 @@ def test_a_device_of_ones_own_carries_the_sets_of_its_class_and_says_so() -> Non
 def test_what_is_shown_of_a_device_says_where_each_set_is_from() -> None:
     shown = entry_text("hardware", "h100-sxm")
     assert "#   its own constants: taken over from a100-80g\n" in shown
-    assert "#   stack: megatron-core (core 0.8 on): fitted to 77 runs of NeMo, Megatron-Bridge performance summary and NVIDIA DGX" in shown
+    assert (
+        "#   stack: fsdp (FSDP1 and FSDP2, 2023 to 2025): fitted to 79 runs of mosaicml/llm-foundry training benchmarks, torchtitan"
+        in shown
+    )
     assert "#   stack: deepspeed (on kernels of PyTorch): taken over from h100-sxm with fsdp\n" in shown
 
 
