@@ -55,11 +55,11 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     leak = {"registers": 10.2e-9, "l1": 10.6e-9, "l2": 10.9e-9}
     alive = {level: 8 * watts * getattr(chip, level).capacity for level, watts in leak.items()}
     most = {"registers": 46.2, "l2": 32.4, "l1": min(22.6, alive["l1"] + 8 * 130e-15 * 30e9 * chip.l1.capacity / 2**15)}
-    links, shares = 19.2 + 3.0, {"registers": 0.87, "l1": 0.25, "l2": 0.4}
+    links, shares = 19.2 + 3.0, {"registers": 0.87, "l1": 0.1, "l2": 0.35}
     kept = sum(alive[level] + share * (most[level] - alive[level]) for level, share in shares.items())
-    on_die = 122.0 - 0.13 * arithmetic + kept + 0.5 * links + uncore
+    on_die = 122.0 - 0.13 * arithmetic + kept + links + uncore
     stacks, refreshed = 4 * 5e-12 * 1024 * 3.2e9, 4 * 8 * 6e-12 * 16 * 2**30
-    assert chip.power == pytest.approx(on_die + 0.2 * stacks + refreshed, rel=1e-6)
+    assert chip.power == pytest.approx(on_die + 0.12 * stacks + refreshed, rel=1e-6)
     assert chip.idle_power == pytest.approx(leaks + (0.19 * 0.06 * supply + 0.049) * die + sum(alive.values()) + refreshed, rel=1e-6)
     assert chip.running_power == pytest.approx(0.109 * supply**2 * clock * die + 0.44 * (122.0 - leaks), rel=1e-6)
 

@@ -48,7 +48,7 @@ def drawn_by_area(dies: int) -> float:
 def beside(dies: int, chip: Hardware) -> float:
     """Watts of uncore, of the banks of L2, of which four dies have one more, and what their fewer cores leak and so do not compute with."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
-    banks = chip.l2.capacity / (512 * 1024) * (8 * 10.9e-9 * 512 * 1024 + 0.4 * 8 * 500e-15 * 90e9)
+    banks = chip.l2.capacity / (512 * 1024) * (8 * 10.9e-9 * 512 * 1024 + 0.35 * 8 * 500e-15 * 90e9)
     return float(drawn_by_area(dies) * chip.die_area / MM2 + banks - 0.13 * 0.56 * (cores.power - cores.leakage))
 
 
@@ -69,7 +69,7 @@ def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None
     assert chip.die_area == pytest.approx((parts() + 2 * (dies - 1) * side) * MM2)
     watts = (dies - 1) * side * 200 * 8e9 * 0.56e-12
     rest = [made.power - beside(count, made) for count, made in ((1, alone), (dies, chip))]
-    assert rest[1] == pytest.approx(rest[0] + 0.4 * watts)
+    assert rest[1] == pytest.approx(rest[0] + 0.35 * watts)
     crossings = (dies - 1 / dies) / 3
     assert chip.l2.energy == pytest.approx(alone.l2.energy + 8 * crossings * 0.56e-12)
 

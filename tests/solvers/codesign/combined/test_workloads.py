@@ -126,8 +126,8 @@ cluster: {devices: 1}
 technology: accelerator-7nm
 budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 330 W}
 choices:
-  compute_power: {from: 60 W, to: 160 W, step: 5 W}
-  hbm_power: {from: 60 W, to: 180 W, step: 5 W}
+  compute_power: {from: 60 W, to: 160 W, step: 2 W}
+  hbm_power: {from: 60 W, to: 180 W, step: 10 W}
 combine: worst_regret
 """
 """Compute and memory share a budget of power; one workload wants the one, the other the other."""
