@@ -13,12 +13,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Final
 
 from crossopt.solvers.sweeps.store import RUNNING, kept_at
 
 BEAT: Final = 15.0
 """Seconds after which a sweep touches its leases."""
+PRINTED: Final = "crossopt-sweep-"
+"""How files begin into which processes print; the number of the process that ordered follows."""
 _OVER: Final = 300.0
 """Seconds after which one of another machine is over that nobody touched."""
 _YOUNG: Final = 10.0
@@ -140,7 +143,12 @@ def _boot() -> str:
 
 
 def clear(folder: Path) -> None:
-    """Take away what processes left behind that are no more: their leases of runs that have an answer."""
+    """Take away what processes left behind that are no more: leases of runs that have an answer, and what was printed on this machine."""
     for key in held(folder)[1]:
         if kept_at(folder, key):
             release(folder, key)
+    for path in Path(gettempdir()).glob(f"{PRINTED}*.txt"):
+        number = path.name.removeprefix(PRINTED).partition("-")[0]
+        if number.isdecimal() and _start_of(int(number)) is None:
+            with suppress(OSError):  # of another user
+                path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import FailedError
-from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
+from crossopt.solvers.sweeps.leases import BEAT, PRINTED, beat, release, take
 from crossopt.solvers.sweeps.store import Failure, keep_failure, kept_at
 from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job, answer, serve
 
@@ -208,7 +208,7 @@ class Supervisor:
         line, far = context.Pipe()
         reader, lifeline = context.Pipe(duplex=False)
         self._hired += 1
-        handle, name = mkstemp(prefix="crossopt-sweep-", suffix=".txt")
+        handle, name = mkstemp(prefix=f"{PRINTED}{os.getpid()}-", suffix=".txt")
         os.close(handle)
         said = Path(name)
         given = (far, reader, said, self.memory, self.kinds, self.work)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crossopt.solvers.sweeps import leases
 from crossopt.solvers.sweeps.leases import beat, clear, held, release, take
 from crossopt.solvers.sweeps.store import RUNNING, keep
 
@@ -64,11 +65,16 @@ def test_a_lease_without_words_is_held_while_they_may_still_come(folder: Path) -
     assert take(folder, KEY)
 
 
-def test_what_is_left_of_processes_that_are_gone_is_taken_away(folder: Path) -> None:
+def test_what_is_left_of_processes_that_are_gone_is_taken_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "gettempdir", lambda: str(folder))
+    ours, theirs = (folder / f"{leases.PRINTED}{pid}-x.txt" for pid in (os.getpid(), 2**22 + 1))
+    ours.touch()
+    theirs.touch()
     take(folder, KEY)
     edited(folder, pid=2**22 + 1)
     clear(folder)
     assert held(folder) == (set(), {KEY})  # a sweep that asks it again takes it over
+    assert (ours.exists(), theirs.exists()) == (True, False)
     keep(folder, KEY, "answered\n")
     clear(folder)
     assert [*(folder / RUNNING).iterdir()] == []
