@@ -7,7 +7,6 @@ from typing import Any, Final, TypeVar
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.hardware import Efficiency, Hardware
-from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.technology_entries import GenerationEntry, RangeEntry, TechnologyEntry
@@ -53,8 +52,6 @@ _SPREADS: Final[Mapping[tuple[str, str], Spread]] = {
 }
 """Of stacks on kinds of devices where the ranges of the A100's fit hold too many or too few: 45 of 45 runs of llm-foundry in 16 bits, by
 this 42, and 5 of 8 of torchtitan, by this all."""
-_NARROW_SPREAD: Final = 1.25
-"""In 8 and 4 bits, to which no step was fitted: as fitted 87 of 115 runs of NeMo, Megatron-Bridge and DGX Cloud are inside, by this 105."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +69,9 @@ class Range:
         return f"{self.section}.{self.figure}"
 
 
-def spread_of(stack: str, device: str, precision: str) -> Spread:
+def spread_of(stack: str, device: str) -> Spread:
     """How wide the likely range of a stack on a device is, compared with that of the fit to the A100."""
-    fast, slow = _SPREADS.get((stack, device.partition("-")[0]), AS_FITTED)
-    more = _NARROW_SPREAD if precision in NARROW else 1.0
-    return fast * more, slow * more
+    return _SPREADS.get((stack, device.partition("-")[0]), AS_FITTED)
 
 
 def spread_out(device: Hardware, spread: Spread) -> Hardware:

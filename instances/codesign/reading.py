@@ -301,7 +301,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
     built = launched_by(built, entry, file.stack)
-    built = spread_out(built, spread_of(file.stack or "", name, precision))
+    built = spread_out(built, spread_of(file.stack or "", name))
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off

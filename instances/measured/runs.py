@@ -115,7 +115,7 @@ def device_for(measurement: Measurement) -> Hardware:
     entry = device(place.gpu)
     built = build_device(entry, place.gpu, measurement.workload.precision, levels)
     built = launched_by(built, entry, measurement.stack)
-    built = spread_out(built, spread_of(measurement.stack, place.gpu, measurement.workload.precision))
+    built = spread_out(built, spread_of(measurement.stack, place.gpu))
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     return replace(built, links=tuple(links))

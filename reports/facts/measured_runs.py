@@ -27,9 +27,9 @@ _PYTORCH: Final = "llm-foundry, torchtitan and fms-fsdp"
 MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("megatron-core", "a100-80g"): Measured(16, 0.079, 0.121),  # README of Megatron-LM 2020, Korthikanti et al. 2022
     ("megatron-core", "v100-32g"): Measured(4, 0.103, 0.279),  # README of Megatron-LM 2020
-    ("megatron-core", "h100-sxm"): Measured(77, 0.051, 0.207, fitted=True),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
-    ("megatron-core", "b200"): Measured(9, 0.063, 0.143),  # Megatron-Bridge, NeMo 25.02
-    ("megatron-core", "gb200-nvl72"): Measured(53, 0.052, 0.162, fitted=True),  # Megatron-Bridge, DGX Cloud recipes
+    ("megatron-core", "h100-sxm"): Measured(77, 0.063, 0.249),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
+    ("megatron-core", "b200"): Measured(9, 0.064, 0.117),  # Megatron-Bridge, NeMo 25.02
+    ("megatron-core", "gb200-nvl72"): Measured(53, 0.054, 0.162, fitted=True),  # Megatron-Bridge, DGX Cloud recipes
     ("torchtitan", "h100-sxm"): Measured(24, 0.129, None, fitted=True),
     ("torchtitan", "h200"): Measured(2, 0.25, 0.26),
     ("fsdp", "h100-sxm"): Measured(79, 0.072, None, fitted=True, of=_PYTORCH),
@@ -40,23 +40,23 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
 STAGED: Final = Measured(6, 0.059, 0.085)
 """Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
 benchmarks/llama3_h100_202412_torchtitan.md (31a17bfd), tables 5 and 6, with what was assumed in tests/benchmarks/published/runs.yaml."""
-WITH_EXPERTS: Final = Measured(21, 0.193, 0.428)
+WITH_EXPERTS: Final = Measured(21, 0.195, 0.409)
 """Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
 KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
-    "deepseek-v3": {"h100-sxm": (-0.351, 0.079, 0.077, -0.149), "gb200-nvl72": (0.038,)},
-    "gpt-oss-120b": {"h100-sxm": (-0.241, -0.297), "b200": (-0.266,), "gb200-nvl72": (-0.328,)},
-    "gpt3-175b": {"h100-sxm": (-0.059, -0.074)},
-    "gpt3-5b": {"h100-sxm": (-0.15,)},
-    "grok-1": {"h100-sxm": (0.035,), "gb200-nvl72": (0.131,)},
-    "llama2-70b": {"h100-sxm": (-0.037,)},
-    "llama3-8b": {"h100-sxm": (-0.003,), "b200": (0.02,)},
-    "llama3.1-8b": {"h100-sxm": (0.033, 0.028)},
-    "llama3-70b": {"h100-sxm": (-0.013, -0.012, 0.039)},
-    "llama3-405b": {"h100-sxm": (-0.05, -0.052, -0.056, 0.131, 0.145, -0.208), "gb200-nvl72": (0.027,)},
-    "nemotron-4-15b": {"h100-sxm": (-0.05,)},
-    "nemotron-4-340b": {"h100-sxm": (-0.064,), "gb200-nvl72": (-0.015, 0.073)},
-    "qwen3-235b-a22b": {"gb200-nvl72": (0.129,), "h100-sxm": (0.045, 0.105, 0.089, -0.226, -0.3, 0.331)},
-    "qwen3-30b-a3b": {"h100-sxm": (-0.428, -0.226, -0.175)},
+    "deepseek-v3": {"h100-sxm": (-0.339, 0.113, 0.104, -0.128), "gb200-nvl72": (0.04,)},
+    "gpt-oss-120b": {"h100-sxm": (-0.236, -0.297), "b200": (-0.311,), "gb200-nvl72": (-0.327,)},
+    "gpt3-175b": {"h100-sxm": (-0.058, -0.073)},
+    "gpt3-5b": {"h100-sxm": (-0.136,)},
+    "grok-1": {"h100-sxm": (0.048,), "gb200-nvl72": (0.116,)},
+    "llama2-70b": {"h100-sxm": (-0.025,)},
+    "llama3-8b": {"h100-sxm": (0.068,), "b200": (0.017,)},
+    "llama3.1-8b": {"h100-sxm": (0.084, 0.078)},
+    "llama3-70b": {"h100-sxm": (0.011, 0.012, 0.08)},
+    "llama3-405b": {"h100-sxm": (-0.037, -0.039, -0.036, 0.129, 0.137, -0.12), "gb200-nvl72": (0.028,)},
+    "nemotron-4-15b": {"h100-sxm": (-0.051,)},
+    "nemotron-4-340b": {"h100-sxm": (-0.072,), "gb200-nvl72": (-0.019, 0.071)},
+    "qwen3-235b-a22b": {"gb200-nvl72": (0.132,), "h100-sxm": (0.071, 0.133, 0.117, -0.212, -0.284, 0.355)},
+    "qwen3-30b-a3b": {"h100-sxm": (-0.409, -0.187, -0.13)},
 }
 """Of every network of that page that Megatron-Core or a like stack ran since H100: what is predicted over what was measured, less 1."""
 _WITH: Final[Mapping[str, str]] = {"deepseek": "DeepSeek-V3", "gpt": "GPT-OSS", "grok": "Grok-1", "qwen3": "Qwen3 with experts"}

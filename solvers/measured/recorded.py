@@ -133,6 +133,12 @@ def _broadcast_to(tape: Tape, value: Recorded, shape: tuple[int, ...]) -> Record
     return tape.note(_Spread(shape), (value,), shape)
 
 
+def _any(tape: Tape, value: Recorded) -> bool:
+    """Formulas ask so whether a term is there at all; one that depends on a constant is."""
+    del tape, value
+    return True
+
+
 def _vstack(tape: Tape, parts: Sequence[Any]) -> Recorded:
     rows = sum(np.shape(part)[0] for part in parts)
     return tape.note(_stacked, tuple(parts), (rows, *np.shape(parts[0])[1:]))
@@ -143,6 +149,7 @@ _FUNCTIONS: Mapping[_Run, _Run] = {
     np.take: _take,
     np.broadcast_to: _broadcast_to,
     np.vstack: _vstack,
+    np.any: _any,
     np.ndim: lambda tape, value: value.ndim,
     np.shape: lambda tape, value: value.shape,
 }

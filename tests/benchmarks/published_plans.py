@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from hashlib import sha256
 from typing import Any, Final
@@ -20,7 +20,9 @@ from typing import Any, Final
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import InstanceError
-from crossopt.reports.api import evaluate, solve
+from crossopt.reports.api import read, solve
+from crossopt.reports.facts.design import told_of
+from crossopt.solvers.codesign.explain.single import evaluate_single
 from tests.benchmarks.published_runs import FOLDER, Run, constants, launched, model, narrowed, opened, runs, seconds
 from tests.paths import ROOT
 
@@ -97,9 +99,12 @@ class Case:
         return None if self.best.seconds is None else self.price.seconds / self.best.seconds - 1.0
 
 
-def priced(question: Mapping[str, Any]) -> Price:
-    """The one plan that a question leaves."""
-    answer = evaluate(question)
+def priced(question: Mapping[str, Any], stack: str) -> Price:
+    """The one plan that a question leaves, its weights published as the stack does it."""
+    instance = read(question)
+    hides = STACKS[stack].hides_publication
+    single = evaluate_single(replace(instance, workload=replace(instance.workload, hides_publication=hides)))
+    answer = told_of(instance, single.design, single.evaluation)
     told = answer["evaluation"]
     memory = next(limit for limit in told["limits"] if limit["name"] == "memory")
     likely = told["likely"]
@@ -132,10 +137,10 @@ def data_of(run: Run) -> int:
 
 def case(run: Run, answer: Answering) -> Case:
     """Everything about one run."""
-    price, own = priced(launched(run)), refused(run)
+    price, own = priced(launched(run), run.stack), refused(run)
     best = answer(run, opened(run))
     alone = {name: answer(run, narrowed(run, names)) for name, names in ALONE.items() if not own}
-    best_price = None if best.plan is None else priced(with_plan(run, best.plan))
+    best_price = None if best.plan is None else priced(with_plan(run, best.plan), run.stack)
     return Case(run, seconds(run), price, own, best, best_price, alone)
 
 

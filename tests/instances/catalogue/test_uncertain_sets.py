@@ -8,13 +8,12 @@ from crossopt.crossflow.hardware import Efficiency, Hardware
 from crossopt.instances.catalogue.uncertain import AS_FITTED, spread_of, spread_out
 
 
-def test_ranges_are_as_fitted_but_for_stacks_and_precisions_of_which_more_is_known() -> None:
-    assert spread_of("", "a100-80g", "fp16") == spread_of("fsdp", "a100-40g", "bf16") == AS_FITTED
-    assert spread_of("megatron-core", "h100-sxm", "bf16") == AS_FITTED
-    assert spread_of("megatron-core", "h100-sxm", "fp8") == spread_of("", "gb200-nvl72", "fp4") == (1.25, 1.25)
-    fast, slow = spread_of("fsdp", "h100-sxm", "bf16")
-    assert fast < 1.0 and slow < 1.0
-    assert spread_of("torchtitan", "h200", "fp8") == (1.25, 1.25 * spread_of("torchtitan", "h200", "bf16")[1])
+def test_ranges_are_as_fitted_but_for_stacks_of_which_more_is_known() -> None:
+    assert spread_of("", "a100-80g") == spread_of("fsdp", "a100-40g") == spread_of("megatron-core", "h100-sxm") == AS_FITTED
+    fast, slow = spread_of("fsdp", "h100-sxm")
+    assert fast < 1.0
+    assert slow < 1.0
+    assert spread_of("torchtitan", "h200")[1] > 1.0
 
 
 def test_constants_lie_further_out_by_a_power_and_never_beyond_what_makes_sense(plain: Hardware) -> None:
