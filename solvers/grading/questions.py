@@ -1,9 +1,10 @@
 """Small questions about chips and plans that assignments 6 and 7 draw from a word, and what the full model says of all their designs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -64,14 +65,18 @@ def small(text: str) -> Small:
     return Small(instance, grid(instance), joined(list(plan_blocks(instance))))
 
 
-def draw_question(random: Random, title: str, chips: str) -> str:
+NETWORKS: Final = ("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")
+BATCHES: Final = (256, 512)
+
+
+def draw_question(random: Random, title: str, chips: str, networks: Sequence[str] = NETWORKS, batches: Sequence[int] = BATCHES) -> str:
     """A network, a cluster and budgets as YAML, with these choices of the chip."""
-    name, devices = random.choice(("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")), random.choice((16, 32, 64))
+    name, devices = random.choice(networks), random.choice((16, 32, 64))
     area, power = random.randrange(740, 841, 20), random.randrange(400, 461, 10)
     return f"""# {title}
 kind: codesign
 description: {name} on {devices} devices of at most {area} mm^2
-workload: {{model: {name}, global_batch: {random.choice((256, 512))}, precision: bf16}}
+workload: {{model: {name}, global_batch: {random.choice(batches)}, precision: bf16}}
 cluster: {{devices: {devices}, devices_per_node: 8}}
 technology: accelerator-7nm
 budget: {{die_area: {area} mm^2, package_area: 1500 mm^2, power: {power} W}}

@@ -268,9 +268,9 @@ stands the device that is sold at that node, area and power, with its own proven
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip is an A100 with a peak up to 14 % higher, a fifth to half less L2, narrower links in the node, and with a stack less
-or more, as this one plan needs it; another network on the same chip may not. With 300 W or on 500 mm^2 it is slower than an A100, which has
-more of both. At 4 nm it is up to 6 % faster than what is sold, by a sixth stack or wider ports: H100's proportions are near the best.
+At 7 nm a free chip is an A100 with a peak up to 11 % higher, a third to half less L2, other links in the node, and with a stack less or
+more, as this one plan needs it, and up to 12 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower
+than an A100, which has more of both. At 4 nm it is up to 3 % faster than what is sold: H100's proportions are near the best.
 """
 
 

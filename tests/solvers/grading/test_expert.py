@@ -101,7 +101,7 @@ MISTAKES: list[tuple[str, Callable[[Hand], object], list[float], str]] = [
     ("beyond a limit", lambda hand: design(hand, 3).update(compute_area="700 mm^2"), [0, 10], "a limit is broken"),
     ("no option of the question", lambda hand: design(hand, 3).update(l2_area="41 mm^2"), [0, 10], "step 3: "),
     ("a choice left out", lambda hand: design(hand, 3).pop("zero"), [0, 10], "a setting for each of"),
-    ("chip and plan swapped", lambda hand: hand.update(alone={"chip": 1.271037, "plan": 1.266362}), [20, 4], "swapped"),
+    ("chip and plan swapped", lambda hand: hand.update(alone={"chip": 1.280041, "plan": 1.266362}), [20, 4], "swapped"),
     ("one of both from another question", lambda hand: hand["alone"].update(chip=1.0), [20, 4], "one of the two is right"),
     ("neither of both", lambda hand: hand.update(alone={"chip": 1.0, "plan": 1.1}), [20, 0], "neither of the two"),
     ("nothing alone", lambda hand: hand.pop("alone"), [20, 0], "the seconds of `chip` and of `plan`"),

@@ -14,7 +14,7 @@ def steps() -> list[dict[str, str]]:
         "compute_area": "360 mm^2",
         "compute_power": "260 W",
         "l2_area": "70 mm^2",
-        "hbm_stacks": "5",
+        "hbm_stacks": "4",
         "tensor": "1",
         "pipeline": "1",
         "microbatch": "1",
@@ -23,12 +23,12 @@ def steps() -> list[dict[str, str]]:
     }
     kept = expert | {"recompute": "none"}
     larger = kept | {"microbatch": "2"}
-    return [expert, kept, larger, larger | {"compute_area": "380 mm^2", "l2_area": "40 mm^2"}]
+    return [expert, kept, larger, larger | {"compute_area": "400 mm^2", "l2_area": "40 mm^2"}]
 
 
 def alone() -> dict[str, float]:
     """As `solve question.yaml` says with the expert's settings of the plan alone, and of the chip alone."""
-    return {"chip": 1.266362, "plan": 1.271037}
+    return {"chip": 1.266362, "plan": 1.280041}
 
 
 def engine() -> str:
