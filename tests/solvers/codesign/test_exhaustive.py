@@ -28,7 +28,7 @@ from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
-SEEDS = (1, 3, 4, 5, 25, 29)
+SEEDS = (1, 3, 5, 8, 25, 29)
 """Of few designs, since each is priced on its own; one question has none."""
 QUESTIONS = {
     "tiny": read_instance(INSTANCES / "tiny.yaml"),

@@ -217,7 +217,7 @@ def test_figures_that_overflow_are_an_error_and_no_answer() -> None:
 
 
 def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
-    portfolio = small("l2_area={from: 10 mm^2, to: 130 mm^2, step: 20 mm^2}")
+    portfolio = small("l2_area={from: 10 mm^2, to: 130 mm^2, step: 20 mm^2}", "budget.power=300 W")
     asked = joint(portfolio, (None, None))
     found = by_boxes.search(asked, silent, Spend())
     assert found.bound is not None

@@ -138,10 +138,10 @@ def test_short_of_time_nothing_false_is_said(looks: int, monkeypatch: pytest.Mon
 
 def test_a_search_that_is_stopped_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     instance, whole = SMALL[1], module.branch
-    expected = counted(instance, known_near(instance, 0.05, 8).limit)
+    expected = counted(instance, known_near(instance, 0.3, 8).limit)
     monkeypatch.setattr(module, "dive", lambda *_: None)
     monkeypatch.setattr(module, "branch", lambda *given: whole(*given[:-1], Spend(deadline=0.0)))
-    near = found_near(instance, 0.05)
+    near = found_near(instance, 0.3)
     for known in near.choices:
         assert not options_of(known, known.never) & expected[known.name]
     assert any(not (occurs or never) for known in near.choices for occurs, never in zip(known.occur, known.never, strict=True))

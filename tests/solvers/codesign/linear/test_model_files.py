@@ -17,7 +17,7 @@ from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
 SOME = (
     "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
-    "budget.power=250 W",
+    "budget.power=240 W",
     "compute_power=[100 W, 170 W]",
     "l2_area=[20 mm^2, 50 mm^2, 80 mm^2, 120 mm^2]",
 )
