@@ -63,9 +63,8 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
 
 def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
     """The same prices with every formula evaluated for every plan and device, without tables."""
-    parts = parts_of(model, hardware, cluster, plans)
-    shape, both = (len(plans), devices_in(hardware)), _time_and_energy(model, hardware, plans, parts)
-    times, energies = (np.broadcast_to(figure, shape) for figure in both)
+    both = _time_and_energy(model, hardware, plans, parts_of(model, hardware, cluster, plans))
+    times, energies = (np.broadcast_to(figure, (len(plans), devices_in(hardware))) for figure in both)
     return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 

@@ -325,8 +325,6 @@ def _report(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from crossopt.instances.catalogue.registry import UnknownNameError, descriptions, entry_text, sheet_text  # noqa: PLC0415
 
-    if options.kind is None and options.show is not None:
-        usage("--show: say of which kind (crossopt list hardware --show NAME)")
     try:
         shown = entry_text(options.kind, options.show) if options.show is not None else None
         shown = sheet_text(options.sheet) if options.sheet is not None else shown

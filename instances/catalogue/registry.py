@@ -131,8 +131,10 @@ def _figures(entry: object) -> object:
     return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
 
-def entry_text(kind: Listed, name: str) -> str:
+def entry_text(kind: Listed | None, name: str) -> str:
     """The file behind a name, to start one's own from; an UnknownNameError if there is none."""
+    if kind is None:
+        raise UnknownNameError(f"say of which kind {quoted(name)} is, as in `crossopt list hardware --show {name}`")
     known = shipped() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
     if name not in known:
         raise _unknown(kind, name, sorted(known))

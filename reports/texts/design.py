@@ -208,10 +208,9 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instan
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
     if unit != "s":
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
-    if result.question["objective"] == "energy_per_token" and asked is not None:
-        lines += listed(f"  {'':<{_LABEL}}", "of the devices and their links; hosts, switches and cooling are not counted")
-    design = design_in(result)
-    return [*lines, *_rates(evaluation, asked, {} if design is None else design["plan"])]
+    if result.question["objective"] == "energy_per_token":
+        lines.append(f"  {'':<{_LABEL}}of the devices and their links; hosts, switches and cooling are not counted")
+    return [*lines, *_rates(evaluation, asked, (design_in(result) or {"plan": {}})["plan"])]
 
 
 def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from crossopt.formulation.model import Linear, Model, Values, Variable
 from crossopt.formulation.rounding import real
 from crossopt.instances.codesign.boxes import grid, point_number
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import devices
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Progress, Status, Watch
 from crossopt.solvers.backends import Spend, backend
@@ -160,13 +161,15 @@ def _told(instance: Instance, found: Refined, problem: Codesign, tree: Explored)
     )
 
 
-def _judged(instance: Instance, problem: Codesign, values: Values) -> tuple[str, float]:
-    """The design of a solution in words, and the full model's word on it."""
+def _judged(instance: Instance, problem: Codesign, values: Values) -> tuple[str, float | None]:
+    """The design of a solution in words, and the full model's word on it; none where such a chip cannot be built."""
     point, plan = problem.decoded(values)
     number = point_number(grid(instance), problem.chip.places(point))
     chosen = Candidate(number, plan_at(problem.plans, plan))
-    verdict = verify(instance, chosen)
     chip = [f"{_words(part.literals[point[part.name]])}" for part in problem.chip.parts]
+    if devices(instance, number, number + 1).unbuilt:
+        return f"{'; '.join(chip)}: no chip that can be built", None
+    verdict = verify(instance, chosen)
     return "; ".join([*chip, str(design_of(instance, chosen).plan)]), verdict.value
 
 

@@ -73,7 +73,7 @@ def test_a_name_of_the_registry_is_told_apart_where_the_figures_are_others(name:
 @every("name", ["accelerator-7nm", "v100-class-7nm", "v100-class"])
 def test_a_process_that_takes_the_name_of_another_is_told_apart(name: str, folder: Path) -> None:
     (folder / "process.yaml").write_text(
-        f"name: {name}\n{PROCESS}".replace("reserved_memory: 4 GiB", "reserved_memory: 5 GiB"), encoding="utf-8"
+        f"name: {name}\n{PROCESS}".replace("reserved_memory: 4.9 GiB", "reserved_memory: 5 GiB"), encoding="utf-8"
     )
     hardware = read_instance(folder / "free.yaml").hardware
     assert isinstance(hardware, FreeHardware)

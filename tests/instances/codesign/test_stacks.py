@@ -10,6 +10,8 @@ from crossopt.crossflow.hardware import Hardware, variants_of
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue import registry
+from crossopt.instances.catalogue.stack_sets import constants_for
+from crossopt.instances.catalogue.uncertain import spread_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import broken_everywhere, left_out
 from crossopt.instances.codesign.plan_groups import family_blocks, members
@@ -147,12 +149,12 @@ def test_a_device_has_the_constants_of_the_stack_that_launches(stack: str) -> No
     """Those of quick and slow runs differ from the usual ones as before; a question's own constants hold for any stack."""
     device, own_set = ask(f"{QUESTION}stack: {stack}\n").hardware, registry.device("h100-sxm")
     assert isinstance(device, Hardware)
-    wanted = {**own_set.efficiency, **own_set.stacks[stack].constants}
+    wanted = {**own_set.efficiency, **constants_for(own_set.stacks, stack)}
     matrix, attention = wanted["matrix"], wanted["attention"]
     assert (device.efficiency.matrix, device.efficiency.attention, device.efficiency.stream) == (matrix, attention, 0.95)
     plain = registry.build_device(own_set, "h100-sxm", "bf16", 2)
-    shares = [one.efficiency.matrix / other.efficiency.matrix for one, other in zip(variants_of(device), variants_of(plain), strict=True)]
-    assert shares == pytest.approx([matrix / own_set.efficiency["matrix"]] * 2)
+    for one, other, power in zip(variants_of(device), variants_of(plain), spread_of(stack, "h100-sxm"), strict=True):
+        assert one.efficiency.matrix == pytest.approx(matrix * (other.efficiency.matrix / own_set.efficiency["matrix"]) ** power)
     own = ask(f"{QUESTION}stack: {stack}\nefficiency: {{matrix: 0.6}}\n").hardware
     assert isinstance(own, Hardware)
     assert (own.efficiency.matrix, own.efficiency.attention) == (0.6, attention)

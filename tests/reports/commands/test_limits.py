@@ -41,6 +41,7 @@ def test_the_form_and_the_workers_are_taken(engine: str, strict: bool, tmp_path:
         "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
         "compute_power=[100 W, 150 W, 200 W]",
         "l2_area=[20 mm^2, 80 mm^2]",
+        "budget.die_area=600 mm^2",
     )
     words = [
         "solve",

@@ -91,7 +91,7 @@ def test_a_gpu_is_added_by_three_commands(folder: Path, capsys: pytest.CaptureFi
     registry.device.cache_clear()
 
     assert main(["accuracy", str(runs), "--by", "gpu", "--worst", "0"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("  l40s"))
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  l40s"))
     assert float(line.split()[4].rstrip("%")) < 2.0
     (folder / "question.yaml").write_text(QUESTION, encoding="utf-8")
     assert main(["solve", str(folder / "question.yaml")]) == 0
