@@ -66,7 +66,8 @@ def small(text: str) -> Small:
 
 
 NETWORKS: Final = ("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")
-BATCHES: Final = (256, 512)
+BATCHES, MANY_BATCHES = (256, 512), tuple(range(128, 1025, 64))
+"""Samples a step in questions that are shown, and in hidden ones, of which no two of a class shall be alike."""
 
 
 def draw_question(random: Random, title: str, chips: str, networks: Sequence[str] = NETWORKS, batches: Sequence[int] = BATCHES) -> str:

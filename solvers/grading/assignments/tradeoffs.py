@@ -33,7 +33,7 @@ from crossopt.solvers.grading.marks import (
     whole_numbers,
     wrong,
 )
-from crossopt.solvers.grading.questions import Small, draw_question, small
+from crossopt.solvers.grading.questions import MANY_BATCHES, Small, draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
 _MOST = 100_000
@@ -73,7 +73,7 @@ def question(seed: str) -> str:
 
 
 def _hidden(random: Random) -> str:
-    return draw_question(random, "The hidden question of assignment 6.", _CHIPS)
+    return draw_question(random, "The hidden question of assignment 6.", _CHIPS, batches=MANY_BATCHES)
 
 
 @cache

@@ -35,7 +35,7 @@ from crossopt.solvers.grading.marks import (
     whole_numbers,
     wrong,
 )
-from crossopt.solvers.grading.questions import Small, draw_question, small
+from crossopt.solvers.grading.questions import MANY_BATCHES, Small, draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
 Area = tuple[list[int], list[int], list[int], int]
@@ -83,7 +83,7 @@ def question(seed: str) -> str:
 
 
 def _hidden(random: Random) -> str:
-    return draw_question(random, "The hidden question of assignment 7.", _CHIPS)
+    return draw_question(random, "The hidden question of assignment 7.", _CHIPS, batches=MANY_BATCHES)
 
 
 def judge_count(handed: object, operators: int, kinds: list[int]) -> Verdict:

@@ -54,9 +54,9 @@ def endless(given: Job, folder: Path) -> None:
 
 
 def slowly(given: Job, folder: Path) -> None:
-    """Half a second each."""
+    """Two seconds each."""
     (folder / f"{given.name}.begun").touch()
-    sleep(0.5)
+    sleep(2.0)
     at_once(given, folder)
 
 
