@@ -1,8 +1,9 @@
 """Alternating: the best plan for a chip, the best chip for that plan, and so on until nothing changes; then again from another chip.
 
 Block coordinate descent over the two halves of a design, each half solved to its optimum by an engine that proves it. That is what two
-teams do who take turns, and the strongest simple rival of choosing both together: it never ends above the best plan on the best recipe's
-chip, nor above the best chip for that recipe's plan. Where it ends, neither half alone can be improved, and both together perhaps can.
+teams do who take turns, and the strongest simple rival of choosing both together: given the time, it never ends above the best plan on the
+best recipe's chip, nor above the best chip for that recipe's plan. Where it ends, neither half alone can be improved, and both together
+perhaps can.
 """
 
 from collections.abc import Callable, Iterator
