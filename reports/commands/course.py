@@ -82,7 +82,7 @@ def _grade_class(options: argparse.Namespace) -> int:
         found = find_class(folder, options.roster, _assignment(options.only) if options.only else None)
     except ClassError as error:
         usage(str(error))
-    asking = Asking(_word(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
+    asking = Asking(_hidden_word(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
     journal = options.out.with_name(f"{options.out.name}.journal")
     grades: dict[str, dict[str, Grade]] = {}
     for one in grade_class(found.handed, asking, journal, _progress):
@@ -159,7 +159,7 @@ def _gradescope(options: argparse.Namespace) -> int:
         usage("course gradescope: name a .zip and what it grades, such as autograder.zip --assignment 2")
     check_target(options.target)
     asked = _assignment(options.only)
-    options.target.write_bytes(autograder(asked, _word(options), options.unconfined))
+    options.target.write_bytes(autograder(asked, _hidden_word(options), options.unconfined))
     sys.stdout.write(f"{options.target}: an autograder of {asked.name} for Gradescope, which holds the word that cases are drawn from\n")
     return _GRADED
 
@@ -171,6 +171,14 @@ def _word(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
     return options.seed or os.environ.get(_SEED) or _PRACTICE
+
+
+def _hidden_word(options: argparse.Namespace) -> str:
+    """The word, told where it is the one that students practise with."""
+    word = _word(options)
+    if word == _PRACTICE:
+        sys.stderr.write(f"no hidden word was given, so that cases are those that students practise with (--seed WORD, or {_SEED})\n")
+    return word
 
 
 def _seed(options: argparse.Namespace) -> str:

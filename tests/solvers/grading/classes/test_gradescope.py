@@ -79,3 +79,14 @@ def test_what_it_grades_must_be_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main(["course", "gradescope", str(tmp_path / "a.zip")])
     assert "--assignment 2" in capsys.readouterr().err
+
+
+def test_the_word_that_students_practise_with_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CROSSOPT_COURSE_SEED", raising=False)
+    zipped = ["course", "gradescope", str(tmp_path / "a.zip"), "--assignment", "1"]
+    assert main(zipped) == 0
+    assert "no hidden word was given" in capsys.readouterr().err
+    assert main([*zipped, "--seed", "a word"]) == 0
+    assert "no hidden word" not in capsys.readouterr().err
