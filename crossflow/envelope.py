@@ -10,7 +10,8 @@ A step never gets slower when a resource grows, so a step on this architecture i
                                       draw less: of the least power more cores leave less to switch, and fewer may need less
     power above idle                  of all parts by the most of each, and what is no part by the clock of the fewest cores
     clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
-    voltage, used area, power, edge   by the least power and area, the voltage beside the most cores
+    ports of banks on the die         as many as there are banks at the most, at the highest clock: the fewest cores with the most power
+    voltage, used area, power, edge   by the least power and area; voltage, and what ports draw, at the clock of the most cores
 
 In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
 count differently many, such a figure is therefore moved outwards by one part in 1e12, some thousand times the error of its operations.
@@ -64,6 +65,16 @@ class Envelope:
     """Watts above idle that no chip may draw more than."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Cores:
+    """The ends of what memories on the die see of the cores: bundles, of chips with any, and clocks."""
+
+    fewest: Real
+    bundles: Real
+    slowest: Real
+    fastest: Real
+
+
 def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     """The envelope of all splits whose every area, power and edge lies between those of `least` and `most`.
 
@@ -76,11 +87,14 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     stacks = _stacks(technology.dram, least, most)
     dram = _dram(technology.dram, least, most, stacks)
     slowest = tuple(_lowered(figure, low.cores < high.cores) for figure in (slow.voltage, slow.frequency))
-    l2 = _sram(technology.l2, least, most, "l2", fewest, high.bundles)
+    fast = _fastest(technology.core, low, high, most.powers.core)
+    fastest = _raised(fast.frequency, low.cores < high.cores)
+    cores = _Cores(fewest, high.bundles, slowest[1], fastest)
+    l2 = _sram(technology.l2, least, most, "l2", cores)
     best = Architecture(
         core=_core(technology.core, most.powers.core, (low, slow, high), fewest),
-        registers=_sram(technology.registers, least, most, "registers", fewest, high.bundles),
-        l1=_sram(technology.l1, least, most, "l1", fewest, high.bundles),
+        registers=_sram(technology.registers, least, most, "registers", cores),
+        l1=_sram(technology.l1, least, most, "l1", cores),
         l2=limited(l2, through_joints(technology.die_links, most.die_area, least.dies)),
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
@@ -92,13 +106,16 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         crossings=crossings_of(least.dies),
         die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
     )
-    return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0], _headroom(technology, least, most, best))
+    return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0], _headroom(technology, least, most, best, fast))
 
 
-def _headroom(technology: Technology, least: Split, most: Split, best: Architecture) -> Real:
+def _fastest(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Compute:
+    """The fewest cores that are a bundle with the most power: the highest clock and voltage."""
+    return compute_of(core, np.minimum(np.maximum(low.cores, core.cores_per_bundle), high.cores), power)
+
+
+def _headroom(technology: Technology, least: Split, most: Split, best: Architecture, fast: Compute) -> Real:
     """What the busiest kernels draw above idle: of every part no more than its power, and of the rest what the highest clock switches."""
-    few, _ = core_counts(technology.core, least, most)
-    fast = compute_of(technology.core, np.maximum(few, 1.0), most.powers.core)
     beside = uncore_switched(technology, most.die_area, fast.voltage, fast.frequency)
     links = die_links_power(technology.die_links, most.die_area, most.dies)
     powers = [(field.name, getattr(most.powers, field.name)) for field in fields(Parts)]
@@ -150,13 +167,14 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
     )
 
 
-def _sram(sram: SramTechnology, least: Split, most: Split, level: str, fewest: Real, bundles: Real) -> Sram:
+def _sram(sram: SramTechnology, least: Split, most: Split, level: str, cores: _Cores) -> Sram:
     """As many banks as the most area holds beside the fewest bundles, and the bandwidth that the fewest banks leave."""
-    most_banks = sram_banks(sram, getattr(most.areas, level), fewest)
-    least_banks = sram_banks(sram, getattr(least.areas, level), bundles)
-    best = sram_of(sram, most_banks, fewest, getattr(most.powers, level), sram_static_power(sram, least_banks))
-    same = (least_banks == most_banks) & np.equal(fewest, bundles)
-    drawn = sram_most_power(sram, np.maximum(least_banks, 1.0), sram_static_power(sram, least_banks))
+    most_banks = sram_banks(sram, getattr(most.areas, level), cores.fewest)
+    least_banks = sram_banks(sram, getattr(least.areas, level), cores.bundles)
+    alive = sram_static_power(sram, least_banks)
+    best = sram_of(sram, most_banks, cores.fewest, getattr(most.powers, level), alive, cores.fastest)
+    same = (least_banks == most_banks) & np.equal(cores.fewest, cores.bundles)
+    drawn = sram_most_power(sram, np.maximum(least_banks, 1.0), alive, cores.slowest)
     power = np.minimum(np.minimum(getattr(least.powers, level), drawn), best.power)
     return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=power)
 

@@ -14,7 +14,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import crossings_of, die_links_power, long_side_of, perimeter_of, through_joints
-from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
@@ -95,13 +95,13 @@ def generate(technology: Technology, split: Split) -> Architecture:
     areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area, split.dies)
     core = compute(technology.core, areas.core, powers.core, split.dies)
     dram = _dram(technology.dram, split, perimeter)
-    l2 = _sram(technology.l2, areas.l2, powers.l2, core.bundles)
+    l2 = _sram(technology.l2, areas.l2, powers.l2, core)
     intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
     inter = network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter)
     return Architecture(
         core=core,
-        registers=_sram(technology.registers, areas.registers, powers.registers, core.bundles),
-        l1=_sram(technology.l1, areas.l1, powers.l1, core.bundles),
+        registers=_sram(technology.registers, areas.registers, powers.registers, core),
+        l1=_sram(technology.l1, areas.l1, powers.l1, core),
         l2=limited(l2, through_joints(technology.die_links, split.die_area, split.dies)),
         dram=dram,
         intra=intra,
@@ -169,34 +169,39 @@ def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
     return 8.0 * sram.static_power_per_bit * (banks * sram.bank_capacity)
 
 
-def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real) -> Sram:
+def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real, clock: Real) -> Sram:
     """The level with so many banks, of whose power `static` is not left for moving bytes.
 
-    Bandwidth = min(power left / energy per byte, banks * bandwidth of a port); power beyond that is left unused. Banks that the power
-    cannot keep alive count as absent, and so do those that do not hold the tiles of their bundles.
+    Bandwidth = min(power left / energy per byte, banks * bytes of a port in a cycle * clock); power beyond that is left unused. Banks that
+    the power cannot keep alive count as absent, and so do those that do not hold the tiles of their bundles.
     """
     dynamic = power - static
     holds = banks * sram.bank_capacity >= bundles * sram.least_per_bundle
     present = np.where((banks > 0.0) & (dynamic > 0.0) & holds, 1.0, 0.0)[()]
-    bandwidth = np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * sram.bank_bandwidth)
+    bandwidth = np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * port_bandwidth(sram, clock))
     return Sram(
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
         bandwidth=bandwidth * present,
         static=static * present,
         area=banks * _bank_area(sram, bundles) * present,
-        power=np.minimum(power, sram_most_power(sram, banks, static)) * present,
+        power=np.minimum(power, sram_most_power(sram, banks, static, clock)) * present,
     )
 
 
-def sram_most_power(sram: SramTechnology, banks: Real, static: Real) -> Real:
+def sram_most_power(sram: SramTechnology, banks: Real, static: Real, clock: Real) -> Real:
     """Watts that banks draw with all ports at work."""
-    return static + 8.0 * sram.energy_per_bit * (banks * sram.bank_bandwidth)
+    return static + 8.0 * sram.energy_per_bit * (banks * port_bandwidth(sram, clock))
 
 
-def _sram(sram: SramTechnology, area: Real, power: Real, bundles: Real) -> Sram:
-    banks = sram_banks(sram, area, bundles)
-    return sram_of(sram, banks, bundles, power, sram_static_power(sram, banks))
+def port_bandwidth(sram: SramTechnology, clock: Real) -> Real:
+    """Bytes per second through the port of one bank, at the cores' clock; one that is not told lets everything through, at any clock."""
+    return sram.bank_bytes_per_cycle * clock if sram.bank_bytes_per_cycle < UNLIMITED_PORT else UNLIMITED_PORT
+
+
+def _sram(sram: SramTechnology, area: Real, power: Real, core: Compute) -> Sram:
+    banks = sram_banks(sram, area, core.bundles)
+    return sram_of(sram, banks, core.bundles, power, sram_static_power(sram, banks), core.frequency)
 
 
 def _bank_area(sram: SramTechnology, bundles: Real) -> Real:

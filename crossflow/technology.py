@@ -14,8 +14,8 @@ HOLDING = ("registers", "l1")
 """The memories that hold the tiles of each bundle of cores."""
 UNLIMITED_VOLTAGE = 1.0e3
 """Volts: far above any circuit, far below where its cube would overflow."""
-UNLIMITED_BANDWIDTH = 1.0e30
-"""Bytes per second: far above any port."""
+UNLIMITED_PORT = 1.0e30
+"""Bytes per second, or per cycle: far above any port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class SramTechnology:
     """Share of the bank area that is not cells."""
     utilisation: float = 1.0
     latency: float = 0.0
-    bank_bandwidth: float = UNLIMITED_BANDWIDTH
-    """Bytes per second through the port of one bank."""
+    bank_bytes_per_cycle: float = UNLIMITED_PORT
+    """Through the port of one bank, at the clock of the cores."""
     least_per_bundle: float = 0.0
     """Bytes that kernels take of this level in each bundle of cores; a level that has fewer counts as absent."""
 

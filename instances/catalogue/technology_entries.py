@@ -10,7 +10,6 @@ from crossopt.instances.catalogue.stack_sets import Figures
 from crossopt.instances.files.quantities import (
     Area,
     AreaPerBit,
-    Bandwidth,
     Bytes,
     Duration,
     EnergyPerBit,
@@ -81,7 +80,9 @@ class SramEntry:
     controller_area: Annotated[Area, Doc("of the crossbar per bank and bundle; 0 where the level needs none")]
     overhead: Annotated[Ratio, Doc("share of a bank's area that is not cells")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
-    bank_bandwidth: Annotated[Bandwidth | None, Doc("through the port of one bank; without a limit where nothing is said")] = None
+    bank_bytes_per_cycle: Annotated[
+        float | None, Bounds(0.0), Doc("through the port of one bank, at the clock of the cores; without a limit where nothing is said")
+    ] = None
     least_per_bundle: Annotated[Bytes, Doc("of the level, that the tiles of kernels take in each bundle of cores; no chip has less")] = 0.0
 
     def __post_init__(self) -> None:

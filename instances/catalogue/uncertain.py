@@ -29,7 +29,7 @@ _OF_TECHNOLOGY: Final = (
     "core.area",
     "core.nominal_power",
     "l2.area_per_bit",
-    "l2.bank_bandwidth",
+    "l2.bank_bytes_per_cycle",
     "dram.nominal_frequency",
     "dram.energy_per_bit",
     "node_network.utilisation",

@@ -11,9 +11,9 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.device import Compute
 from crossopt.crossflow.dies import perimeter_of, through_joints
-from crossopt.crossflow.generator import Split, generate, stacks_along_edge
+from crossopt.crossflow.generator import Split, generate, port_bandwidth, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
+from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -60,7 +60,7 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
         *_clock(technology, generate(technology, _split(free, design["hardware"])).core),
         *_edge(free, chip, design["hardware"]),
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
-        *_ports(technology, chip),
+        *_ports(technology, chip, generate(technology, _split(free, design["hardware"])).core),
         *_tiles(technology, chip),
         *price_of(instance, design),
     )
@@ -154,11 +154,11 @@ def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Spl
         yield f"L2: {moved}, of {most} of which half may pass between dies{_binds(float(chip.l2.bandwidth), let)}"
 
 
-def _ports(technology: Technology, chip: Hardware) -> Iterator[str]:
+def _ports(technology: Technology, chip: Hardware, core: Compute) -> Iterator[str]:
     for level, words in _NAMES.items():
         sram, memory = getattr(technology, level), getattr(chip, level)
-        most = float(memory.capacity) / sram.bank_capacity * sram.bank_bandwidth * sram.utilisation
-        if sram.bank_bandwidth < UNLIMITED_BANDWIDTH:
+        most = float(memory.capacity) / sram.bank_capacity * float(port_bandwidth(sram, core.frequency)) * sram.utilisation
+        if sram.bank_bytes_per_cycle < UNLIMITED_PORT:
             moved, let = (rounded_quantity(amount, "bandwidth") for amount in (float(memory.bandwidth), most))
             yield f"{words}: {moved}, of {let} that its banks let through{_binds(float(memory.bandwidth), most)}"
 

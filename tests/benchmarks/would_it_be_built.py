@@ -186,9 +186,11 @@ def faults(chip: Chip) -> tuple[str, ...]:
 
 
 def _over_banks(chip: Chip) -> float:
-    l2 = chip.technology.l2
+    """At the clock that the peak of its cores tells."""
+    l2, core = chip.technology.l2, chip.technology.core
     banks = float(chip.hardware.l2.capacity) / l2.bank_capacity
-    return float(chip.hardware.l2.bandwidth) / (banks * l2.bank_bandwidth * l2.utilisation)
+    clock = float(chip.hardware.throughput) / (float(chip.hardware.bundles) * core.cores_per_bundle * core.flop_per_cycle)
+    return float(chip.hardware.l2.bandwidth) / (banks * l2.bank_bytes_per_cycle * clock * l2.utilisation)
 
 
 def _taken(chip: Chip, level: str, traffic: Real) -> float:

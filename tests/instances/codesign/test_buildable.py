@@ -1,13 +1,16 @@
 """Which chips can be built and cooled: banks and their ports, stacks along the edge, heat, and what is no part. Computed by hand."""
 
+from dataclasses import replace
 from math import floor, sqrt
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from crossopt.crossflow.generator import compute, sram_of, sram_static_power
+from crossopt.crossflow.generator import compute, generate, sram_of, sram_static_power
 from crossopt.instances.catalogue.registry import technology
-from crossopt.instances.catalogue.technologies import build_technology
+from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
@@ -35,9 +38,41 @@ def question(*settings: str) -> Instance:
 
 
 def test_a_memory_moves_no_more_than_the_ports_of_its_banks() -> None:
+    """Three banks of 64 bytes a cycle, at the clock of an A100 and at half of it."""
     leaks = float(sram_static_power(MADE.l2, 3.0))
-    for watts, bandwidth in ((leaks + 0.5, 0.5 / (8 * 500e-15)), (leaks + 50.0, 3 * 90e9)):
-        assert sram_of(MADE.l2, 3.0, 110.0, watts, leaks).bandwidth == pytest.approx(bandwidth)
+    for watts, clock, bandwidth in ((0.5, 1.41e9, 0.5 / (8 * 500e-15)), (50.0, 1.41e9, 3 * 64 * 1.41e9), (50.0, 0.705e9, 3 * 64 * 0.705e9)):
+        made = sram_of(MADE.l2, 3.0, 110.0, leaks + watts, leaks, clock)
+        assert made.bandwidth == pytest.approx(bandwidth)
+        assert made.power - leaks == pytest.approx(8 * 500e-15 * bandwidth)
+
+
+@settings(max_examples=60)
+@given(st.floats(20.0, 600.0), st.integers(20, 800), st.sampled_from(["accelerator-7nm", "accelerator-4nm", "tensor-7nm"]))
+def test_what_banks_give_for_what_cores_take_is_the_same_at_any_clock(watts: float, banks: int, name: str) -> None:
+    """Bytes a cycle over FLOPs a cycle; where watts do not limit the memories first."""
+    made = build_technology(technology(name), name)
+    cores = compute(made.core, 40 * made.core.cores_per_bundle * made.core.area, watts)
+    for level in ("registers", "l1", "l2"):
+        sram = replace(getattr(made, level), least_per_bundle=0.0)
+        bandwidth = sram_of(sram, float(banks), 40.0, 1e9, 0.0, cores.frequency).bandwidth
+        per_cycle = banks * sram.bank_bytes_per_cycle / (40 * made.core.cores_per_bundle * made.core.flop_per_cycle)
+        assert bandwidth == pytest.approx(per_cycle * cores.peak, rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(st.floats(30.0, 300.0), st.floats(1.0, 2.0), st.integers(100, 500), st.integers(0, 300))
+def test_more_power_of_cores_never_narrows_a_bank_and_more_cores_never_widen_one(watts: float, more: float, cores: int, added: int) -> None:
+    """At the same power a chip of more cores has the lower clock, and each of its banks moves the less; but for rounding."""
+    usual = usual_split(technology("accelerator-7nm"))
+
+    def moved(core_watts: float, count: int) -> list[float]:
+        areas, powers = replace(usual.areas, core=count * MADE.core.area, l1=40e-6), replace(usual.powers, core=core_watts, l1=200.0)
+        built = generate(MADE, replace(usual, areas=areas, powers=powers)).l1
+        return [float(built.bandwidth / built.banks)] if built.banks else []
+
+    slow, fast, large = moved(watts, cores), moved(watts * more, cores), moved(watts, cores + added)
+    assert slow <= fast
+    assert all(second <= first * (1.0 + 1e-12) for first, second in zip(slow, large, strict=False))
 
 
 def test_the_die_has_its_parts_and_what_is_none() -> None:
@@ -54,7 +89,15 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     arithmetic = 0.56 * (122.0 - leaks)
     leak = {"registers": 10.2e-9, "l1": 10.6e-9, "l2": 10.9e-9}
     alive = {level: 8 * watts * getattr(chip, level).capacity for level, watts in leak.items()}
-    most = {"registers": 46.2, "l2": 32.4, "l1": min(22.6, alive["l1"] + 8 * 130e-15 * 30e9 * chip.l1.capacity / 2**15)}
+    moved = {
+        "registers": (46.2, 30e-15 * 128 / 16),
+        "l1": (22.6, 130e-15 * 21.33 / 32),
+        "l2": (32.4, 500e-15 * 64 / 512),
+    }  # J a bit, B a KiB
+    most = {
+        level: min(watts, alive[level] + 8 * joules / 1024 * 1.41e9 * clock * getattr(chip, level).capacity)
+        for level, (watts, joules) in moved.items()
+    }
     links, shares = 19.2 + 3.0, {"registers": 0.87, "l1": 0.1, "l2": 0.35}
     kept = sum(alive[level] + share * (most[level] - alive[level]) for level, share in shares.items())
     on_die = 122.0 - 0.13 * arithmetic + kept + links + uncore
@@ -187,13 +230,13 @@ def test_that_no_stacks_find_a_place_is_said() -> None:
 
 
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(802) / 10.5 mm is 6.04 and sqrt(33 / 26 x 802) / 10.5 is 3.04, 41 banks x 90 GB/s x 0.7 are 2.583 TB/s;
-    192 KiB is what an A100 has."""
+    """By hand: 0.56 x 4 x sqrt(801) / 10.5 mm is 6.04 and sqrt(33 / 26 x 801) / 10.5 is 3.04, 73 banks x 64 B x 1.41 GHz x 0.7 are
+    4.611 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  HBM stacks: 6, of 6 that lie along two sides of the die, binds" in said
-    assert "  die edge: 83.8 mm, of 113.3 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
-    assert "  L2: 2.583 TB/s, of 2.583 TB/s that its banks let through, binds" in said
+    assert "  HBM stacks: 5, of 6 that lie along two sides of the die" in said
+    assert "  die edge: 73.3 mm, of 113.2 mm: stacks 52.5 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    assert "  L2: 4.611 TB/s, of 4.611 TB/s that its banks let through, binds" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
