@@ -230,13 +230,13 @@ def test_that_no_stacks_find_a_place_is_said() -> None:
 
 
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(801) / 10.5 mm is 6.04 and sqrt(33 / 26 x 801) / 10.5 is 3.04, 73 banks x 64 B x 1.41 GHz x 0.7 are
-    4.611 TB/s; 192 KiB is what an A100 has."""
+    """By hand: 0.56 x 4 x sqrt(814) / 10.5 mm is 6.09 and sqrt(33 / 26 x 814) / 10.5 is 3.06, 51 banks x 64 B x 1.383 GHz x 0.7 are
+    3.159 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  HBM stacks: 5, of 6 that lie along two sides of the die" in said
-    assert "  die edge: 73.3 mm, of 113.2 mm: stacks 52.5 mm, links in the node 19.2 mm, links out 1.6 mm" in said
-    assert "  L2: 4.611 TB/s, of 4.611 TB/s that its banks let through, binds" in said
+    assert "  HBM stacks: 6, of 6 that lie along two sides of the die, binds" in said
+    assert "  die edge: 83.8 mm, of 114.2 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    assert "  L2: 3.159 TB/s, of 3.159 TB/s that its banks let through, binds" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
