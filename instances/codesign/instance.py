@@ -52,6 +52,8 @@ class FreeHardware:
     """Choices of hardware."""
     prices: Prices | None = None
     """Those of the technology, for questions that give none."""
+    like: str | None = None
+    """The device whose constants price the chips; none where they are priced by the model's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,6 +353,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=usual_prices(entry, section.logic or node, section.memory),
+        like=(section.constants or entry.constants) if fitted else None,
     )
     return free, ranges_of(entry, own, free.variants)
 

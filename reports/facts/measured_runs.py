@@ -196,10 +196,15 @@ def sets_words(asked: Instance | None) -> str:
 
 def likely_of(instance: Instance | None, evaluation: Mapping[str, Any]) -> tuple[float, float]:
     """The step times by the sets of constants, no narrower than the mean error on measured runs of the stack, or of experts, nor than what
-    runs of the very network or its family took over what is predicted."""
+    runs of the very network or its family took over what is predicted. A free chip is off by no less than the device like it, also where
+    all sets agree, as when its L2 limits the step."""
     low, high = evaluation["likely"]
-    found = None if instance is None else _runs_like(instance)
-    if found is None or instance is None or low >= high:
+    if instance is None or not instance.hardware.variants:
+        return low, high
+    found = _runs_like(instance)
+    if found is None and isinstance(instance.hardware, FreeHardware):
+        found = MEASURED.get((_stack(instance), instance.hardware.like or ""))
+    if found is None:
         return low, high
     time, own = evaluation["step_time"], _own(instance)[1]
     least, most = min((-found.error, *own)), max((found.error, *own))

@@ -12,7 +12,7 @@ from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_o
 from crossopt.reports.texts.design import answer
 from tests.every import every
 from tests.reports.answers import answered, design_of, evaluation_of
-from tests.solvers.codesign.questions import ask
+from tests.solvers.codesign.questions import TINY_FREE, ask
 
 MIXTRAL = """
 kind: codesign
@@ -63,6 +63,15 @@ def test_networks_with_experts_are_told_the_error_of_runs_with_experts() -> None
     assert measured_words(ask(MIXTRAL, "hardware=mi300x"), {}) == f"{shared}none on mi300x"
     for asked in (usual, titan, older):
         assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.195, 10 / 0.805))
+
+
+def test_a_free_chip_is_off_by_no_less_than_the_device_whose_constants_it_has() -> None:
+    """As an A100 with Megatron-Core, 7.9 %, however little the sets of constants differ; by the model's own constants nothing is likely."""
+    free = ask(TINY_FREE)
+    for likely, wider in (([10.0, 10.0], (10 / 1.079, 10 / 0.921)), ([8.0, 12.0], (8.0, 12.0)), ([9.9, 12.0], (10 / 1.079, 12.0))):
+        assert likely_of(free, {"step_time": 10.0, "likely": likely}) == pytest.approx(wider, rel=1e-3)
+    ideal = ask(TINY_FREE, "technology={base: accelerator-7nm, constants: ideal}")
+    assert likely_of(ideal, {"step_time": 10.0, "likely": [10.0, 10.0]}) == (10.0, 10.0)
 
 
 def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -> None:
