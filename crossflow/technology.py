@@ -159,9 +159,16 @@ class LinkTechnology:
     utilisation: float = 1.0
     latency: float = 0.0
     ring_latency: float = 0.0
+    adapter_energy_per_bit: float = 0.0
+    """Joules per bit that adapters and cables take beside the chip: no part of the power that its wires are given."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("latency", "ring_latency"))
+        _check(self, may_be_zero=("latency", "ring_latency", "adapter_energy_per_bit"))
+
+    @property
+    def energy_of_a_byte(self) -> float:
+        """Joules that a byte takes on its way, on the die and beside it."""
+        return 8.0 * (self.energy_per_bit + self.adapter_energy_per_bit)
 
 
 @dataclass(frozen=True, slots=True)

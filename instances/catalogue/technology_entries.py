@@ -129,6 +129,7 @@ class WireEntry:
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     latency: Annotated[Duration, Doc("per step of a collective")]
     ring_latency: Annotated[Duration, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = 0.0
+    adapter_energy_per_bit: Annotated[EnergyPerBit, Doc("sent, of adapters and cables beside the chip, no part of its power")] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("LinkTechnology", asdict(self))

@@ -75,6 +75,7 @@ def test_energies_are_joules_a_byte(chip: Hardware, v100: Technology) -> None:
     parts = ((chip.dram, v100.dram), (chip.l2, v100.l2), (chip.l1, v100.l1), (chip.registers, v100.registers))
     assert [part.energy for part, _ in parts] == [8 * made.energy_per_bit for _, made in parts]
     assert [link.energy for link in chip.links] == [8 * v100.intra.energy_per_bit, 8 * v100.inter.energy_per_bit]
+    assert v100.inter.adapter_energy_per_bit == 0.0  # of the authors' case study
 
 
 def test_arithmetic_at_full_rate_draws_the_power_of_the_cores(chip: Hardware, built: Architecture) -> None:

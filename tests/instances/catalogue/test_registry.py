@@ -443,6 +443,7 @@ def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: 
         assert ours.capacity == pytest.approx(theirs.capacity, rel=0.1), level
         assert ours.bandwidth == pytest.approx(theirs.bandwidth, rel=0.1), level
     assert [link.bandwidth for link in chip.links] == pytest.approx([link.bandwidth for link in like.links], rel=0.1)
+    assert {link.energy for link in like.links} - {link.energy for link in chip.links} <= {0.0}  # which nobody tells of TPU v4
     assert chip.register_traffic * chip.throughput <= chip.registers.bandwidth
     assert chip.l1_traffic * chip.throughput <= chip.l1.bandwidth
     assert chip.registers.capacity == pytest.approx(like.registers.capacity, rel=0.1)
