@@ -15,7 +15,7 @@ from crossopt.crossflow.generator import Split, generate, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_BANDWIDTH, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import made_of, split_of, used_dies
+from crossopt.instances.codesign.chips import drawn_of, made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
@@ -47,6 +47,13 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
         return ()
     core = generate(free.technology, split_of(free, _chosen(design["hardware"]))).core
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
+
+
+def drawn_powers(instance: Instance | None, design: Mapping[str, Any]) -> dict[str, float]:
+    """Watts that parts draw at the most, of those whose power was chosen; nothing of a device that is given."""
+    if instance is None or not isinstance(free := instance.hardware, FreeHardware):
+        return {}
+    return drawn_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
 
 
 def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
