@@ -5,7 +5,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Instance
@@ -20,14 +20,15 @@ from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.facts.building import building_of
-from crossopt.reports.texts.explain import answer_text, clash_text, forced_text
+from crossopt.reports.texts.explain import Why, answer_text, clash_text, forced_text
 from crossopt.reports.texts.near import near_text
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.explain.conflict import clash, relief
+from crossopt.solvers.codesign.explain.conflict import clash
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
+from crossopt.solvers.codesign.explain.relief import range_ends, relief, with_stops, worth_easing
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
@@ -84,14 +85,28 @@ def explained(
             raise KeyboardInterrupt
         if result.value is None:
             return result, clash_text(instance.name, clash(instance, watch), why_no_chip(instance)) if result.proved else text
-        text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)), building_of(instance, result))
-        told(result, text)
+        text = _why_text(instance, result, limits, watch, told)
         if gap is not None:
             text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
             told(result, text)
     except KeyboardInterrupt:  # what is known by then is worth telling
         text += _ENDED
     return result, text
+
+
+def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: Watch, told: Told) -> str:
+    """What a little more would buy, told as far as it is known whenever more of it is."""
+    spend = Spend(monotonic() + limits.seconds)
+    reliefs, building = relief(instance, result, watch, spend), building_of(instance, result)
+    why = Why(reliefs, building=tuple((one, None) for one in building))
+    told(result, answer_text(result, why))
+    ends = range_ends(instance, result, watch, spend)
+    why = replace(why, reliefs=with_stops(instance, result, reliefs, ends, watch, spend), ends=ends)
+    told(result, answer_text(result, why))
+    worth = ((one, None if one.eased is None else worth_easing(instance, one.eased, result, watch, spend)) for one in building)
+    text = answer_text(result, replace(why, building=tuple(worth)))
+    told(result, text)
+    return text
 
 
 def _solved(instance: Instance, limits: Limits, watch: Watch) -> DesignResult:
@@ -108,10 +123,10 @@ def _solved(instance: Instance, limits: Limits, watch: Watch) -> DesignResult:
 
 
 def _answer(result: DesignResult) -> str:
-    """What binds the answer; that there is none where none was found."""
+    """What is full; that there is no design where none was found."""
     if result.value is None:
         return f"{result.question['name']}: no design {'keeps every limit' if result.proved else 'found in time'}\n"
-    return answer_text(result, ())
+    return answer_text(result)
 
 
 def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:

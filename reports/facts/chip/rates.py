@@ -21,6 +21,7 @@ from crossopt.solvers.codesign.answer import design_of, from_words
 
 _WORTH: Final = 0.01
 """Of a step: less says nothing, as the model is off by more."""
+_MANY: Final = 100.0
 _NO_PRODUCTS: Final = ("attention", "attention in a window", "norms", "additions", "activation", "routing", "casts", "head and loss")
 _L2: Final = [level for _, level in MEMORIES].index("l2")
 
@@ -36,7 +37,8 @@ def by_clock(instance: Instance, design: Mapping[str, Any], level: Memory, bundl
     words = []
     if isinstance(free := instance.hardware, FreeHardware):
         clock = clock_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
-        words.append(f"{float(level.bandwidth) / clock / bundles:.3g} B a clock and SM")
+        each = float(level.bandwidth) / clock / bundles
+        words.append(f"{each:,.0f} B a clock and SM" if each >= _MANY else f"{each:.3g} B a clock and SM")
     if dram is not None:
         words.append(f"{float(level.bandwidth) / float(dram.bandwidth):.3g} x memory")
     return ", ".join(words)
