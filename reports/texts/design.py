@@ -1,4 +1,4 @@
-"""Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
+"""Answers for the terminal: what was chosen, where the time goes, what is full, how far the rivals are, and the proof in one sentence."""
 
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
@@ -222,7 +222,7 @@ def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str
 
 
 def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: bool = False) -> list[str]:
-    """Where the time goes, what fills the memory, and the limits with what binds."""
+    """Where the time goes, what fills the memory, and the limits with those that are full."""
     total, items = evaluation["step_time"], evaluation["breakdown"]
     lines = ["  where the step goes"]
     for name, seconds in sorted(items.items(), key=lambda item: -item[1]):
@@ -243,7 +243,7 @@ def limit_line(limit: dict[str, Any]) -> str:
     """One limit and how much of it is used."""
     used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
     share = limit["used"] / limit["available"] if limit["available"] else float("inf")
-    mark = "  BROKEN" if not limit["kept"] else "  binds" if share >= 0.95 else ""
+    mark = "  BROKEN" if not limit["kept"] else "  full" if share >= 0.95 else ""
     return f"    {limit['name']:<{_LABEL - 6}}{used:>13} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
 
 
