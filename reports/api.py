@@ -178,10 +178,11 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
 
 
 def explain(question: Asked, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None) -> str:
-    """Why the answer is what it is: what binds, what more of a budget would buy, or which limits clash."""
-    from crossopt.reports.commands.explain import explained  # noqa: PLC0415
+    """Why the answer is what it is: what binds, what more of a budget would buy, or which limits clash; of several workloads each alone."""
+    from crossopt.reports.commands.explain import alone_words, explained, parts_of  # noqa: PLC0415
 
-    return explained(_one(question, settings, None), near, Limits(_seconds(time_limit)), unwatched)[1]
+    parts, limits = parts_of(_on_one_number(question, settings, None)), Limits(_seconds(time_limit))
+    return alone_words(parts) + "\n".join(explained(part, near, limits, unwatched)[1] for part in parts)
 
 
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str:
@@ -241,13 +242,17 @@ def _read(question: Asked, settings: Settings | None, workload: str | None) -> t
 
 def _one(question: Asked, settings: Settings | None, workload: str | None) -> Instance:
     """A joint design of one workload on one number of devices; an InstanceError or a RefusedError where it is none."""
+    asked = _on_one_number(question, settings, workload)
+    return asked if isinstance(asked, Instance) else read_question(asked.document)  # which says that one is needed, and which there are
+
+
+def _on_one_number(question: Asked, settings: Settings | None, workload: str | None) -> Instance | Portfolio:
+    """The same of one workload or several."""
     kind, asked = _read(question, settings, workload)
     if kind != "codesign":
         raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
-    if isinstance(asked, Instance):
+    if isinstance(asked, Instance | Portfolio):
         return asked
-    if isinstance(asked, Portfolio):
-        return read_question(asked.document)  # which says that one is needed, and which there are
     if asked.batches:
         raise RefusedError(f"{several_words(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")
     counts = ", ".join(map(str, asked.counts))

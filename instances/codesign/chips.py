@@ -1,6 +1,6 @@
 """The chips of a question with free hardware: from what is chosen to devices. A file of its own, since most questions name a device."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -104,6 +104,22 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
         host=free.host,
         variants=free.variants,
     )
+
+
+def drawn_of(free: FreeHardware, chosen: Mapping[str, float]) -> dict[str, float]:
+    """Watts that the parts of one chip whose power is chosen draw at the most: less than they were given where the highest clock, the wires
+    or the ports take no more."""
+    powers = {f"{name}_power": part for name, part in PART_OF.items() if f"{name}_power" in chosen}
+    if not powers:
+        return {}
+    built = generate(free.technology, split_of(free, {name: np.array([value], np.float64) for name, value in chosen.items()}))
+    return {name: float(np.max(getattr(built, part).power)) for name, part in powers.items()}
+
+
+def clock_of(free: FreeHardware, chosen: Mapping[str, float]) -> float:
+    """Hertz of the cores of one chip."""
+    split = split_of(free, {name: np.array([value], np.float64) for name, value in chosen.items()})
+    return float(np.max(generate(free.technology, split).core.frequency))
 
 
 def used_dies(technology: Technology, areas: Parts) -> tuple[Real, Real]:

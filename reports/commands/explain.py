@@ -5,34 +5,38 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import monotonic
+from typing import Final
 
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.left_out import why_no_chip
-from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import code_of
-from crossopt.reports.commands.keeping.keeper import Keeper, Kept, keeper
+from crossopt.reports.commands.keeping.keeper import Kept, keeper
 from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.facts.building import building_of
-from crossopt.reports.texts.explain import answer_text, clash_text, forced_text
+from crossopt.reports.texts.explain import Why, answer_text, clash_text, forced_text
 from crossopt.reports.texts.near import near_text
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.explain.conflict import clash, relief
+from crossopt.solvers.codesign.explain.conflict import clash
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
+from crossopt.solvers.codesign.explain.relief import range_ends, relief, with_stops, worth_easing
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
 
-_ENDED = "  interrupted before all of this was explained\n"
+ENDED = "  interrupted before all of this was explained\n"
+"""What stands below what was known when Ctrl-C came."""
+_WORST: Final[tuple[Status, ...]] = ("UNKNOWN", "INFEASIBLE", "FEASIBLE")
 Told = Callable[[DesignResult, str], None]
 """Takes the answer, and what is explained of it so far."""
 
@@ -48,35 +52,52 @@ def explain(options: Namespace) -> Status:
     if options.svg or options.out:
         usage(f"{'--svg' if options.svg else '--out'}: this writes what --relaxation or --constants finds (add one, or leave it out)")
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
-    instance = read_instance(question_path(options.file), settings, options.workload)
-    other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None
-    keep = keeper()
-    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        result, text = explained(instance, options.near, limits, watch, _told_to(keep))
-        if other is not None and not text.endswith(_ENDED):
-            try:
-                text += explain_with(other, forced, result, limits, watch)
-            except KeyboardInterrupt:
-                text += _ENDED
-    hand_over(fitted(text), code_of(result.status, unproved=False))
-    return result.status
+    parts, others = (parts_of(read_asked(question_path(options.file), (*settings, *more), options.workload)) for more in ((), forced))
+    text, ended = alone_words(parts), list[Status]()
+    for instance, other in zip(parts, others, strict=True):
+        with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
+            result, own = explained(instance, options.near, limits, watch, _told_to(text), text)
+            if forced and not own.endswith(ENDED):
+                try:
+                    own += explain_with(other, forced, result, limits, watch)
+                except KeyboardInterrupt:
+                    own += ENDED
+        text += own + ("\n" if instance is not parts[-1] else "")
+        ended.append(result.status)
+        if own.endswith(ENDED):
+            break
+    status = next((one for one in _WORST if one in ended), ended[0])
+    hand_over(fitted(text), code_of(status, unproved=False))
+    return status
 
 
-def _told_to(keep: Keeper | None) -> Told:
+def parts_of(asked: Instance | Portfolio) -> tuple[Instance, ...]:
+    """The question of each workload, on a chip of its own."""
+    return asked.parts if isinstance(asked, Portfolio) else (asked,)
+
+
+def alone_words(parts: tuple[Instance, ...]) -> str:
+    """How several workloads are explained."""
+    return f"{len(parts)} workloads, each alone with a chip of its own; `solve` answers them on one chip\n\n" if len(parts) > 1 else ""
+
+
+def _told_to(before: str) -> Told:
     """What is known so far goes to who keeps answers for this process, in case that it is ended."""
+    keep = keeper()
 
     def tell(result: DesignResult, text: str) -> None:
         if keep is not None:
-            keep.keep(Kept(None, fitted(text + _ENDED), code_of(result.status, unproved=False)))
+            keep.keep(Kept(None, fitted(before + text + ENDED), code_of(result.status, unproved=False)))
 
     return tell
 
 
 def explained(
-    instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: Told = lambda result, text: None
+    instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: Told = lambda result, text: None, before: str = ""
 ) -> tuple[DesignResult, str]:
-    """The answer, and why it is what it is; designs within a gap are told of where one is asked for."""
-    result = _solved(instance, limits, watch)
+    """The answer, and why it is what it is; designs within a gap are told of where one is asked for. `before`
+    is what is known of other workloads."""
+    result = _solved(instance, limits, watch, before)
     text = _answer(result)
     told(result, text)
     try:
@@ -84,34 +105,48 @@ def explained(
             raise KeyboardInterrupt
         if result.value is None:
             return result, clash_text(instance.name, clash(instance, watch), why_no_chip(instance)) if result.proved else text
-        text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)), building_of(instance, result))
-        told(result, text)
+        text = _why_text(instance, result, limits, watch, told)
         if gap is not None:
             text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
             told(result, text)
     except KeyboardInterrupt:  # what is known by then is worth telling
-        text += _ENDED
+        text += ENDED
     return result, text
 
 
-def _solved(instance: Instance, limits: Limits, watch: Watch) -> DesignResult:
+def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: Watch, told: Told) -> str:
+    """What a little more would buy, told as far as it is known whenever more of it is."""
+    spend = Spend(monotonic() + limits.seconds)
+    reliefs, building = relief(instance, result, watch, spend), building_of(instance, result)
+    why = Why(reliefs, building=tuple((one, None) for one in building))
+    told(result, answer_text(result, why))
+    ends = range_ends(instance, result, watch, spend)
+    why = replace(why, reliefs=with_stops(instance, result, reliefs, ends, watch, spend), ends=ends)
+    told(result, answer_text(result, why))
+    worth = ((one, None if one.eased is None else worth_easing(instance, one.eased, result, watch, spend)) for one in building)
+    text = answer_text(result, replace(why, building=tuple(worth)))
+    told(result, text)
+    return text
+
+
+def _solved(instance: Instance, limits: Limits, watch: Watch, before: str) -> DesignResult:
     """The answer; a search that is ended leaves its best one, also where it hears no signal."""
     keep = keeper()
     if keep is None:
         return solve(FAMILY, instance, "boxes", limits, watch)
 
     def written(result: DesignResult) -> Kept:
-        return Kept(None, fitted(_answer(result) + _ENDED), code_of(result.status, unproved=False))
+        return Kept(None, fitted(before + _answer(result) + ENDED), code_of(result.status, unproved=False))
 
     kept = Keeping(keep, FAMILY, instance, "boxes", limits, watch, written)
     return solve(FAMILY, instance, "boxes", limits, kept, simplest=kept.simplest_answer)
 
 
 def _answer(result: DesignResult) -> str:
-    """What binds the answer; that there is none where none was found."""
+    """What is full; that there is no design where none was found."""
     if result.value is None:
         return f"{result.question['name']}: no design {'keeps every limit' if result.proved else 'found in time'}\n"
-    return answer_text(result, ())
+    return answer_text(result)
 
 
 def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:

@@ -169,8 +169,8 @@ def _runs(path: Path) -> Study:
 
 def _relaxation(path: Path) -> Drawn:
     """Only this needs integer models."""
-    from crossopt.reports.facts.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
-    from crossopt.reports.facts.relaxation import relaxation_faults  # noqa: PLC0415
+    from crossopt.reports.facts.linear.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
+    from crossopt.reports.facts.linear.relaxation import relaxation_faults  # noqa: PLC0415
     from crossopt.reports.pages.relaxation import of_relaxation, relaxation_page  # noqa: PLC0415
 
     found, data = read_as(path, relaxation_from_json), read_as(path, _plain)

@@ -1,7 +1,7 @@
 """How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels; and its package."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -15,13 +15,24 @@ from crossopt.crossflow.generator import Split, generate, port_bandwidth, stacks
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import made_of, split_of, used_dies
+from crossopt.instances.codesign.chips import drawn_of, made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.chip.rates import by_clock
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
-_FULL = 0.995
+_FULL, _EASED = 0.995, 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a technology lets a chip have of something, and what the chip has of it."""
+
+    words: str
+    full: bool = False
+    eased: Technology | None = None
+    """The technology that lets it have a tenth more, where that is a figure of its own and all of it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,14 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
-def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
+def drawn_powers(instance: Instance | None, design: Mapping[str, Any]) -> dict[str, float]:
+    """Watts that parts draw at the most, of those whose power was chosen; nothing of a device that is given."""
+    if instance is None or not isinstance(free := instance.hardware, FreeHardware):
+        return {}
+    return drawn_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
+
+
+def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
     """A sentence for each limit that the technology of a free chip states; nothing of a device that is given."""
     design = design_in(result)
     if design is None or not isinstance(instance.hardware, FreeHardware):
@@ -60,9 +78,9 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[str, ...]:
         *_clock(technology, generate(technology, _split(free, design["hardware"])).core),
         *_edge(free, chip, design["hardware"]),
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
-        *_ports(technology, chip, generate(technology, _split(free, design["hardware"])).core),
+        *_ports(instance, design, technology, chip, generate(technology, _split(free, design["hardware"])).core),
         *_tiles(technology, chip),
-        *price_of(instance, design),
+        *map(Built, price_of(instance, design)),
     )
 
 
@@ -89,33 +107,35 @@ def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
     yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
 
-def _clock(technology: Technology, core: Compute) -> Iterator[str]:
+def _clock(technology: Technology, core: Compute) -> Iterator[Built]:
     """The clock, where the technology has a highest one."""
     clock, most = float(core.frequency), technology.core.maximum_frequency
     if most < UNLIMITED_FREQUENCY:
-        yield f"clock: {clock / 1e9:.2f} GHz at {float(core.voltage):.2f} V, of {most / 1e9:.2f} GHz at the most{_binds(clock, most)}"
+        faster = replace(technology, core=replace(technology.core, maximum_frequency=_EASED * most))
+        words = f"clock: {clock / 1e9:.2f} GHz at {float(core.voltage):.2f} V, of {most / 1e9:.2f} GHz at the most"
+        yield _built(words, clock, most, faster)
 
 
-def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[str]:
+def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[Built]:
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
         places = round(float(stacks_along_edge(dram, _split(free, chosen))))
-        yield f"HBM stacks: {stacks}, of {places} that lie along two sides of the die{_binds(stacks, places)}"
+        yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of the die", stacks, places)
         yield from _wires(free, chosen, stacks)
     yield from _rate(free, chosen)
 
 
-def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[str]:
+def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
     """That stacks run as fast as their standard lets them, where more power for them was open."""
     dram = generate(free.technology, split_of(free, _chosen(chosen))).dram
     highest = free.technology.dram.nominal_frequency
     if "hbm_power" in chosen and float(np.max(dram.frequency)) >= highest * (1.0 - 1e-9):
         drawn = float(np.max(dram.power))
-        yield f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate, binds: more than {drawn:.0f} W for it buys nothing"
+        yield Built(f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate: more than {drawn:.0f} W for it buys nothing", full=True)
 
 
-def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[str]:
+def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[Built]:
     """What of the edge stacks and wires take together, and each of them."""
     made = free.technology
     split = _split(free, chosen)
@@ -123,7 +143,7 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
     taken, whole = float(built.edge), float(perimeter_of(split.die_area, split.dies))
     words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
-    yield "die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words) + _binds(taken, whole)
+    yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words), taken, whole)
 
 
 def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:
@@ -138,39 +158,43 @@ def _chosen(hardware: Mapping[str, Any]) -> dict[str, Array]:
     return {name: np.array([value], np.float64) for name, value in hardware.items() if name != "name"}
 
 
-def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Split) -> Iterator[str]:
+def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Split) -> Iterator[Built]:
     """How large dies are that lie on others, how large each die is, and what the joints between several let through."""
     dies, each = round(float(chip.dies)), float(chip.die_area / chip.dies)
     if technology.upper_dies is not None:
         upper, lower = (float(np.max(area)) for area in (used_dies(technology, split.areas)[1], chip.die_area))
         taken, room = (rounded_quantity(area, "area") for area in (upper, lower))
-        yield f"dies of cores, registers and L1: {taken} on {room} of the others{_binds(upper, lower)}"
+        yield _built(f"dies of cores, registers and L1: {taken} on {room} of the others", upper, lower)
     reticle = instance.budget.reticle
-    limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes{_binds(each, reticle)}" if reticle < float("inf") else ""
-    yield f"{f'dies: {dies} of' if dies > 1 else 'die:'} {rounded_quantity(each, 'area')}{limit}"
+    limit = f", of {rounded_quantity(reticle, 'area')} that a reticle exposes" if reticle < float("inf") else ""
+    yield _built(f"{f'dies: {dies} of' if dies > 1 else 'die:'} {rounded_quantity(each, 'area')}{limit}", each, reticle)
     if dies > 1:
         let = float(through_joints(technology.die_links, chip.die_area, chip.dies)) * technology.l2.utilisation
         moved, most = (rounded_quantity(amount, "bandwidth") for amount in (float(chip.l2.bandwidth), let))
-        yield f"L2: {moved}, of {most} of which half may pass between dies{_binds(float(chip.l2.bandwidth), let)}"
+        yield _built(f"L2: {moved}, of {most} of which half may pass between dies", float(chip.l2.bandwidth), let)
 
 
-def _ports(technology: Technology, chip: Hardware, core: Compute) -> Iterator[str]:
+def _ports(instance: Instance, design: Mapping[str, Any], technology: Technology, chip: Hardware, core: Compute) -> Iterator[Built]:
     for level, words in _NAMES.items():
         sram, memory = getattr(technology, level), getattr(chip, level)
         most = float(memory.capacity) / sram.bank_capacity * float(port_bandwidth(sram, core.frequency)) * sram.utilisation
         if sram.bank_bytes_per_cycle < UNLIMITED_PORT:
             moved, let = (rounded_quantity(amount, "bandwidth") for amount in (float(memory.bandwidth), most))
-            yield f"{words}: {moved}, of {let} that its banks let through{_binds(float(memory.bandwidth), most)}"
+            clocked = by_clock(instance, design, memory, float(chip.bundles), chip.dram if level == "l2" else None)
+            wider = replace(technology, **{level: replace(sram, bank_bytes_per_cycle=_EASED * sram.bank_bytes_per_cycle)})
+            sentence = f"{words}: {moved}, of {let} that its banks let through; {clocked}"
+            yield _built(sentence, float(memory.bandwidth), most, wider)
 
 
-def _tiles(technology: Technology, chip: Hardware) -> Iterator[str]:
+def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:
     for level in HOLDING:
         least = getattr(technology, level).least_per_bundle
         if least:
             each = float(getattr(chip, level).capacity) / float(chip.bundles)
             held, needed = (rounded_quantity(size, "bytes") for size in (each, least))
-            yield f"{_NAMES[level]}: {held} for each bundle of cores, whose kernels take {needed}{_binds(least, each)}"
+            yield _built(f"{_NAMES[level]}: {held} for each bundle of cores, whose kernels take {needed}", least, each)
 
 
-def _binds(used: float, most: float) -> str:
-    return ", binds" if used >= _FULL * most else ""
+def _built(words: str, used: float, most: float, eased: Technology | None = None) -> Built:
+    full = used >= _FULL * most
+    return Built(words, full, eased if full else None)

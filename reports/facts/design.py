@@ -21,15 +21,16 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, package_of, price_of
+from crossopt.reports.facts.building import Package, clock_words, drawn_powers, package_of, price_of
+from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
+from crossopt.reports.facts.linear.terms import Linearized
 from crossopt.reports.facts.measured_runs import error_of, measured_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
-from crossopt.reports.facts.terms import Linearized
 from crossopt.reports.facts.uses import Uses, uses_of
 from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
 from crossopt.solvers.codesign.objective import DIMENSIONS
@@ -88,6 +89,10 @@ class Facts:
     """The model's mean error on runs like these."""
     package: Package | None = None
     """What lies beside the die, where the chip was chosen."""
+    drawn: tuple[tuple[str, float], ...] = ()
+    """Watts that parts draw at the most, by the choice of their power."""
+    l2: str = ""
+    """How fast L2 is by the chip's clock, and beside the memory."""
 
 
 def facts_of(
@@ -114,6 +119,7 @@ def facts_of(
             origin_of(instance),
             *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *price_of(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
+            *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {measured_words(instance, design['plan'])}.",
         ),
         step=step_of(instance, design),
@@ -123,11 +129,13 @@ def facts_of(
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
         error=error_of(instance),
         package=package,
+        drawn=tuple(drawn_powers(instance, design).items()),
+        l2=beside_l2(instance, design),
     )
 
 
 def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) -> Linearized | None:
-    from crossopt.reports.facts.linear import linear_of  # noqa: PLC0415 - models are read only where one was asked
+    from crossopt.reports.facts.linear.beside import linear_of  # noqa: PLC0415 - models are read only where one was asked
 
     return linear_of(instance, design, relaxation)
 

@@ -5,12 +5,13 @@ from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.question import several_words
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.facts.measured_runs import likely_of
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import amount, design_words, time_of
+from crossopt.reports.texts.design import amount, time_of
 from crossopt.reports.texts.devices import (
     beside_batches,
     best_part,

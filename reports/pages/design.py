@@ -51,7 +51,7 @@ def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
     evaluation, design = evaluation_in(result) or {}, design_in(result) or {}
     machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
     return (
-        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), *machine),
+        *(design_section(design, evaluation, facts), time_section(evaluation), step_section(facts.step), *machine),
         *(limits_section(evaluation["limits"]), _rivals(result, facts), _search(result), linear_section(facts.linear), _near(result)),
         *(assumptions_section(facts), _proof(result)),
     )

@@ -7,12 +7,13 @@ from typing import Any
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
 from crossopt.reports.drawing.floorplan import Floor, floorplan
 from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.chip.words import chip_words, hardware_words
 from crossopt.reports.facts.design import Amounts, Facts
 from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
 from crossopt.reports.pages.shell import figure, named, paragraph, parts_table, section, table
-from crossopt.reports.texts.design import chip_words, hardware_words, shown, time_of
+from crossopt.reports.texts.design import shown, time_of
 
-_BINDING = 0.95
+_FULL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,14 @@ ALONE = Of()
 """Of a page with one of each kind."""
 
 
-def design_section(design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+def design_section(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) -> str:
     """Chip and plan."""
-    return section("The design", table(("", ""), [*chip_rows(design, evaluation), ("plan", design["words"])]))
+    return section("The design", table(("", ""), [*chip_rows(design, evaluation, facts), ("plan", design["words"])]))
 
 
-def chip_rows(design: dict[str, Any], evaluation: dict[str, Any]) -> list[tuple[str, str]]:
+def chip_rows(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) -> list[tuple[str, str]]:
     """What was chosen of the chip, and what it offers."""
-    rows = [("hardware", " · ".join(hardware_words(design))), ("a device offers", chip_words(evaluation))]
+    rows = [("hardware", " · ".join(hardware_words(design, dict(facts.drawn)))), ("a device offers", chip_words(evaluation, facts.l2))]
     ends = [named(end) for end in design["at_end_of_range"]]
     return rows + ([("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else [])
 
@@ -129,16 +130,17 @@ def limits_section(limits: Sequence[dict[str, Any]]) -> str:
     for limit in limits:
         share = limit["used"] / limit["available"] if limit["available"] > 0.0 else 1.0
         used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
-        rows.append(Row(limit["name"], share, f"{share:.1%}", "binds" if share >= _BINDING else ""))
+        rows.append(Row(limit["name"], share, f"{share:.1%}", "full" if share >= _FULL else ""))
         lines.append(
-            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= _BINDING else "no")
+            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= _FULL else "no")
         )
-    said_rows = "; ".join(f"{row.label} {row.shown}{' binds' if row.note else ''}" for row in rows)
+    said_rows = "; ".join(f"{row.label} {row.shown}{' full' if row.note else ''}" for row in rows)
     titles = Titles("limits", "How much of each limit is used", f"{said_rows}.")
-    heads = ("limit", "used", "of", "slack", "binds")
+    heads = ("limit", "used", "of", "slack", "full")
+    caption = f"A limit is full where {_FULL:.0%} or more of it are used; `crossopt explain` says which of them bind."
     return section(
         "Limits",
-        figure(bars(titles, rows, 1.0, "the limit"), f"A limit binds where {_BINDING:.0%} or more of it are used."),
+        figure(bars(titles, rows, 1.0, "the limit"), caption),
         table(heads, lines, numbers=(1, 2, 3)),
     )
 

@@ -2,7 +2,7 @@
 
 from crossopt.reports.drawing.plots import parity
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.facts.terms import Linearized, Term
+from crossopt.reports.facts.linear.terms import Linearized, Term
 from crossopt.reports.pages.shell import figure, paragraph, section, table
 from crossopt.reports.texts.design import time_of
 

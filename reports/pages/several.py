@@ -24,7 +24,7 @@ def several_page(result: DesignResult, asked: tuple[Asked, ...], facts: tuple[Fa
         return Page(name, (*head, question), data)
     designs, shares = result.answer.designs, result.details.shares
     parts = [part for number, (share, own) in enumerate(zip(shares, facts, strict=True), 1) for part in _share(number, share, own)]
-    chip = section("The chip that is chosen", table(("", ""), chip_rows(designs[0], shares[0].evaluation)))
+    chip = section("The chip that is chosen", table(("", ""), chip_rows(designs[0], shares[0].evaluation, facts[0])))
     chosen = (chip, _workloads(shares, [design["words"] for design in designs]), chip_section(facts[0]), _limits(shares))
     last = (_search(result), assumptions_section(facts[0]), _proof(result))
     return Page(name, (*head, _tiles(result, shares), question, *chosen, *parts, *last), data)

@@ -8,10 +8,11 @@ from crossopt.reports.drawing.plots import Line as Drawn
 from crossopt.reports.drawing.plots import Mark, Row, ranges
 from crossopt.reports.drawing.plots import lines as drawn
 from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
-from crossopt.reports.texts.design import amount, hardware_words, seconds_of
+from crossopt.reports.texts.design import amount, seconds_of
 from crossopt.reports.texts.study import asked_words, course_words, ends_of, partial_words, refuted_words, share_of, time_of, uses_in
 from crossopt.solvers.study.figures import (
     NEVER,

@@ -13,7 +13,7 @@ from crossopt.reports.sheets.amounts import above, short
 from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Share, Sheet, Table, Timeline
 from crossopt.solvers.answer import Result
 
-_BINDS: Final = 0.95
+_FULL: Final = 0.95
 """The share of a limit from which on it is said to bind."""
 
 
@@ -55,7 +55,7 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
         case Bars():
             drawn = _bars(part, titles)
         case Share(label=label, used=used, words=words):
-            row = Row(label, used, f"{used:.1%}", "binds" if used > _BINDS else "")
+            row = Row(label, used, f"{used:.1%}", "full" if used > _FULL else "")
             drawn = figure(bars(replace(titles, description=words), [row], 1.0, "the limit"), words)
         case Timeline(kinds=kinds, words=words, caption=caption):
             lanes = timeline(replace(titles, description=words), part.tracks, part.until, part.axis, part.mark)

@@ -9,8 +9,9 @@ from typing import Any
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.question import several_words
+from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import amount, design_words, lowered, rival_label, rival_words, shown, time_of
+from crossopt.reports.texts.design import amount, lowered, rival_label, rival_words, shown, time_of
 from crossopt.reports.texts.devices import best_part, best_place, part_figures, part_heads
 from crossopt.reports.texts.width import count_of
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in

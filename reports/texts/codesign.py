@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.reports.texts.design import answer, rival_label
 from crossopt.reports.texts.devices import best_part, best_place, counts_answer
@@ -23,8 +22,7 @@ def text_of(question: Question, result: DesignResult) -> str:
     if isinstance(question, Counted):
         return counts_answer(question, result)
     if isinstance(question, Portfolio):
-        models = tuple((part.name, model_words(part.workload)) for part in question.parts)
-        return several_answer(result, models, question.parts[0].priced_by)
+        return several_answer(result, question.parts)
     return answer(result, question)
 
 

@@ -1,4 +1,4 @@
-"""Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
+"""Answers for the terminal: what was chosen, where the time goes, what is full, how far the rivals are, and the proof in one sentence."""
 
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
@@ -9,7 +9,9 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
-from crossopt.reports.facts.building import clock_words
+from crossopt.reports.facts.building import clock_words, drawn_powers
+from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
+from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
@@ -39,7 +41,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     out = None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out, asked)
-    lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design), *chip_lines(evaluation)]
+    lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design), *chip_lines(evaluation, asked, design)]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation, asked),
@@ -63,6 +65,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     """How far the model is off on public runs, and what hides on the word of one of them."""
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
+        ("estimated L2", l2_limit_words(asked, design)),
         ("priced by", asked.priced_by),
         ("measured runs", measured_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
@@ -85,7 +88,12 @@ def evaluation_text(
 ) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
-    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design, asked), *chip_lines(evaluation)]
+    lines = [
+        f"{name}: one design, priced by the full model; it {verdict}",
+        "",
+        *_design_lines(design, asked),
+        *chip_lines(evaluation, asked, design),
+    ]
     lines += [
         *model_lines(model),
         f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
@@ -152,14 +160,20 @@ def _why(result: DesignResult) -> str:
 
 def _design_lines(design: dict[str, Any], asked: Instance | None) -> list[str]:
     return [
-        *listed(f"  {'hardware':<{_LABEL}}", " · ".join((*hardware_words(design), *clock_words(asked, design)))),
+        *listed(f"  {'hardware':<{_LABEL}}", " · ".join(chosen_words(design, asked))),
         *listed(f"  {'plan':<{_LABEL}}", design["words"]),
     ]
 
 
-def chip_lines(evaluation: dict[str, Any]) -> list[str]:
+def chosen_words(design: dict[str, Any], asked: Instance | None) -> tuple[str, ...]:
+    """The chip, what its parts draw where that is less than they were given, and its clock."""
+    return (*hardware_words(design, drawn_powers(asked, design)), *clock_words(asked, design))
+
+
+def chip_lines(evaluation: dict[str, Any], asked: Instance | None = None, design: dict[str, Any] | None = None) -> list[str]:
     """What one device offers."""
-    return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation))
+    beside = "" if asked is None or design is None else beside_l2(asked, design)
+    return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation, beside))
 
 
 def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
@@ -167,37 +181,10 @@ def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
     return [line for number, one in enumerate(words) for line in listed(f"  {'' if number else label:<{_LABEL}}", one)]
 
 
-def chip_words(evaluation: dict[str, Any]) -> str:
-    """The same in words."""
-    offered = {resource["name"]: shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
-    links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
-    memory = f"{offered['memory']} at {offered['memory bandwidth']}"
-    return " · ".join([offered["matrix peak"], memory, f"L2 {offered['L2']} at {offered['L2 bandwidth']}", f"links {links}"])
-
-
 def end_lines(design: dict[str, Any]) -> list[str]:
     """Choices at the end of what the question allows: a wider range may hold a better design."""
     ends = [name.replace("_", " ") for name in design["at_end_of_range"]]
     return listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
-
-
-def design_words(design: dict[str, Any]) -> str:
-    """What is chosen, on one line."""
-    return "; ".join([*hardware_words(design)[1:], design["words"]])
-
-
-def hardware_words(design: dict[str, Any]) -> list[str]:
-    """The device's name, and each choice as a person would say it."""
-    chosen = design["hardware"]
-    return [chosen["name"], *(_choice(name, value) for name, value in chosen.items() if name != "name")]
-
-
-def _choice(name: str, value: float) -> str:
-    if name in {"hbm_stacks", "dies"}:
-        return f"{value:g} HBM stacks" if name == "hbm_stacks" else f"{value:g} die{'s' * (value != 1)}"
-    part, _, kind = name.rpartition("_")
-    amount = f"{value:.3g} of" if kind == "edge" else shown(value, kind)
-    return f"{part.replace('_', ' ')} {amount}" if kind != "edge" else f"{part.replace('_', ' ')} {amount} the edge"
 
 
 def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
@@ -235,7 +222,7 @@ def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str
 
 
 def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: bool = False) -> list[str]:
-    """Where the time goes, what fills the memory, and the limits with what binds."""
+    """Where the time goes, what fills the memory, and the limits with those that are full."""
     total, items = evaluation["step_time"], evaluation["breakdown"]
     lines = ["  where the step goes"]
     for name, seconds in sorted(items.items(), key=lambda item: -item[1]):
@@ -256,7 +243,7 @@ def limit_line(limit: dict[str, Any]) -> str:
     """One limit and how much of it is used."""
     used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
     share = limit["used"] / limit["available"] if limit["available"] else float("inf")
-    mark = "  BROKEN" if not limit["kept"] else "  binds" if share >= 0.95 else ""
+    mark = "  BROKEN" if not limit["kept"] else "  full" if share >= 0.95 else ""
     return f"    {limit['name']:<{_LABEL - 6}}{used:>13} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
 
 
@@ -266,12 +253,12 @@ def _rival_lines(result: DesignResult, asked: Instance | None) -> list[str]:
 
 def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) -> list[str]:
     if rival.value is None or rival.answer is None or result.value is None:
-        return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival))
+        return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival, asked))
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     doubt = "" if asked is None else doubt_words(error_of(asked), distance)
     value = f"{rival.value:.5g} {result.question['unit']}"
-    lines = [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival))]
+    lines = [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
     why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
     return [*lines, *(line for words in (why, doubt) if words for line in wrapped(f"  {'':<{_LABEL}}", words))]
 
@@ -287,11 +274,12 @@ def rival_label(rival: Rival[Designs]) -> str:
     return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe", "nvidia-own": "NVIDIA's own plan"}.get(rival.name, f"{rival.name} rule")
 
 
-def rival_words(rival: Rival[Designs]) -> str:
+def rival_words(rival: Rival[Designs], asked: Instance | None = None) -> str:
     """What a rule chooses, and which of the recipes it was; or why it chooses nothing."""
     if rival.value is None or rival.answer is None:
         return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
-    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(rival.answer.designs[0])}"
+    design = rival.answer.designs[0]
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, drawn_powers(asked, design))}"
 
 
 def _space_lines(result: DesignResult) -> list[str]:

@@ -6,7 +6,8 @@ from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.left_out import why_no_plan
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.question import narrowing, several_words
-from crossopt.reports.texts.design import amount, answer, design_words, seconds_of, time_of
+from crossopt.reports.facts.chip.words import design_words
+from crossopt.reports.texts.design import amount, answer, seconds_of, time_of
 from crossopt.reports.texts.width import count_of, listed, wrapped
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 

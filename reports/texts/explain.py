@@ -1,12 +1,30 @@
 """Explanations for the terminal: what clashes, what binds, what more of a budget would buy, and what another choice would cost."""
 
+from dataclasses import dataclass
+
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.building import Built
+from crossopt.reports.facts.chip.words import choice_words
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
-from crossopt.solvers.codesign.explain.conflict import Member, Relief
+from crossopt.solvers.codesign.explain.conflict import Member
+from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, buys
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 _UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
 _LISTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What was asked about an answer."""
+
+    reliefs: tuple[Relief, ...] = ()
+    ends: tuple[RangeEnd, ...] = ()
+    building: tuple[tuple[Built, bool | None], ...] = ()
+    """Each with whether more would buy something; None where nobody asked."""
+
+
+NOTHING = Why()
 
 
 def clash_text(name: str, members: tuple[Member, ...] | None, lacking: str | None = None) -> str:
@@ -28,23 +46,63 @@ def _member(member: Member) -> str:
     return f"{words}: {there} at most; what the others leave needs at least {least}"
 
 
-def answer_text(result: DesignResult, reliefs: tuple[Relief, ...], building: tuple[str, ...] = ()) -> str:
-    """What binds an answer, what a tenth more of each budget would buy, and how near a free chip is to what can be built."""
+def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
+    """What binds an answer and what is merely full, what a little more of each limit would buy, and how near a free chip is to what can be
+    built."""
     unit = result.question["unit"]
     lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.settled else 'is the best found'}", ""]
-    binding = (evaluation_in(result) or {}).get("binding", [])
-    lines.append(f"  binding: {', '.join(binding)}" if binding else "  no limit binds")
-    lines += [f"  {_relief(relief, result.value, unit)}" for relief in reliefs]
-    lines += ["", *(f"  {words}" for words in building)] if building else []
+    lines += [f"  {words}" for words in (_heads(result, why.reliefs) if why.reliefs else _filled(result))]
+    lines += [f"  {_relief(relief, result.value, unit)}" for relief in why.reliefs]
+    lines += [f"  range end: {_beyond(end)}: {_bought(end, result.value, unit)}" for end in why.ends]
+    lines += ["", *(f"  {one.words}{_mark(one, worth)}" for one, worth in why.building)] if why.building else []
     return "\n".join(lines) + "\n"
+
+
+def _filled(result: DesignResult) -> list[str]:
+    """Limits that are full, before anybody asked what more of them would buy."""
+    full = (evaluation_in(result) or {}).get("binding", [])
+    return [f"full: {', '.join(full)}" if full else "no limit is full"]
+
+
+def _heads(result: DesignResult, reliefs: tuple[Relief, ...]) -> list[str]:
+    """The limits of which more buys something, and those that are full and buy nothing."""
+    full = (evaluation_in(result) or {}).get("binding", [])
+    binding = [_name(one) for one in reliefs if buys(one.value, result.value)]
+    asked = {_name(one): one.complete for one in reliefs}
+    worthless = [name for name in full if name not in binding and asked.get(name)]
+    open_still = [name for name in full if name not in binding and not asked.get(name)]
+    return [
+        f"binding: {', '.join(binding)}" if binding else "no limit binds",
+        *([f"full, worth nothing: {', '.join(worthless)}"] if worthless else []),
+        *([f"full: {', '.join(open_still)}"] if open_still else []),
+    ]
+
+
+def _name(one: Relief) -> str:
+    return one.name.replace("_", " ")
 
 
 def _relief(relief: Relief, value: float | None, unit: str) -> str:
     budget, raised = (rounded_quantity(amount, _UNITS[relief.name]) for amount in (relief.budget, relief.raised))
-    head = f"{relief.name.replace('_', ' ')} {raised} instead of {budget}:"
-    if relief.value is None or value is None or relief.value >= value:
-        return f"{head} nothing better"
-    return f"{head} {_value(relief.value, unit)}, {1.0 - relief.value / value:.2%} less"
+    stops = [f"{_beyond(end)} with it: {_bought(end, value, unit)}" for end in relief.stopped_by]
+    why = f"; range end: {'; '.join(stops)}" if stops else ""
+    return f"{_name(relief)} {raised} instead of {budget}: {_bought(relief, value, unit)}{why}"
+
+
+def _bought(one: Relief | RangeEnd, value: float | None, unit: str) -> str:
+    if one.value is not None and value is not None and one.value < value:
+        return f"{_value(one.value, unit)}, {1.0 - one.value / value:.2%} less"
+    return "nothing better" if one.complete else "nothing better found in time"
+
+
+def _beyond(end: RangeEnd) -> str:
+    there, chosen = (choice_words(end.name, amount) for amount in (end.beyond, end.option))
+    return f"{there} instead of {chosen.removeprefix(end.name.rpartition('_')[0].replace('_', ' ')).removesuffix(' HBM stacks').strip()}"
+
+
+def _mark(one: Built, worth: bool | None) -> str:
+    """That all of it is used, and whether more would buy something, where that was asked."""
+    return {None: "; full", True: "; binds", False: "; full, worth nothing"}[worth] if one.full else ""
 
 
 def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResult, members: tuple[Member, ...] | None) -> str:

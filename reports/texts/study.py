@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
+from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
-from crossopt.reports.texts.design import amount, design_words, seconds_of
+from crossopt.reports.texts.design import amount, seconds_of
 from crossopt.reports.texts.width import listed, page_width, wrapped
 from crossopt.solvers.study.figures import (
     NEVER,

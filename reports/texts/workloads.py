@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.texts.design import (
     CHECKED,
     amount,
     chip_lines,
+    chosen_words,
     end_lines,
-    hardware_words,
     limit_line,
     model_lines,
     seconds_of,
@@ -21,17 +23,17 @@ from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 _LABEL = 20
 
 
-def several_answer(result: DesignResult, models: Sequence[tuple[str, Sequence[str]]] = (), priced_by: str = "") -> str:
-    """A result as text, with what is trained by the name of each workload, and which constants priced all of them."""
+def several_answer(result: DesignResult, asked: Sequence[Instance] = ()) -> str:
+    """A result as text; with its questions, also what is trained, what the chip draws, and which constants priced all of them."""
     if result.answer is None or result.details is None:
         return _no_design(result)
-    designs, shares = result.answer.designs, result.details.shares
-    lines = [*_headline(result), "", *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(designs[0])))]
-    trained = [line for name, words in models for line in model_lines(words, name)]
-    lines += [*end_lines(designs[0]), *chip_lines(shares[0].evaluation), *trained, *_value_lines(result), ""]
+    designs, shares, first = result.answer.designs, result.details.shares, asked[0] if asked else None
+    lines = [*_headline(result), "", *listed(f"  {'hardware':<{_LABEL}}", " · ".join(chosen_words(designs[0], first)))]
+    trained = [line for one in asked for line in model_lines(model_words(one.workload), one.name)]
+    lines += [*end_lines(designs[0]), *chip_lines(shares[0].evaluation, first, designs[0]), *trained, *_value_lines(result), ""]
     for share, design in zip(shares, designs, strict=True):
         lines += _share_lines(share, design["words"], result)
-    priced = wrapped(f"  {'priced by':<{_LABEL}}", priced_by) if priced_by else []
+    priced = wrapped(f"  {'priced by':<{_LABEL}}", first.priced_by) if first else []
     return "\n".join([*lines, "", "  limits", *_limit_lines(shares), *priced, "", *_certificate(result)]) + "\n"
 
 

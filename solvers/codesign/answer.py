@@ -7,11 +7,14 @@ from crossopt.crossflow.evaluate import Design, Evaluation
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.chips import drawn_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
 from crossopt.solvers.answer import Result
 from crossopt.solvers.proofs import Enumerated, Exact, Relaxation, Relaxed, Space
 
+_ALL = 1.0 - 1.0e-9
+"""Of a power that a part draws, as computed."""
 _GREATEST = 1 << 31
 """Of the whole numbers of a plan that any question has."""
 
@@ -126,9 +129,13 @@ def to_words(instance: Instance, chosen: Candidate) -> dict[str, Any]:
 
 
 def _at_ends(instance: Instance, hardware: dict[str, Any]) -> list[str]:
-    """Hardware choices whose value is the least or the greatest option, beyond which the question does not look."""
-    options = dict(instance.hardware.options) if isinstance(instance.hardware, FreeHardware) else {}
-    return [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
+    """Hardware choices whose value is the least or the greatest option, beyond which the question does not look; but no power of which a
+    part draws less than it has, as more would change nothing."""
+    if not isinstance(instance.hardware, FreeHardware):
+        return []
+    options, drawn = dict(instance.hardware.options), drawn_of(instance.hardware, hardware)
+    ends = [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
+    return [name for name in ends if hardware[name] < options[name][-1] or drawn.get(name, hardware[name]) >= _ALL * hardware[name]]
 
 
 def from_words(instance: Instance, words: object) -> Candidate:

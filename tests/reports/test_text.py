@@ -76,7 +76,7 @@ def test_every_line_of_the_breakdown_is_an_item_of_the_evaluation(quickstart: De
     assert [items[name] for name, _, _ in lines] == sorted((items[name] for name, _, _ in lines), reverse=True)
 
 
-def test_every_limit_is_shown_with_its_share_and_marked_where_it_binds(quickstart: DesignResult) -> None:
+def test_every_limit_is_shown_with_its_share_and_marked_where_it_is_full(quickstart: DesignResult) -> None:
     text, limits = answer(quickstart), evaluation_of(quickstart)["limits"]
     assert {limit["name"] for limit in limits} == {"memory", "die area", "package area", "power", "power density"}
     for limit in limits:
@@ -85,7 +85,7 @@ def test_every_limit_is_shown_with_its_share_and_marked_where_it_binds(quickstar
         assert shown_again(match[1], limit["unit"]) == pytest.approx(limit["used"], rel=5e-4)
         assert shown_again(match[2], limit["unit"]) == pytest.approx(limit["available"], rel=5e-4)
         assert float(match[3]) == pytest.approx(100.0 * limit["used"] / limit["available"], abs=0.051)
-        assert match[4].endswith("binds") == (limit["name"] in evaluation_of(quickstart)["binding"])
+        assert match[4].endswith("full") == (limit["name"] in evaluation_of(quickstart)["binding"])
 
 
 def test_rates_memory_and_counts_are_those_of_the_result(tiny: DesignResult) -> None:

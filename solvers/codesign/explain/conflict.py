@@ -27,7 +27,6 @@ MEMORY = "memory"
 BUDGETS = ("reticle", "die_area", "package_area", "power", "power_density", "step_time")
 _ANY = 1.0 - 1.0e-9
 """A gap at which the first design found is good enough."""
-_RAISED = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +38,6 @@ class Member:
     """The options of a choice; the budget of a limit."""
     least: float | None = None
     """What a design needs at least of a limit, with the other members as they are; None for choices."""
-
-
-@dataclass(frozen=True, slots=True)
-class Relief:
-    """What a tenth more of a budget would buy."""
-
-    name: str
-    budget: float
-    raised: float
-    value: float | None
-    """Of the best design then."""
 
 
 def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
@@ -65,16 +53,6 @@ def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
     return tuple(_member(left, name, watch) for name in members if name not in lifted)
 
 
-def relief(instance: Instance, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
-    """For each budget, the best design with a tenth more of it; a reticle cannot be raised."""
-    found = []
-    for name in (*BUDGETS[1:], *dict(instance.ceilings)):
-        budget = _limit(instance, name)
-        if budget < float("inf"):
-            found.append(Relief(name, budget, budget * _RAISED, search(_with_limit(instance, name, budget * _RAISED), watch, spend).value))
-    return tuple(found)
-
-
 def lift(instance: Instance, names: tuple[str, ...]) -> Instance:
     """The question without these limits, and with every option for these choices."""
     budget = replace(instance.budget, **{name: float("inf") for name in names if name in BUDGETS})
@@ -86,11 +64,13 @@ def lift(instance: Instance, names: tuple[str, ...]) -> Instance:
     return replace(instance, budget=budget, plan_options=options, hardware=hardware, ceilings=ceilings)
 
 
-def _limit(instance: Instance, name: str) -> float:
+def limit_of(instance: Instance, name: str) -> float:
+    """What a design may have at the most of something; infinite where nothing is said."""
     return float(getattr(instance.budget, name) if name in BUDGETS else dict(instance.ceilings)[name])
 
 
-def _with_limit(instance: Instance, name: str, most: float) -> Instance:
+def with_limit(instance: Instance, name: str, most: float) -> Instance:
+    """The question with another limit."""
     if name in BUDGETS:
         return replace(instance, budget=replace(instance.budget, **{name: most}))
     return replace(instance, ceilings=tuple({**dict(instance.ceilings), name: most}.items()))
@@ -135,7 +115,7 @@ def _member(instance: Instance, name: str, watch: Watch) -> Member:
         return Member(name, (_capacity(instance),), _least_memory(instance))
     if name in BUDGETS or name in dict(instance.ceilings):
         least = _least_use(instance, name) if name in BUDGETS and name != "step_time" else _least_of(instance, name, watch)
-        return Member(name, (_limit(instance, name),), least)
+        return Member(name, (limit_of(instance, name),), least)
     return Member(name, dict(instance.plan_options)[name])
 
 

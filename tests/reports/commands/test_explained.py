@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import crossopt
 from crossopt.reports.cli import main
 from crossopt.reports.commands import explain
 from tests.paths import INSTANCES, ROOT
@@ -23,6 +25,29 @@ def test_an_interrupt_leaves_what_is_known(ended: str, monkeypatch: pytest.Monke
     lines = capsys.readouterr().out.splitlines()
     assert "is the optimum" in lines[0]
     assert lines[-1] == "  interrupted before all of this was explained"
+
+
+SEVERAL = """
+kind: codesign
+workloads: [{model: gpt3-125m, global_batch: 64}, {model: gpt3-175b, global_batch: 64}]
+cluster: {devices: 8}
+hardware: a100-80g
+choices: {tensor: [1, 2]}
+"""
+
+
+def test_of_several_workloads_each_is_explained_alone_and_the_worst_ends_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "several.yaml"
+    asked.write_text(SEVERAL, encoding="utf-8")
+    assert main(["explain", str(asked)]) == 20
+    out = capsys.readouterr().out
+    assert out.startswith("2 workloads, each alone with a chip of its own; `solve` answers them on one chip\n\ngpt3-125m: ")
+    assert "\n\ngpt3-175b: no design keeps every limit; these clash" in out
+    assert out == crossopt.explain(asked)
+    assert main(["explain", str(asked), "--workload", "gpt3-125m"]) == 0
+    assert capsys.readouterr().out in out
 
 
 DEAF_TO_THE_END = """

@@ -14,8 +14,8 @@ from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.instances.codesign.boxes import grid, places_of, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.design import facts_of
-from crossopt.reports.facts.linear import linear_of
-from crossopt.reports.facts.terms import STEP, Linearized
+from crossopt.reports.facts.linear.beside import linear_of
+from crossopt.reports.facts.linear.terms import STEP, Linearized
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.shell import Page, page
 from crossopt.solvers.codesign.answer import DesignResult, from_words, relaxation_in

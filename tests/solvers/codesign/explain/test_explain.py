@@ -10,10 +10,12 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
-from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift, relief
+from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift
+from crossopt.solvers.codesign.explain.relief import Relief, range_ends, relief, with_stops
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
 
 TINY = str(INSTANCES / "tiny.yaml")
@@ -100,8 +102,27 @@ def test_there_are_random_clashes_of_several_kinds() -> None:
 
 def test_more_of_a_budget_is_worth_what_the_question_with_more_of_it_says() -> None:
     instance = ask(TINY_FREE, "budget.power=300 W")
-    reliefs = {one.name: one for one in relief(instance, silent, Spend())}
+    reliefs = {one.name: one for one in relief(instance, answered(instance), silent, Spend())}
     assert reliefs["power"].value == value_of(ask(TINY_FREE, f"budget.power={300.0 * 1.1!r} W"))
+
+
+def test_a_limit_that_a_range_stops_says_so_with_what_both_together_buy() -> None:
+    """A larger die alone holds no larger array than the range has, and a larger array alone finds no room."""
+    model = "workload={model: gpt3-1.3b, global_batch: 64}"
+    chosen = ("compute_area=[260 mm^2, 300 mm^2]", "compute_power=400 W", "hbm_stacks=4", "pipeline=1")
+    chosen = (*chosen, "budget={die_area: 600 mm^2, power: 400 W}")
+    instance = ask(TINY_FREE, model, *chosen)
+    result = answered(instance)
+    ends = range_ends(instance, result, silent, Spend())
+    assert [(end.name, end.beyond, end.value) for end in ends] == [("compute_area", pytest.approx(3.4e-4), result.value)]
+    alone = Relief("die_area", 600e-6, 660e-6, value_of(ask(TINY_FREE, model, *chosen, f"budget.die_area={600 * 1.1!r} mm^2")))
+    assert alone.value == result.value
+    [stopped] = with_stops(instance, result, (alone,), ends, silent, Spend())
+    both = value_of(ask(TINY_FREE, model, *chosen, "compute_area=[300 mm^2, 340 mm^2]", f"budget.die_area={600 * 1.1!r} mm^2"))
+    assert [(end.name, end.value) for end in stopped.stopped_by] == [("compute_area", both)]
+    assert both is not None
+    assert result.value is not None
+    assert both < result.value
 
 
 def test_the_command_tells_a_clash_and_exits_as_infeasible(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The terms of a step as an integer model has them and as they are: what `reports.facts.linear` finds, as plain data."""
+"""The terms of a step as an integer model has them and as they are: what `reports.facts.linear.beside` finds, as plain data."""
 
 from dataclasses import dataclass
 from typing import Final

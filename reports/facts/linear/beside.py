@@ -21,7 +21,7 @@ from crossopt.formulation.codesign.separable import at, bound_of
 from crossopt.formulation.codesign.tangent import terms_at
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of, whole
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.reports.facts.terms import STEP, Linearized, Term
+from crossopt.reports.facts.linear.terms import STEP, Linearized, Term
 from crossopt.solvers.codesign.answer import from_words
 from crossopt.solvers.proofs import Relaxation
 

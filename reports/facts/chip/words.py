@@ -1,0 +1,48 @@
+"""What was chosen of a chip, what its parts draw of it, and what a device offers, as a person would say it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from crossopt.instances.files.units import rounded_quantity
+
+_DIGITS: Final = 4
+"""More say nothing to a reader."""
+_NONE: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+def hardware_words(design: dict[str, Any], drawn: Mapping[str, float] = _NONE) -> list[str]:
+    """The device's name, and each choice; beside a power what its part draws at the most, where that is less."""
+    chosen = design["hardware"]
+    return [chosen["name"], *(choice_words(name, value, drawn.get(name)) for name, value in chosen.items() if name != "name")]
+
+
+def design_words(design: dict[str, Any], drawn: Mapping[str, float] = _NONE) -> str:
+    """What is chosen, on one line."""
+    return "; ".join([*hardware_words(design, drawn)[1:], design["words"]])
+
+
+def choice_words(name: str, value: float, drawn: float | None = None) -> str:
+    """One choice of hardware."""
+    if name in {"hbm_stacks", "dies"}:
+        return f"{value:g} HBM stacks" if name == "hbm_stacks" else f"{value:g} die{'s' * (value != 1)}"
+    part, _, kind = name.rpartition("_")
+    words = part.replace("_", " ")
+    if kind == "edge":
+        return f"{words} {value:.3g} of the edge"
+    given = _shown(value, kind)
+    used = given if drawn is None else _shown(drawn, kind)
+    return f"{words} {given}{'' if used == given else f' ({used} drawn)'}"
+
+
+def chip_words(evaluation: dict[str, Any], beside_l2: str = "") -> str:
+    """What one device offers, with what is known beside of its L2."""
+    offered = {resource["name"]: _shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
+    links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
+    memory = f"{offered['memory']} at {offered['memory bandwidth']}"
+    l2 = f"L2 {offered['L2']} at {offered['L2 bandwidth']}{f' ({beside_l2})' if beside_l2 else ''}"
+    return " · ".join([offered["matrix peak"], memory, l2, f"links {links}"])
+
+
+def _shown(value: float, dimension: str) -> str:
+    return rounded_quantity(value, dimension, _DIGITS)

@@ -1,0 +1,134 @@
+"""What a little more would buy: a tenth more of a limit or of what a technology allows, one more option beyond the end of a range.
+
+Nothing is guessed: every figure is the optimum of the question solved again with that much more. A limit binds where more of it buys
+something; one that is merely full and buys nothing may be stopped by a choice at the end of its range, which both together show.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from crossopt.crossflow.technology import Technology
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.solvers.answer import Watch
+from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.search import search
+from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, limit_of, with_limit
+
+_RAISED = 1.1
+_COUNTS = ("hbm_stacks", "dies")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEnd:
+    """A choice at the end of its range, and the best design with one more option beyond."""
+
+    name: str
+    option: float
+    beyond: float
+    value: float | None
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """What a tenth more of a limit would buy."""
+
+    name: str
+    budget: float
+    raised: float
+    value: float | None
+    """Of the best design then."""
+    complete: bool = True
+    """Whether nothing is better than that."""
+    stopped_by: tuple[RangeEnd, ...] = ()
+    """Where it buys nothing: choices at the ends of their ranges that, with one more option, let it buy something, and how much then."""
+
+
+def relief(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
+    """For the memory and each budget, the best design with a tenth more of it; a reticle cannot be raised."""
+    limits = {name: limit_of(instance, name) for name in (*BUDGETS[1:], *dict(instance.ceilings))}
+    capacity = next(limit["available"] for limit in (evaluation_in(result) or {})["limits"] if limit["name"] == MEMORY)
+    found = []
+    for name, budget in ((MEMORY, capacity), *limits.items()):
+        if budget < float("inf"):
+            seen = search(_raised(instance, name, budget), watch, spend)
+            found.append(Relief(name, budget, budget * _RAISED, seen.value, seen.stopped == "complete"))
+    return tuple(found)
+
+
+def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[RangeEnd, ...]:
+    """For each choice of the answer at the end of its range, the best design with one more option beyond."""
+    design = design_in(result) or {"hardware": {}, "at_end_of_range": []}
+    found = []
+    for name in design["at_end_of_range"]:
+        option = design["hardware"][name]
+        beyond = _beyond(name, option, dict(_options(instance))[name])
+        if beyond is not None:
+            seen = search(_widened(instance, name, beyond), watch, spend)
+            found.append(RangeEnd(name, option, beyond, seen.value, seen.stopped == "complete"))
+    return tuple(found)
+
+
+def with_stops(
+    instance: Instance, result: DesignResult, reliefs: tuple[Relief, ...], ends: tuple[RangeEnd, ...], watch: Watch, spend: Spend
+) -> tuple[Relief, ...]:
+    """The same, and for limits that the answer fills and that buy nothing: which ends of ranges stop them."""
+    full = {name.replace(" ", "_") for name in (evaluation_in(result) or {"binding": []})["binding"]}
+    return tuple(
+        replace(one, stopped_by=tuple(_stops(instance, result, one, ends, watch, spend)))
+        if one.name in full and not buys(one.value, result.value)
+        else one
+        for one in reliefs
+    )
+
+
+def worth_easing(instance: Instance, eased: Technology, result: DesignResult, watch: Watch, spend: Spend) -> bool:
+    """Whether a technology that allows more has a better chip."""
+    free = instance.hardware
+    return isinstance(free, FreeHardware) and buys(
+        search(replace(instance, hardware=replace(free, technology=eased)), watch, spend).value, result.value
+    )
+
+
+def buys(value: float | None, before: float | None) -> bool:
+    """Whether a design is better than the one before."""
+    return value is not None and before is not None and value < before
+
+
+def _stops(
+    instance: Instance, result: DesignResult, one: Relief, ends: tuple[RangeEnd, ...], watch: Watch, spend: Spend
+) -> Iterator[RangeEnd]:
+    """The ends with which the limit buys more than they do alone."""
+    for end in ends:
+        alone = end.value if buys(end.value, result.value) else result.value
+        seen = search(_raised(_widened(instance, end.name, end.beyond), one.name, one.budget), watch, spend)
+        if buys(seen.value, alone):
+            yield replace(end, value=seen.value, complete=seen.stopped == "complete")
+
+
+def _raised(instance: Instance, name: str, budget: float) -> Instance:
+    """With a tenth more of a limit; of memory, with so much less that is reserved."""
+    if name != MEMORY:
+        return with_limit(instance, name, budget * _RAISED)
+    less = instance.hardware.reserved_memory - (_RAISED - 1.0) * budget
+    return replace(instance, hardware=replace(instance.hardware, reserved_memory=less))
+
+
+def _widened(instance: Instance, name: str, beyond: float) -> Instance:
+    options = tuple((key, tuple(sorted((*values, beyond))) if key == name else values) for key, values in _options(instance))
+    free = instance.hardware
+    return replace(instance, hardware=replace(free, options=options)) if isinstance(free, FreeHardware) else instance
+
+
+def _options(instance: Instance) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+
+
+def _beyond(name: str, option: float, options: tuple[float, ...]) -> float | None:
+    """One more option: as far from the end as its neighbour is, or half of what would leave nothing; one more of what is counted."""
+    if name in _COUNTS:
+        beyond = option + 1 if option == options[-1] else option - 1
+        return beyond if beyond >= 1 else None
+    neighbour = options[-2] if option == options[-1] else options[1]
+    return 2.0 * option - neighbour if 2.0 * option > neighbour else option / 2.0 if option > 0.0 else None
