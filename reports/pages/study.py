@@ -106,19 +106,16 @@ def _pictures(study: Study) -> str:
     what = "one question with several seeds" if few else "all questions"
     gap_words = "; ".join(f"{row.label} {row.shown}".strip() for row in gaps)
     time_words = "; ".join(f"{row.label} {row.shown}".strip() for row in times)
+    above = Titles("gaps", "How far above the bound each engine ends", f"{gap_words}.")
+    near = Titles("times", "When each engine is near the bound, and when it has proved", f"{time_words}.")
     return section(
         "Distance from the bound, and time",
         figure(
-            ranges(Titles("gaps", "How far above the bound each engine ends", f"{gap_words}."), gaps, "% above the bound", tenfold=False),
+            lambda width: ranges(above.at(width), gaps, "% above the bound", tenfold=False),
             f"A disc is the median, a line the range over {what}. A cross at the end: no design.",
         ),
         figure(
-            ranges(
-                Titles("times", "When each engine is near the bound, and when it has proved", f"{time_words}."),
-                times,
-                "seconds",
-                tenfold=True,
-            ),
+            lambda width: ranges(near.at(width), times, "seconds", tenfold=True),
             f"A disc: within 1 % of the bound; a square: proved; lines are ranges over {what}. A cross at the end: never.",
         ),
     )
@@ -201,7 +198,8 @@ def _panel_of(study: Study, number: int, name: str, members: Sequence[Course], e
     figures = "; ".join(f"{line.label}: {', '.join(_value(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
     titles = Titles(f"along-{number}", f"{objective} along {axis.name}{where}", f"{figures}.")
-    return figure(drawn(titles, axis.values, lines, (axis.name, f"{objective} in {question.unit}{where}"), ends))
+    axes = (axis.name, f"{objective} in {question.unit}{where}")
+    return figure(lambda width: drawn(titles.at(width), axis.values, lines, axes, ends))
 
 
 def _steps(study: Study, every: Sequence[Course]) -> str:

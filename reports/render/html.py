@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, assert_never
 
 from crossopt.reports.drawing.bars import Row, bars
@@ -56,10 +57,10 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
             drawn = _bars(part, titles)
         case Share(label=label, used=used, words=words):
             row = Row(label, used, f"{used:.1%}", "binds" if used > _BINDS else "")
-            drawn = figure(bars(replace(titles, description=words), [row], 1.0, "the limit"), words)
+            told = replace(titles, description=words)
+            drawn = figure(lambda width: bars(told.at(width), [row], 1.0, "the limit"), words)
         case Timeline(kinds=kinds, words=words, caption=caption):
-            lanes = timeline(replace(titles, description=words), part.tracks, part.until, part.axis, part.mark)
-            drawn = f"{swatch_row(kinds)}\n{figure(lanes, f'{words} {caption}'.rstrip())}"
+            drawn = f"{swatch_row(kinds)}\n{figure(partial(_lanes, part, titles), f'{words} {caption}'.rstrip(), zooms=True)}"
         case Picture():
             drawn = _picture(part, titles)
         case Search(best=best, axis=axis):
@@ -89,7 +90,8 @@ def _bars(one: Bars, titles: Titles) -> str:
         return notes
     words = "; ".join(f"{row.label}: {row.shown}" for row in rows) + "."
     least = min(row.value for row in rows) if one.mark is None else one.mark
-    drawn = figure(bars(replace(titles, description=words), rows, least, "" if one.mark is None else "bound"))
+    told, mark = replace(titles, description=words), "" if one.mark is None else "bound"
+    drawn = figure(lambda width: bars(told.at(width), rows, least, mark))
     return f"{drawn}\n{notes}"
 
 
@@ -97,9 +99,13 @@ def _marked(row: Bar) -> str:
     return f"{row.label} *" if row.fault and row.amount is not None else row.label
 
 
+def _lanes(one: Timeline, titles: Titles, width: float) -> str:
+    return timeline(replace(titles, description=one.words, width=width), one.tracks, one.until, one.axis, one.mark)
+
+
 def _picture(one: Picture, titles: Titles) -> str:
     try:
-        drawn = one.draw(replace(titles, description=one.words))
+        drawn = figure(lambda width: one.draw(replace(titles, description=one.words, width=width)), one.caption, zooms=True)
     except ValueError:
         return paragraph(f"{one.words} {one.undrawn}")
-    return f"{paragraph(one.words)}\n{figure(drawn, one.caption)}"
+    return f"{paragraph(one.words)}\n{drawn}"
