@@ -34,10 +34,10 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
     ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back + one.weights for one in step.passes) / step.chunks)
     pieces = partial(pieces_of, step.total, slot, ends, after)
     unit, one = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
-    kinds = (*_kinds(step), *(name for name, _ in step.after))
+    kinds = kinds_of(step)
     words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
     titles = Titles(f"step{of.mark}", f"One step{of.words} over time", f"{words} The step takes {time_of(step.total)}.")
-    blocks = [*_passes(step), *_following(step)]
+    blocks = list(blocks_of(step, draw_stages(count)))
     axis = Axis(pieces(), unit, one)
     tips = _tips(step, kinds)
     picture = partial(_drawn, titles, (blocks, tips), count, (axis, pieces))
@@ -74,6 +74,11 @@ def _tips(step: Step, kinds: Sequence[str]) -> Tips:
     return tips
 
 
+def kinds_of(step: Step) -> tuple[str, ...]:
+    """What blocks are, by their number."""
+    return (*_kinds(step), *(name for name, _ in step.after))
+
+
 def _kinds(step: Step) -> tuple[str, ...]:
     """What stages do, backward passes in one part or in two."""
     return _IN_PARTS if any(one.weights for one in step.passes) else _KINDS
@@ -103,8 +108,14 @@ def _margin(step: Step) -> str:
     return f"{whole}; {charges} less, because the stages differ in how long backward takes to forward. What follows is drawn as charged."
 
 
-def _passes(step: Step) -> Iterator[Block]:
-    shown, later = set(draw_stages(len(step.passes))), step.skipped * max(one.total for one in step.passes)
+def blocks_of(step: Step, stages: Sequence[int]) -> Iterator[Block]:
+    """What these stages do, pass by pass, and what follows once."""
+    yield from _passes(step, stages)
+    yield from _following(step, stages)
+
+
+def _passes(step: Step, stages: Sequence[int]) -> Iterator[Block]:
+    shown, later = set(stages), step.skipped * max(one.total for one in step.passes)
     ending = max(run.end for run in step.runs) / 2.0
     for run in step.runs:
         if run.stage in shown:
@@ -130,8 +141,8 @@ def _run(passes: Passes, run: Run, start: float, chunk: tuple[int, str]) -> Iter
             start = end
 
 
-def _following(step: Step) -> Iterator[Block]:
-    for stage in draw_stages(len(step.passes)):
+def _following(step: Step, stages: Sequence[int]) -> Iterator[Block]:
+    for stage in stages:
         start = step.pipeline
         for kind, (_, seconds) in enumerate(step.after, len(_kinds(step))):
             yield Block(stage, 2, kind, 1.0, start, start + seconds, letter(kind))

@@ -45,8 +45,8 @@ main{padding-top:14px}.first .proof{font-size:13px}}
 .tools button,.tools input{font:13px/1.4 inherit;color:var(--soft);background:var(--page);border:1px solid var(--rule);border-radius:6px}
 .tools button,.tools input{padding:2px 9px;min-height:26px}.tools input{color:var(--ink);width:150px}.tools button:hover{color:var(--ink)}
 .sort{font:inherit;color:inherit;background:none;border:0;padding:0;margin:0;text-align:inherit;cursor:pointer}
-.sort::after{content:" \2195";opacity:.45}[aria-sort=ascending] .sort::after{content:" \2191";opacity:1}
-[aria-sort=descending] .sort::after{content:" \2193";opacity:1}
+.sort::after{content:" \\2195";opacity:.45}[aria-sort=ascending] .sort::after{content:" \\2191";opacity:1}
+[aria-sort=descending] .sort::after{content:" \\2193";opacity:1}
 .tip{position:fixed;z-index:9;background:var(--ink);color:var(--page);font-size:13px;padding:3px 9px;border-radius:6px;max-width:300px}
 .tip{pointer-events:none;overflow-wrap:anywhere}.at{stroke:var(--ink)!important;stroke-width:2!important}
 .near{cursor:grab;touch-action:none}:focus-visible{outline:2px solid var(--k0);outline-offset:2px}
