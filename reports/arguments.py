@@ -240,7 +240,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
 
 
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
-CERTIFICATE = "certificate"
+CERTIFICATE, TRACE = "certificate", "perfetto"
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -248,10 +248,11 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, TRACE),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
-        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package",
+        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; or "
+        "what is done when, as a trace for ui.perfetto.dev",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
     parser.add_argument(
@@ -259,7 +260,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="PATH",
         help="of a model: the file, or a folder for it (default: this folder); of a certificate: the "
-        "file, packed where it ends in .gz (default: print it)",
+        "file, packed where it ends in .gz, and of a trace (default: print it)",
     )
     parser.add_argument(
         "--within",

@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import StringIO
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import question_path
-from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, parser_of_commands
+from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.commands.console import (
     USAGE,
     check_target,
@@ -252,67 +251,9 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    _refuse_export(options)
-    if options.stack in PLACEMENTS:
-        from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
+    from crossopt.reports.launching.command import export  # noqa: PLC0415
 
-        sys.stdout.write(export_placement(options.file, options.stack))
-        return ANSWERED
-    if options.stack == CERTIFICATE:
-        from crossopt.reports.commands.export import export_certificate  # noqa: PLC0415
-
-        export_certificate(options.file, options.out)
-        return ANSWERED
-    if options.stack in MODELS:
-        from crossopt.reports.commands.export import export_model  # noqa: PLC0415
-
-        return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
-    from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
-    from crossopt.reports.launching.launch import export_named, launch_text  # noqa: PLC0415
-
-    try:
-        instance, chosen = plan_of(options)
-    except ValueError as error:
-        usage(str(error))
-    sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
-    return ANSWERED
-
-
-def _refuse_export(options: argparse.Namespace) -> None:
-    """Say so where a result is of a family whose answers are not written in this form."""
-    from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import KINDS, kind_asked  # noqa: PLC0415
-
-    form = options.stack or "megatron"
-    saved = options.file.suffix.lower() == ".json"
-    kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
-    if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
-        what = f"this is a file of its authors that asks about {KINDS[asked].about}, and no result"
-        take = "export works from a question about joint designs, in YAML, and from its saved result"
-        first = f"`crossopt solve {options.file} --out RESULT.json`, then export RESULT.json"
-        remedy = (
-            first if asked == "placement" and options.stack in PLACEMENTS else f"{take}; `crossopt solve {options.file}` answers this one"
-        )
-        usage(f"--as {form}: {options.file}: {what} ({remedy})")
-    if kind in ("front", "relaxation", "constants"):
-        several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
-        what = several.get(kind, "a relaxation, which is no design")
-        usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    forms = {"placement": PLACEMENTS, "sharding": (CERTIFICATE,)}.get(str(kind), ())
-    if kind in KINDS and kind != "codesign" and options.stack not in forms:
-        other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
-        usage(f"--as {form}: what is about {KINDS[kind].about} is not written so ({other})")
-
-
-def _authors_kind(path: Path) -> str | None:
-    """What an author's file in JSON asks about; None where it is none, but perhaps a result of an older format."""
-    from crossopt.instances.files.saved import read_as  # noqa: PLC0415
-    from crossopt.instances.kinds import kind_asked  # noqa: PLC0415
-
-    def asks(data: object) -> bool:
-        return isinstance(data, dict) and bool({"nodes", "problem", "TMPCs"} & data.keys()) and "question" not in data
-
-    return kind_asked(path) if read_as(path, asks) else None
+    return export(options)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -111,15 +111,15 @@ def upright(x: float, ends: tuple[float, float], text: str, below: float) -> lis
     return [line([(x, ends[0]), (x, ends[1])], "grid"), words(x, ends[1] + below, text, "m n", "middle")]
 
 
-def limit_line(x: float, ends: tuple[float, float], text: str = "") -> list[str]:
-    """An upright line at a limit, with words above it if there are any."""
-    return [line([(x, ends[0]), (x, ends[1])], "mark"), *([above(x, text)] if text else [])]
+def limit_line(x: float, ends: tuple[float, float], text: str = "", width: float = WIDTH) -> list[str]:
+    """An upright line at a limit, with words above it if there are any, inside a picture of this width."""
+    return [line([(x, ends[0]), (x, ends[1])], "mark"), *([above(x, text, width=width)] if text else [])]
 
 
-def above(x: float, text: str, y: float = 11.0) -> str:
+def above(x: float, text: str, y: float = 11.0, width: float = WIDTH) -> str:
     """Words in the middle above a place, but inside the picture."""
     half = width_of(text) / 2.0
-    return words(min(max(x, half), WIDTH - half), y, text, "m", "middle")
+    return words(min(max(x, half), width - half), y, text, "m", "middle")
 
 
 def names_below(names: Sequence[str], left: float, step: float, bottom: float) -> Iterator[str]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crossopt.reports.drawing.axes import LABEL, Frame, Scale, limit_line, names_below, round_steps
-from crossopt.reports.drawing.svg import WIDTH, Titles, beside, box, hue, letter, line, picture, shortened, widest, width_of, words
+from crossopt.reports.drawing.axes import LABEL, Frame, Scale, above, limit_line, names_below, round_steps
+from crossopt.reports.drawing.svg import Titles, beside, box, hue, letter, line, picture, shortened, widest, width_of, words
 
-_ROW: Final = 34.0
+_ROW, _TALL_ROW = 34.0, 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
     """One bar cut into parts, of a whole that may be more than their sum; each part has its letter where there is room, and its name
     where there is more. Shares are those of the sum, as the tables beside it tell them."""
     used = sum(part.value for part in parts)
-    total, body, x = max(used, whole), [box(0.0, 1.0, WIDTH, 42.0, "track")], 0.0
+    total, body, x = max(used, whole), [box(0.0, 1.0, titles.width, 42.0, "track")], 0.0
     for part in parts:
-        width = WIDTH * part.value / total if total > 0.0 else 0.0
-        body.append(box(x, 1.0, width, 42.0, f"{hue(part.place)} cut"))
+        width = titles.width * part.value / total if total > 0.0 else 0.0
+        body.append(box(x, 1.0, width, 42.0, f"{hue(part.place)} cut", tip=f"{part.label}: {part.shown}"))
         body += _inside(x, width, letter(part.place), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
         x += width
-    left = WIDTH - x
+    left = titles.width - x
     body += [words(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
     return picture(titles, 44.0, body)
 
@@ -53,23 +53,40 @@ def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
 
 
 def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
-    """Bars from zero with words at their ends, and a line at the limit."""
+    """Bars from zero with words at their ends, or above them where there is no room beside, and a line at the limit."""
+    if titles.narrow:
+        return _below_words(titles, rows, limit, mark)
     end = widest(f"{row.shown}   {row.note}" for row in rows) + 8.0
     label = min(widest(row.label for row in rows) + 12.0, LABEL)
     most = max(limit, *(row.value for row in rows))
-    room, top = WIDTH - label - end - 8.0, 16.0 if mark else 2.0
+    room, top = titles.width - label - end - 8.0, 16.0 if mark else 2.0
     scale = room / most if most > 0.0 else 0.0
     body = list[str]()
     for place, row in enumerate(rows):
         y = top + place * _ROW
         body.append(words(0.0, y + 20.0, shortened(row.label, label - 8.0)))
         body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
-        body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0))
+        body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
         body.append(words(label + room + 10.0, y + 20.0, row.shown, "t n"))
-        body += [words(WIDTH, y + 20.0, row.note, "t b", "end")] if row.note else []
+        body += [words(titles.width, y + 20.0, row.note, "t b", "end")] if row.note else []
     bottom = top + len(rows) * _ROW
     body += limit_line(label + limit * scale, (top, bottom), mark)
     return picture(titles, bottom + 2.0, body)
+
+
+def _below_words(titles: Titles, rows: Sequence[Row], limit: float, mark: str) -> str:
+    """The same in little room: each bar below its words."""
+    most, top, body = max(limit, *(row.value for row in rows)), 16.0 if mark else 2.0, list[str]()
+    scale = (titles.width - 2.0) / most if most > 0.0 else 0.0
+    for place, row in enumerate(rows):
+        y, told = top + place * _TALL_ROW, f"{row.shown}   {row.note}".rstrip()
+        body.append(words(0.0, y + 14.0, shortened(row.label, titles.width - width_of(told) - 10.0)))
+        body.append(words(titles.width, y + 14.0, told, "t b" if row.note else "t n", "end"))
+        body.append(box(0.0, y + 19.0, limit * scale, 14.0, "track", 3.0))
+        body.append(box(0.0, y + 19.0, row.value * scale, 14.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
+        body += limit_line(limit * scale, (y + 17.0, y + 35.0))
+    body += [above(limit * scale, mark, width=titles.width)] if mark else []
+    return picture(titles, top + len(rows) * _TALL_ROW, body)
 
 
 # --- columns -------------------------------------------------------------------------------------------------------------------------
@@ -94,17 +111,26 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     Parts are named once, beside the last column.
     """
     most = max(limit, *(sum(values[place] for _, values in parts) for place in range(len(names)))) * 1.04
-    step = min((WIDTH - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
+    step = min((titles.width - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
     frame = Frame(Scale(0.0, len(names), _LEFT, step * len(names)), Scale(0.0, most, _TOP, _HEIGHT, upward=True))
     body = [words(0.0, 11.0, units.axis, "m"), words(_LEFT, _BOTTOM + 36.0, units.below, "m")]
     for tick in round_steps(0.0, most / units.one, 5):
         body += frame.row(tick * units.one, f"{tick:g}")
     tops, middles = [_BOTTOM] * len(names), list[float]()
-    for kind, (_, values) in enumerate(parts):
+    for kind, (label, values) in enumerate(parts):
         for place, value in enumerate(values):
             height = value * (_HEIGHT / most)
             tops[place] -= height
-            body.append(box(_LEFT + step * (place + 0.1), tops[place], step * 0.8, height, f"{hue(kind)} cut"))
+            body.append(
+                box(
+                    _LEFT + step * (place + 0.1),
+                    tops[place],
+                    step * 0.8,
+                    height,
+                    f"{hue(kind)} cut",
+                    tip=f"{names[place]}: {label} {value / units.one:.4g} {units.axis}",
+                )
+            )
         middles.append(tops[-1] + height / 2.0)
     body += _named([label for label, _ in parts], middles, _LEFT + step * (len(names) - 0.1))
     body += names_below(names, _LEFT, step, _BOTTOM)

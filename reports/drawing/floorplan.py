@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Final
 
 from crossopt.reports.drawing.bars import Part
-from crossopt.reports.drawing.svg import WIDTH, Titles, box, hue, letter, line, picture, width_of, words
+from crossopt.reports.drawing.svg import Titles, box, hue, letter, line, picture, width_of, words
 
 _RETICLE: Final = 26.0 / 33.0
 """Of a die's sides, the shorter over the longer one."""
@@ -45,15 +45,33 @@ class Floor:
     dies: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What is drawn of a chip, how high that is, and the sides of a die and of all that lies on the package."""
+
+    body: tuple[str, ...]
+    height: float
+    die: tuple[float, float]
+    package: tuple[float, float]
+
+
 def floorplan(titles: Titles, floor: Floor) -> str:
     """The chip with its legend, and a ruler."""
+    chip = chip_in(floor, (titles.width - 20.0 if titles.narrow else _DRAWN, _HIGH))
+    corner = (0.0, chip.height + 4.0) if titles.narrow else (_LEGEND, 4.0)
+    body = [*chip.body, *_legend(floor, (chip.die, chip.package), (*corner, titles.width))]
+    return picture(titles, max(chip.height, corner[1] + 19.0 * (len(floor.parts) + 4)), body)
+
+
+def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> Chip:
+    """The chip in so much room, from the left upper corner, with a ruler; its parts have letters, or their names where those fit."""
     area = sum(part.value for part in floor.parts) / floor.dies
     across, along = sqrt(area * _RETICLE), sqrt(area / _RETICLE)
     dies = [(0.0, along * number, across, along) for number in range(floor.dies)]
     stacks = list(_stacks(floor, across, along * floor.dies))
     left, top, right, bottom = _around([*dies, *stacks])
     wide, high = right - left + 2.0 * _MARGIN, bottom - top + 2.0 * _MARGIN
-    scale = min(_DRAWN / wide, _HIGH / high)
+    scale = min(room[0] / wide, room[1] / high)
 
     def placed(block: Block) -> Block:
         x, y, width, height = block
@@ -65,10 +83,11 @@ def floorplan(titles: Titles, floor: Floor) -> str:
     for die in dies:
         for part, block in _blocks(floor, die):
             kind = "ground" if part.label == floor.empty else f"{hue(part.place)} cut"
-            body += _labelled(placed(block), kind, letter(part.place), "t" if part.label == floor.empty else "on")
+            label = part.label if names else letter(part.place)
+            ink = "t" if part.label == floor.empty else "on"
+            body += _labelled(placed(block), kind, label, ink, f"{part.label}: {part.shown}")
     body += _ruler(high * scale + 16.0, scale)
-    body += _legend(floor, area, (across, along), (wide, high))
-    return picture(titles, max(high * scale + 30.0, 24.0 + 19.0 * (len(floor.parts) + 4)), body)
+    return Chip(tuple(body), high * scale + 30.0, (across, along), (wide, high))
 
 
 def _stacks(floor: Floor, across: float, along: float) -> Iterator[Block]:
@@ -119,10 +138,10 @@ def _blocks(floor: Floor, die: Block) -> Iterator[tuple[Part, Block]]:
             begun += room
 
 
-def _labelled(block: Block, kind: str, label: str, ink: str = "t") -> list[str]:
+def _labelled(block: Block, kind: str, label: str, ink: str = "t", tip: str = "") -> list[str]:
     """A block with its label where there is room for it, a small one where there is less."""
     x, y, width, height = block
-    drawn = [box(x, y, width, height, kind)]
+    drawn = [box(x, y, width, height, kind, tip=tip)]
     size = next((size for size in _SIZES if width_of(label, size) + 3.0 <= width and height >= size), None)
     if size is None:
         return drawn
@@ -135,21 +154,22 @@ def _ruler(y: float, scale: float) -> list[str]:
     return [line([(0.8, y), (end, y)], "roof"), *ends, words(end + 8.0, y + 4.0, "10 mm")]
 
 
-def _legend(floor: Floor, area: float, die: tuple[float, float], package: tuple[float, float]) -> Iterator[str]:
-    """Every part with its letter and area, and the sizes of die, stacks and package."""
+def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]], room: tuple[float, float, float]) -> Iterator[str]:
+    """Every part with its letter and area, and the sizes of die, stacks and package, from a left and a top to a right end."""
+    (die, package), (left, top, right), area = sides, room, sides[0][0] * sides[0][1]
     for number, part in enumerate(floor.parts):
-        y = 4.0 + 19.0 * number
+        y = top + 19.0 * number
         empty = part.label == floor.empty
-        yield box(_LEGEND, y, 22.0, 15.0, "hollow" if empty else hue(part.place), 3.0)
-        yield words(_LEGEND + 11.0, y + 11.5, letter(part.place), "t" if empty else "on", "middle")
-        yield words(_LEGEND + 30.0, y + 12.0, part.label)
-        yield words(WIDTH, y + 12.0, part.shown, "t n", "end")
-    y = 16.0 + 19.0 * len(floor.parts)
+        yield box(left, y, 22.0, 15.0, "hollow" if empty else hue(part.place), 3.0)
+        yield words(left + 11.0, y + 11.5, letter(part.place), "t" if empty else "on", "middle")
+        yield words(left + 30.0, y + 12.0, part.label)
+        yield words(right, y + 12.0, part.shown, "t n", "end")
+    y = top + 12.0 + 19.0 * len(floor.parts)
     sizes = [(f"{floor.dies} dies" if floor.dies > 1 else "die", f"{_sides(*die)}, {area * 1e6:.0f} mm^2")]
     sizes += [(f"{floor.stacks} HBM stacks", _sides(*floor.stack))] if floor.stacks else []
     for number, (name, size) in enumerate([*sizes, ("all of it lies in", _sides(*package))]):
-        yield words(_LEGEND, y + 12.0 + 19.0 * number, name)
-        yield words(WIDTH, y + 12.0 + 19.0 * number, size, "t n", "end")
+        yield words(left, y + 12.0 + 19.0 * number, name)
+        yield words(right, y + 12.0 + 19.0 * number, size, "t n", "end")
 
 
 def _sides(*sides: float) -> str:

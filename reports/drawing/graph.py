@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from crossopt.reports.drawing.svg import WIDTH, Titles, box, curve, hue, picture, width_of, words
+from crossopt.reports.drawing.svg import Titles, box, curve, hue, picture, width_of, words
 
 MOST: Final = 400
 """Nodes that can be told apart in one picture."""
@@ -33,6 +33,8 @@ class Graph:
     """Of each node: what stands in it where there is room."""
     round: tuple[bool, ...]
     """Nodes that are drawn as circles, all others as squares."""
+    tips: tuple[str, ...] = ()
+    """Of each node: what it says to who points at it."""
 
 
 def layers_of(count: int, arcs: Arcs) -> list[int]:
@@ -62,10 +64,10 @@ def drawn(titles: Titles, graph: Graph) -> str:
     layer = layers_of(len(graph.groups), graph.arcs)
     rows = ordered(layer, graph.arcs)
     look = _look(graph)
-    strips = _strips(rows, look.cell)
-    cell = min(look.cell, (WIDTH - _GAP * (len(strips) - 1)) / sum(_width(strip) for strip in strips))
+    strips = _strips(rows, look.cell, titles.width)
+    cell = min(look.cell, (titles.width - _GAP * (len(strips) - 1)) / sum(_width(strip) for strip in strips))
     step, half = look.step, min(cell / 2.0 - look.margin, look.half)
-    place = _places(strips, cell, step)
+    place = _places(strips, cell, step, titles.width)
     height = max(len(strip) for strip in strips) * step + 8.0
     body = [*_arcs(graph, layer, place, look.bow), *_nodes(graph, place, half)]
     return picture(titles, height, body)
@@ -118,23 +120,23 @@ def _width(strip: Sequence[Sequence[int]]) -> int:
     return max(len(row) for row in strip)
 
 
-def _strips(rows: list[list[int]], cell: float) -> list[list[list[int]]]:
+def _strips(rows: list[list[int]], cell: float, width: float) -> list[list[list[int]]]:
     """The layers cut into the most strips of equal height that stand side by side with room for every node."""
     best = [rows]
     for count in range(2, len(rows) + 1):
         step = ceil(len(rows) / count)
         strips = [rows[start : start + step] for start in range(0, len(rows), step)]
         room = sum(_width(strip) for strip in strips) * cell + _GAP * (len(strips) - 1)
-        if room > WIDTH or step < max(2 * count, _LEAST_STRIP):
+        if room > width or step < max(2 * count, _LEAST_STRIP):
             break
         best = strips
     return best
 
 
-def _places(strips: Sequence[Sequence[Sequence[int]]], cell: float, step: float) -> dict[int, tuple[float, float]]:
+def _places(strips: Sequence[Sequence[Sequence[int]]], cell: float, step: float, width: float) -> dict[int, tuple[float, float]]:
     """Where each node stands."""
     place, left = dict[int, tuple[float, float]](), 0.0
-    spare = WIDTH - sum(_width(strip) for strip in strips) * cell
+    spare = width - sum(_width(strip) for strip in strips) * cell
     gap = spare / len(strips)
     for strip in strips:
         room = _width(strip) * cell
@@ -160,6 +162,6 @@ def _nodes(graph: Graph, place: dict[int, tuple[float, float]], half: float) -> 
     for node, group in enumerate(graph.groups):
         x, y = place[node]
         corner = tall if graph.round[node] else 3.0
-        yield box(x - half, y - tall, 2.0 * half, 2.0 * tall, f"{hue(group)} cut", corner)
+        yield box(x - half, y - tall, 2.0 * half, 2.0 * tall, f"{hue(group)} cut", corner, graph.tips[node] if graph.tips else "")
         if width_of(graph.labels[node], 10.0) <= 2.0 * half:
             yield words(x, y + 3.6, graph.labels[node], "on", "middle", 10.0)

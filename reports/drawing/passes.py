@@ -5,8 +5,8 @@ third. Of long steps the beginning and the end are drawn, at one scale, with a g
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from crossopt.reports.drawing.axes import above, limit_line, round_steps
@@ -23,8 +23,12 @@ _LONGEST: Final = 26.0
 """Slots of the slowest stage that are drawn as one piece."""
 _ENDS: Final = 24.0
 """Slots at each end of a longer step in which the pipeline is seen to fill or to drain, at the most."""
+_UNSEEN, _THIN = 0.25, 2.0
+"""Pixels between blocks that nobody sees, and up to which a block is too thin to be told from the next one."""
 _STEADY: Final = 3.0
 """Slots beside those."""
+Tips = Mapping[tuple[int, int], str]
+"""What blocks say to who points at them, by stage and kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Axis:
     pieces: tuple[tuple[float, float], ...]
     unit: str
     one: float
+    width: float = WIDTH
 
     @property
     def scale(self) -> float:
@@ -57,16 +62,27 @@ class Axis:
 
     @property
     def room(self) -> float:
-        return WIDTH - _LABEL - 8.0 - _GAP * (len(self.pieces) - 1)
+        return self.width - _LABEL - 8.0 - _GAP * (len(self.pieces) - 1)
 
 
-def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float) -> tuple[tuple[float, float], ...]:
-    """What is drawn of a step: all of it, or its beginning and its end; `slot` is the slowest stage's time of a microbatch, `ends` are the
-    seconds in which the pipeline fills and drains, and `after` those of what follows."""
-    first, last = (min(end, _ENDS * slot) + _STEADY * slot for end in ends)
-    if total - after <= _LONGEST * slot or first + last + after >= total:
+def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float, width: float = WIDTH) -> tuple[tuple[float, float], ...]:
+    """What is drawn of a step: all of it, or its beginning and its end, of which a narrow picture has less; `slot` is the slowest stage's
+    time of a microbatch, `ends` are the seconds in which the pipeline fills and drains, and `after` those of what follows."""
+    share = width / WIDTH
+    first, last = (min(end, share * _ENDS * slot) + _STEADY * slot for end in ends)
+    if total - after <= share * _LONGEST * slot or first + last + after >= total:
         return ((0.0, total),)
     return (0.0, first), (total - after - last, total)
+
+
+def _joined(shapes: list[tuple[float, float, float, float]], one: tuple[float, float, float, float]) -> None:
+    """Add a block, or make the last one longer by it where nobody sees a gap between them."""
+    if shapes:
+        x, y, width, height = shapes[-1]
+        if (y, height) == (one[1], one[3]) and 0.0 <= one[0] - x - width < _UNSEEN and one[2] < _THIN:
+            shapes[-1] = (x, y, one[0] + one[2] - x, height)
+            return
+    shapes.append(one)
 
 
 def draw_stages(count: int) -> list[int]:
@@ -74,8 +90,9 @@ def draw_stages(count: int) -> list[int]:
     return list(range(count)) if count <= _STAGES else [*range(_STAGES // 2), *range(count - _STAGES // 2, count)]
 
 
-def passes_over_time(titles: Titles, blocks: Sequence[Block], stages: int, axis: Axis, gap: str) -> str:
-    """The picture; `gap` says what is left out between two pieces."""
+def passes_over_time(titles: Titles, drawn: tuple[Sequence[Block], Tips], stages: int, axis: Axis, gap: str) -> str:
+    """The picture of blocks, which say their tips; `gap` says what is left out between two pieces."""
+    axis = replace(axis, width=titles.width)
     rows = {stage: place + (place >= _STAGES // 2 and stages > _STAGES) for place, stage in enumerate(draw_stages(stages))}
     bottom = _TOP + (max(rows.values()) + 1) * _ROW
     body = list[str]()
@@ -83,13 +100,13 @@ def passes_over_time(titles: Titles, blocks: Sequence[Block], stages: int, axis:
     for number, (start, end) in enumerate(axis.pieces):
         width = (end - start) * axis.scale
         body += _ticks(start, end, left, axis, bottom)
-        body += _piece(blocks, rows, (start, end), left, axis)
+        body += _piece(drawn, rows, (start, end), left, axis)
         if number + 1 < len(axis.pieces):
             body += _gap_mark(left + width, bottom, gap)
         left += width + _GAP
     body += _names(rows, stages)
-    body += limit_line(WIDTH - 8.0, (_TOP, bottom))
-    body.append(words(_LABEL + (WIDTH - _LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
+    body += limit_line(titles.width - 8.0, (_TOP, bottom))
+    body.append(words(_LABEL + (titles.width - _LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
     return picture(titles, bottom + 38.0, body)
 
 
@@ -102,13 +119,13 @@ def _names(rows: dict[int, int], stages: int) -> Iterator[str]:
 
 
 def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> Iterator[str]:
-    count = max(2, round(6 * (end - start) * axis.scale / axis.room))
-    last = -WIDTH
+    count = max(2, round(axis.width / 120.0 * (end - start) * axis.scale / axis.room))
+    last = -axis.width
     for tick in round_steps(start / axis.one, end / axis.one, count):
         x, text = left + (tick * axis.one - start) * axis.scale, f"{tick:.6g}"
         yield line([(x, _TOP), (x, bottom)], "grid")
         half = width_of(text) / 2.0
-        if x - half > last + 6.0 and left - 12.0 <= x - half and x + half <= WIDTH:
+        if x - half > last + 6.0 and left - 12.0 <= x - half and x + half <= axis.width:
             yield words(x, bottom + 15.0, text, "m n", "middle")
             last = x + half
 
@@ -122,10 +139,10 @@ def _gap_mark(x: float, bottom: float, gap: str) -> Iterator[str]:
     yield words(middle, (_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
 
 
-def _piece(blocks: Sequence[Block], rows: dict[int, int], piece: tuple[float, float], left: float, axis: Axis) -> Iterator[str]:
-    """Blocks of one kind are one shape, so that a page stays small."""
-    shapes, labels = defaultdict[int, list[tuple[float, float, float, float]]](list), list[str]()
-    start, end = piece
+def _piece(drawn: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tuple[float, float], left: float, axis: Axis) -> Iterator[str]:
+    """Blocks of one kind on one stage are one shape, so that a page stays small."""
+    shapes, labels = defaultdict[tuple[int, int], list[tuple[float, float, float, float]]](list), list[str]()
+    (blocks, tips), (start, end) = drawn, piece
     for one in blocks:
         if one.stage not in rows or one.end <= start or one.start >= end:
             continue
@@ -134,9 +151,9 @@ def _piece(blocks: Sequence[Block], rows: dict[int, int], piece: tuple[float, fl
         whole = _LANE if one.lane < 2 else 2.0 * _LANE + 1.0
         height = whole * one.height
         y = _TOP + rows[one.stage] * _ROW + 3.0 + (one.lane % 2) * (_LANE + 1.0) + (whole - height) / 2.0
-        shapes[one.kind].append((x, y, width, height))
+        _joined(shapes[one.kind, one.stage], (x, y, width, height))
         if one.label and width_of(one.label, 9.0) + 3.0 <= width:
             labels.append(words(x + width / 2.0, y + height / 2.0 + 3.4, one.label, "on", "middle", 9.0))
-    for kind in sorted(shapes):
-        yield boxes(shapes[kind], f"{hue(kind)} cut fine")
+    for kind, stage in sorted(shapes):
+        yield boxes(shapes[kind, stage], f"{hue(kind)} cut fine", tips.get((stage, kind), ""))
     yield from labels

@@ -8,7 +8,7 @@ from math import ceil, floor, inf, log10
 from typing import Final
 
 from crossopt.reports.drawing.axes import Frame, Point, Scale, ends_of, names_below, round_steps, stairs, tenfold_steps, upright
-from crossopt.reports.drawing.svg import WIDTH, Titles, beside, dot, fitted, hue, line, picture, shortened, spot, spread, widest, words
+from crossopt.reports.drawing.svg import Titles, beside, dot, fitted, hue, line, picture, shortened, spot, spread, widest, width_of, words
 
 _LEFT, _TOP, _TALL = 76.0, 22.0, 300.0
 """Where the frames of all but lines and ranges begin, and how high those of pairs are."""
@@ -29,20 +29,22 @@ class Steps:
 def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str, str]) -> str:
     """Values that hold until the next one, each series with a line of its own and its name at the end; `axes` are across and upward."""
     ends = ends_of([value for one in series for _, value in one.points], 0.06, 0.01)
-    side = widest(one.label for one in series) + 14.0
-    frame = Frame(Scale(0.0, until, _LEFT, WIDTH - _LEFT - side), Scale(*ends, _TOP, _LOW, upward=True))
+    named = [shortened(one.label, titles.width / 3.0) for one in series]
+    side = widest(named) + 14.0
+    frame = Frame(Scale(0.0, until, _LEFT, titles.width - _LEFT - side), Scale(*ends, _TOP, _LOW, upward=True))
     upward, across = frame.named(axes)
     body = [upward]
     for tick in round_steps(*ends, 4):
         body += frame.row(tick, f"{tick:.7g}")
-    body += [frame.column(tick, f"{tick:g}")[1] for tick in round_steps(0.0, until, 6)]
+    body += [frame.column(tick, f"{tick:g}")[1] for tick in round_steps(0.0, until, _ticks(titles))]
     body.append(across)
     ways = [[*stairs([frame.at(point) for point in one.points]), (frame.across.end, frame.y(one.points[-1][1]))] for one in series]
     order = sorted(range(len(series)), key=lambda place: -series[place].points[-1][1])
     for place, y in zip(order, spread([ways[place][-1][1] for place in order], 16.0, _TOP, frame.upward.end), strict=True):
         body.append(line(ways[place], f"step {hue(place)}-line{' dashed' if place else ''}"))
-        body.append(dot(*ways[place][-1], 3.5, hue(place)))
-        body.append(words(frame.across.end + 8.0, y + 4.0, series[place].label))
+        value = series[place].points[-1][1]
+        body.append(dot(*ways[place][-1], 3.5, hue(place), f"{series[place].label}: {value:.7g}"))
+        body.append(words(frame.across.end + 8.0, y + 4.0, named[place]))
     return picture(titles, frame.height, body)
 
 
@@ -52,25 +54,31 @@ def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str
 def points(titles: Titles, pairs: Sequence[Point], axes: tuple[str, str]) -> str:
     """Points of a front, numbered from 1 where there is room, and the corner lines beyond which designs are worse than one of them."""
     right, top = (ends_of([pair[side] for pair in pairs], 0.06, 0.05) for side in (0, 1))
-    frame = Frame(Scale(*right, _LEFT, WIDTH - _LEFT - 24.0), Scale(*top, _TOP, _TALL, upward=True))
+    frame = Frame(Scale(*right, _LEFT, titles.width - _LEFT - 24.0), Scale(*top, _TOP, _TALL, upward=True))
     body = frame.named(axes)
     for tick in round_steps(*top, 5):
         body += frame.row(tick, f"{tick:.6g}")
-    for tick in round_steps(*right, 6):
+    for tick in round_steps(*right, _ticks(titles)):
         body += frame.column(tick, f"{tick:.6g}")
     places = [frame.at(pair) for pair in pairs]
     body.append(line(stairs(places), "step k0-line dashed"))
-    return picture(titles, frame.height, [*body, *_numbered(places)])
+    tips = [f"{number}: {axes[0]} {first:.6g}, {axes[1]} {second:.6g}" for number, (first, second) in enumerate(pairs, 1)]
+    return picture(titles, frame.height, [*body, *_numbered(places, tips)])
 
 
-def _numbered(places: Sequence[Point]) -> Iterator[str]:
+def _ticks(titles: Titles) -> int:
+    """About how many stand across."""
+    return 3 if titles.narrow else 6
+
+
+def _numbered(places: Sequence[Point], tips: Sequence[str]) -> Iterator[str]:
     """Marks with numbers, small ones without where they would lie on the last one with a number."""
     last: Point | None = None
-    for number, (x, y) in enumerate(places, 1):
+    for number, ((x, y), tip) in enumerate(zip(places, tips, strict=True), 1):
         if last and abs(x - last[0]) < 20.0 and abs(y - last[1]) < 20.0:
-            yield dot(x, y, 4.0, "k0 cut")
+            yield dot(x, y, 4.0, "k0 cut", tip)
             continue
-        yield dot(x, y, 10.0, "k0 cut")
+        yield dot(x, y, 10.0, "k0 cut", tip)
         yield words(x, y + 4.0, str(number), "on", "middle")
         last = (x, y)
 
@@ -79,15 +87,15 @@ def parity(titles: Titles, pairs: Sequence[Point], one: tuple[float, float, str]
     """Two figures of the same things against each other, with the line on which they are equal: pairs as hollow marks and one of them
     as a full one with its name; `axes` are across and upward."""
     ends = ends_of([value for pair in (*pairs, one[:2]) for value in pair], 0.05, 0.05)
-    frame = Frame(Scale(*ends, _LEFT, WIDTH - _LEFT - 12.0), Scale(*ends, _TOP, _TALL, upward=True))
+    frame = Frame(Scale(*ends, _LEFT, titles.width - _LEFT - 12.0), Scale(*ends, _TOP, _TALL, upward=True))
     body = frame.named(axes)
-    for tick in round_steps(*ends, 6):
+    for tick in round_steps(*ends, _ticks(titles)):
         body += [*frame.row(tick, f"{tick:.6g}"), *frame.column(tick, f"{tick:.6g}")]
     body.append(line([frame.at((end, end)) for end in ends], "mark"))
     body += [dot(*frame.at(pair), 3.0, "hollow") for pair in pairs]
     (x, y), wide = frame.at(one[:2]), widest(one[2:])
     body.append(dot(x, y, 5.0, "k1 cut"))
-    side = x + 10.0 if x + 14.0 + wide < WIDTH else x - 10.0 - wide
+    side = x + 10.0 if x + 14.0 + wide < titles.width else x - 10.0 - wide
     body.append(words(side, min(y + 20.0, frame.upward.end - 4.0), one[2], "t"))
     return picture(titles, frame.height, body)
 
@@ -111,7 +119,8 @@ class Line:
 def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tuple[str, str], ends: Point) -> str:
     """A line for each, with a shape and a name of its own, and rings round places that stand out, on an axis between two ends where equal
     steps are equal factors; `axes` are across and upward."""
-    room = WIDTH - _AXIS - (widest(one.label for one in series) + 26.0)
+    named = [shortened(one.label, titles.width / 3.0) for one in series]
+    room = titles.width - _AXIS - (widest(named) + 26.0)
     step, low, high = room / len(names), log10(ends[0] * 0.94), log10(ends[1] * 1.06)
     frame = Frame(Scale(0.0, len(names), _AXIS, room), Scale(low, high, _UNDER, _HIGH, upward=True, tenfold=True))
     few = ceil(high) - floor(low) < 4
@@ -121,25 +130,25 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     body += names_below(names, _AXIS, step, frame.upward.end)
     for place, one in enumerate(series):
         ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(one.values)]
-        body += _drawn(place, ways, one.rings)
+        tips = ["" if value is None else f"{one.label}, {name}: {value:.4g}" for name, value in zip(names, one.values, strict=True)]
+        body += _drawn(place, ways, one.rings, tips)
     found = [[value for value in one.values if value is not None] for one in series]
     ended = [(place, frame.y(values[-1])) for place, values in enumerate(found) if values]
     for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
         place = ended[number][0]
-        body += [_shape(place, frame.across.end + 8.0, y), words(frame.across.end + 18.0, y + 4.0, series[place].label)]
+        body += [_shape(place, frame.across.end + 8.0, y), words(frame.across.end + 18.0, y + 4.0, named[place])]
     return picture(titles, frame.height, body)
 
 
-def _drawn(place: int, ways: Sequence[Point | None], rings: Sequence[bool]) -> Iterator[str]:
+def _drawn(place: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str]) -> Iterator[str]:
     """The line where it is whole, and its marks."""
     for before, after in pairwise(ways):
         if before is not None and after is not None:
             yield line([before, after], f"step {hue(place)}-line{' dashed' if place % 2 else ''}")
-    for way, ring in zip(ways, rings, strict=True):
+    for way, ring, tip in zip(ways, rings, tips, strict=True):
         if way is not None:
             yield _shape(place, *way)
-            if ring:
-                yield dot(*way, _RING, "mark")
+            yield dot(*way, _RING, "mark" if ring else "none", tip)
 
 
 def _shape(place: int, x: float, y: float) -> str:
@@ -158,7 +167,7 @@ def _shape(place: int, x: float, y: float) -> str:
 
 # --- ranges --------------------------------------------------------------------------------------------------------------------------
 
-_ROW: Final = 22.0
+_ROW, _TALL_ROW, _INSIDE = 22.0, 38.0, 18.0
 _LABEL: Final = 190.0
 
 
@@ -184,19 +193,21 @@ def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str
     """Rows of marks with lines through them as wide as their ranges, and words beside them, on one axis from zero or one where each step
     is tenfold; what never came stands beyond its end as a cross."""
     ends = [value for row in rows for mark in row.marks for value in (mark.middle, mark.least, mark.most) if value < inf]
-    label = min(widest(row.label for row in rows if row.marks) + 14.0, _LABEL)
-    scale = _scale(ends, label + 8.0, WIDTH - label - (widest(row.shown for row in rows) + 26.0) - 16.0, tenfold)
-    bottom = 20.0 + _ROW * len(rows)
+    label = 0.0 if titles.narrow else min(widest(row.label for row in rows if row.marks) + 14.0, _LABEL)
+    side, high = (0.0, _TALL_ROW) if titles.narrow else (widest(row.shown for row in rows) + 26.0, _ROW)
+    scale = _scale(ends, label + _INSIDE, titles.width - label - side - _INSIDE - 24.0, tenfold)
+    bottom = 20.0 + high * len(rows)
     body = [words(label, 11.0, axis, "m")]
-    for tick in tenfold_steps(scale.low, scale.high) if tenfold else round_steps(scale.low, scale.high, 5):
+    for tick in tenfold_steps(scale.low, scale.high, most=6) if tenfold else round_steps(scale.low, scale.high, 3 if titles.narrow else 5):
         body += upright(scale.at(tick), (18.0, bottom), f"{tick:.6g}", 15.0)
     for place, row in enumerate(rows):
-        y = 20.0 + _ROW * (place + 0.5)
-        text, kind = (shortened(row.label, label - 10.0), "t") if row.marks else (fitted(row.label, WIDTH), "t b")
-        body.append(words(0.0, y + 4.0, text, kind))
+        y = 20.0 + high * (place + 0.5)
+        named = (y - 6.0, titles.width - width_of(row.shown) - 10.0) if titles.narrow else (y + 4.0, label - 10.0)
+        text, kind = (shortened(row.label, named[1]), "t") if row.marks else (fitted(row.label, titles.width), "t b")
+        body.append(words(0.0, named[0], text, kind))
         for number, mark in enumerate(row.marks):
-            body += _ranged(scale, mark, y, number)
-        body.append(words(WIDTH - 3.0, y + 4.0, row.shown, "t n", "end"))
+            body += _ranged(scale, mark, y + (high - _ROW) / 2.0, number, f"{row.label}: {row.shown}")
+        body.append(words(titles.width - 3.0, named[0], row.shown, "t n", "end"))
     return picture(titles, bottom + 22.0, body)
 
 
@@ -208,7 +219,7 @@ def _scale(ends: Sequence[float], left: float, room: float, tenfold: bool) -> Sc
     return Scale(low, max(high, low + 1), left, room, tenfold=True)
 
 
-def _ranged(scale: Scale, mark: Mark, y: float, number: int) -> Iterator[str]:
+def _ranged(scale: Scale, mark: Mark, y: float, number: int, tip: str) -> Iterator[str]:
     """The range and the mark; a cross beyond the end for what never came."""
     end, least = scale.end + 10.0, 10.0**scale.low if scale.tenfold else scale.low
     x, first, last = (scale.at(max(value, least)) if value < inf else end for value in (mark.middle, mark.least, mark.most))
@@ -218,7 +229,7 @@ def _ranged(scale: Scale, mark: Mark, y: float, number: int) -> Iterator[str]:
         yield line([(x - 4.0, y - 4.0), (x + 4.0, y + 4.0)], f"step k{number}-line")
         yield line([(x - 4.0, y + 4.0), (x + 4.0, y - 4.0)], f"step k{number}-line")
     else:
-        yield spot(x, y, 4.5, f"k{number} cut", square=number > 0)
+        yield spot(x, y, 4.5, f"k{number} cut", square=number > 0, tip=tip)
 
 
 # --- a scatter plot of its own -------------------------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ from math import log10
 from typing import Final
 
 from crossopt.reports.drawing.axes import Frame, Scale, tenfold_steps
-from crossopt.reports.drawing.svg import WIDTH, Titles, box, dot, hue, letter, line, picture, spot, width_of, words
+from crossopt.reports.drawing.svg import Titles, box, dot, hue, letter, line, picture, spot, width_of, words
 
 _LEFT: Final = 76.0
 _TOP: Final = 58.0
 _TALL: Final = 370.0
-_ROOM: Final = WIDTH - _LEFT - 12.0
+_BESIDE_FRAME: Final = 12.0
+_LITTLE: Final = 400.0
 _HALF: Final = 4.0
 _LETTER: Final = 11.0
 _NEAR: Final = 9.0
@@ -37,6 +38,8 @@ class Mark:
     rate: float
     intensity: float
     nearest: float
+    tip: str = ""
+    """What it says to who points at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +48,24 @@ class Roof:
 
     label: str
     amount: float
+    short: str = ""
+    """Where there is little room."""
+
+    def name_in(self, frame: Frame) -> str:
+        return self.short if self.short and frame.across.room < _LITTLE else self.label
 
 
 def roofline(titles: Titles, marks: Sequence[Mark], memories: Sequence[Roof], engines: Sequence[Roof]) -> str:
     """The picture; the first engine is the fastest one."""
-    frame = _frame(marks, engines)
+    frame = _frame(marks, engines, titles.width - _LEFT - _BESIDE_FRAME)
     body = [*_grid(frame), *_roofs(frame, memories, engines[0].amount)]
     taken = [*_ways(frame, memories, engines[0].amount), *_spots(frame, marks)]
     fastest = max(roof.amount for roof in memories)
     for engine in engines:
         x, y = frame.at((engine.amount / fastest, engine.amount))
-        body.append(line([(x, y), (_LEFT + _ROOM, y)], "roof"))
-        room = _beside(y, width_of(engine.label), taken)
-        taken += [room, (_LEFT, y - 1.0, _ROOM, 2.0)]
+        body.append(line([(x, y), (frame.across.end, y)], "roof"))
+        room = _beside(frame, y, width_of(engine.label), taken)
+        taken += [room, (_LEFT, y - 1.0, frame.across.room, 2.0)]
         body.append(words(room[0] + room[2], room[1] + 12.0, engine.label, "m", "end"))
     body += _marks(frame, marks)
     body += _letters(frame, marks, taken)
@@ -87,18 +95,20 @@ def _ways(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[Room]
                 yield frame.x(10.0**power) - 3.0, frame.y(rate) - 2.0, 6.0, 4.0
 
 
-def _beside(y: float, width: float, taken: Sequence[Room]) -> Room:
+def _beside(frame: Frame, y: float, width: float, taken: Sequence[Room]) -> Room:
     """A free place for words above or below a level line, as far right as can be."""
-    lefts = [_LEFT + _ROOM - width - 24.0 * number for number in range(int((_ROOM - width) / 24.0))]
+    lefts = [frame.across.end - width - 24.0 * number for number in range(int((frame.across.room - width) / 24.0))]
     rooms = [(left, top, width, 15.0) for left in lefts for top in (y - 18.0, y + 3.0)]
-    return next((room for room in rooms if not any(_meet(room, other) for other in taken)), (_LEFT + _ROOM - width, y - 18.0, width, 15.0))
+    return next(
+        (room for room in rooms if not any(_meet(room, other) for other in taken)), (frame.across.end - width, y - 18.0, width, 15.0)
+    )
 
 
-def _frame(marks: Sequence[Mark], engines: Sequence[Roof]) -> Frame:
+def _frame(marks: Sequence[Mark], engines: Sequence[Roof], room: float) -> Frame:
     places = [place for mark in marks for place in (mark.intensity, mark.nearest)]
     rates = [mark.rate for mark in marks]
     return Frame(
-        Scale(log10(min(places)) - 0.3, log10(max(places)) + 0.8, _LEFT, _ROOM, tenfold=True),
+        Scale(log10(min(places)) - 0.3, log10(max(places)) + 0.8, _LEFT, room, tenfold=True),
         Scale(log10(min(rates)) - 0.25, log10(engines[0].amount) + 0.12, _TOP, _TALL, upward=True, tenfold=True),
     )
 
@@ -107,7 +117,8 @@ def _grid(frame: Frame) -> Iterator[str]:
     for tick in tenfold_steps(frame.upward.low, frame.upward.high):
         yield from frame.row(tick, f"1e{round(log10(tick))}")
     for tick in tenfold_steps(frame.across.low, frame.across.high):
-        yield from frame.column(tick, f"{tick:g}")
+        told = width_of(f"{tick:g}") / 2.0 <= frame.across.end + _BESIDE_FRAME - frame.x(tick)
+        yield from frame.column(tick, f"{tick:g}" if told else "")
 
 
 def _roofs(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[str]:
@@ -126,19 +137,19 @@ def _names(frame: Frame, memories: Sequence[Roof], peak: float) -> list[tuple[st
     """What stands above each memory's roof, where, and to which end of the roof its line leads."""
     ordered = sorted(memories, key=lambda roof: -roof.amount)
     most = 10.0**frame.across.high
-    tops = [min(max(frame.x(min(peak / roof.amount, most)), _LEFT), _LEFT + _ROOM) for roof in ordered]
-    places = _apart(tops, [width_of(roof.label) / 2.0 for roof in ordered])
+    tops = [min(max(frame.x(min(peak / roof.amount, most)), _LEFT), frame.across.end) for roof in ordered]
+    places = _apart(tops, [width_of(roof.name_in(frame)) / 2.0 for roof in ordered], frame.across.end + _BESIDE_FRAME)
     ends = [(top, max(frame.y(min(peak, most * roof.amount)), _TOP)) for roof, top in zip(ordered, tops, strict=True)]
-    return [(roof.label, x, end) for roof, x, end in zip(ordered, places, ends, strict=True)]
+    return [(roof.name_in(frame), x, end) for roof, x, end in zip(ordered, places, ends, strict=True)]
 
 
-def _apart(tops: Sequence[float], halves: Sequence[float]) -> list[float]:
+def _apart(tops: Sequence[float], halves: Sequence[float], end: float) -> list[float]:
     """Middles of words of these half widths, near their ends, in one row without touching."""
     places, left = list[float](), 48.0
     for top, half in zip(tops, halves, strict=True):
         places.append(max(top, left + half))
         left = places[-1] + half + _SPACE
-    right = WIDTH
+    right = end
     for number in range(len(places) - 1, -1, -1):
         places[number] = min(places[number], right - halves[number])
         right = places[number] - halves[number] - _SPACE
@@ -154,7 +165,7 @@ def _marks(frame: Frame, marks: Sequence[Mark]) -> Iterator[str]:
             yield dot(other, y, 3.0, "hollow")
     for mark in marks:
         (x, y), colour = frame.at((mark.intensity, mark.rate)), f"{hue(int(mark.square))} cut"
-        yield spot(x, y, _HALF, colour, mark.square)
+        yield spot(x, y, _HALF, colour, mark.square, mark.tip)
 
 
 def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator[str]:
@@ -166,7 +177,7 @@ def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator
         half = width_of(text, _LETTER) / 2.0 + 1.0
         steps = [(far * across + half * (across > 0.0) - half * (across < 0.0), far * upward) for far in _FAR for across, upward in ways]
         around = [(x + across - half, y + upward - 6.5, 2.0 * half, 13.0) for across, upward in steps]
-        room = _first_clear((x, y), around, taken, labels)
+        room = _first_clear(frame, (x, y), around, taken, labels)
         taken.append(room)
         labels.append(room)
         middle = (room[0] + half, room[1] + 6.5)
@@ -176,15 +187,20 @@ def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator
         yield words(middle[0], middle[1] + 4.0, text, "t", "middle", _LETTER)
 
 
-def _first_clear(mark: tuple[float, float], around: Sequence[Room], taken: Sequence[Room], labels: Sequence[Room]) -> Room:
+def _first_clear(frame: Frame, mark: tuple[float, float], around: Sequence[Room], taken: Sequence[Room], labels: Sequence[Room]) -> Room:
     """The first place that nothing else has and to which a line crosses no letters, the first that nothing else has, or the first."""
     free = list[Room]()
     for room in around:
-        if _inside(room) and not any(_meet(room, other) for other in taken):
+        if _inside(frame, room) and not any(_meet(room, other) for other in taken):
             if not any(_meet(step, label) for step in _between(mark, room) for label in labels):
                 return room
             free.append(room)
-    return (free or around)[0]
+    return free[0] if free else _moved_inside(frame, around[0])
+
+
+def _moved_inside(frame: Frame, room: Room) -> Room:
+    x, y, width, height = room
+    return max(min(x, frame.across.end - width), _LEFT), y, width, height
 
 
 def _between(mark: tuple[float, float], room: Room) -> Iterator[Room]:
@@ -208,9 +224,9 @@ def _together(frame: Frame, marks: Sequence[Mark]) -> list[tuple[tuple[float, fl
     return [(place, " ".join(names)) for place, names in groups]
 
 
-def _inside(room: Room) -> bool:
+def _inside(frame: Frame, room: Room) -> bool:
     x, y, width, height = room
-    return x >= _LEFT and x + width <= _LEFT + _ROOM and y >= _TOP and y + height <= _TOP + _TALL
+    return x >= _LEFT and x + width <= frame.across.end and y >= _TOP and y + height <= _TOP + _TALL
 
 
 def _meet(one: Room, other: Room) -> bool:

@@ -5,15 +5,18 @@ the widest of the usual fonts without serifs (DejaVu Sans), so that a word that 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Final, Literal
 
 WIDTH: Final = 720.0
-"""Of every picture of a page."""
+"""Of every picture on a wide screen and on paper."""
+NARROW: Final = 360.0
+"""The same on a telephone, for which each picture is drawn a second time with words of the same size."""
 HUES: Final = 8
 """Colours that the page has for parts, `k0` to `k7`; parts carry letters or names too, so that none is told by its colour alone."""
 SIZE: Final = 12.0
+_BESIDE: Final = 500.0
 _NARROW: Final = frozenset("iljtfrI.,:;'|!()[] /-\"·`")
 _WIDE: Final = frozenset("mwMW@%—½…≥≤→")
 _EM: Final = {"narrow": 0.42, "wide": 0.98, "capital": 0.76, "other": 0.64}
@@ -28,14 +31,24 @@ class Titles:
     """As no other picture of the page."""
     title: str
     description: str
+    width: float = WIDTH
+
+    @property
+    def narrow(self) -> bool:
+        """Whether labels have no room beside what they name, and stand above it."""
+        return self.width < _BESIDE
+
+    def at(self, width: float) -> "Titles":
+        """The same for a picture of another width, which stands on the same page."""
+        return replace(self, width=width)
 
 
 def picture(titles: Titles, height: float, body: Sequence[str]) -> str:
-    """A picture as wide as all are and so high."""
-    name = titles.name
+    """A picture as wide as it is to be and so high."""
+    name = f"{titles.name}-narrow" if titles.narrow else titles.name
     return "\n".join(
         [
-            f'<svg viewBox="0 0 {_number(WIDTH)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
+            f'<svg viewBox="0 0 {_number(titles.width)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
             f'<title id="{name}-title">{_said(titles.title)}</title>',
             f'<desc id="{name}-desc">{_said(titles.description)}</desc>',
             *body,
@@ -44,16 +57,17 @@ def picture(titles: Titles, height: float, body: Sequence[str]) -> str:
     )
 
 
-def box(x: float, y: float, width: float, height: float, kind: str, corner: float = 0.0) -> str:
-    """A rectangle."""
+def box(x: float, y: float, width: float, height: float, kind: str, corner: float = 0.0, tip: str = "") -> str:
+    """A rectangle; a tip is what it says to who points at it."""
     rounded = f' rx="{_number(corner)}"' if corner else ""
-    return f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"{rounded}/>'
+    sides = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"{rounded}'
+    return f'<rect class="{kind}" {sides}{_closed("rect", tip)}'
 
 
-def boxes(sides: Sequence[tuple[float, float, float, float]], kind: str) -> str:
+def boxes(sides: Sequence[tuple[float, float, float, float]], kind: str, tip: str = "") -> str:
     """Many rectangles (x, y, width, height) as one shape: a fifth of the text that each on its own would take."""
     ways = (f"M{_number(x)} {_number(y)}h{_number(width)}v{_number(height)}h-{_number(width)}z" for x, y, width, height in sides)
-    return f'<path class="{kind}" d="{"".join(ways)}"/>'
+    return f'<path class="{kind}" d="{"".join(ways)}"{_closed("path", tip)}'
 
 
 def line(points: Sequence[tuple[float, float]], kind: str) -> str:
@@ -69,14 +83,19 @@ def curve(start: tuple[float, float], end: tuple[float, float], kind: str, bow: 
     return f'<path class="{kind}" d="M{_number(x)} {_number(y)}C{bends} {_number(to)} {_number(down)}"/>'
 
 
-def dot(x: float, y: float, radius: float, kind: str) -> str:
+def dot(x: float, y: float, radius: float, kind: str, tip: str = "") -> str:
     """A full circle."""
-    return f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"/>'
+    return f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"{_closed("circle", tip)}'
 
 
-def spot(x: float, y: float, half: float, kind: str, square: bool) -> str:
+def spot(x: float, y: float, half: float, kind: str, square: bool, tip: str = "") -> str:
     """A full circle or a square of the same width round a place."""
-    return box(x - half, y - half, 2.0 * half, 2.0 * half, kind) if square else dot(x, y, half, kind)
+    return box(x - half, y - half, 2.0 * half, 2.0 * half, kind, tip=tip) if square else dot(x, y, half, kind, tip)
+
+
+def _closed(tag: str, tip: str) -> str:
+    """The end of a shape, with what it says; browsers show it without any script."""
+    return f"><title>{_said(tip)}</title></{tag}>" if tip else "/>"
 
 
 def words(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "start", size: float = SIZE) -> str:

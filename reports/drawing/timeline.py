@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crossopt.reports.drawing.axes import LABEL, limit_line, round_steps, upright
-from crossopt.reports.drawing.svg import SIZE, WIDTH, Titles, box, fitted, hue, letter, picture, widest, width_of, words
+from crossopt.reports.drawing.svg import SIZE, Titles, box, fitted, hue, letter, picture, widest, width_of, words
 
 _TRACK: Final = 30.0
 _LETTER, _SMALL = 12.0, 9.0
@@ -34,31 +34,32 @@ class Track:
     shown: str
 
 
-def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "") -> str:
-    """Tracks below each other on one axis of time, with a line at its end."""
-    label = min(widest(track.label for track in tracks) + 12.0, LABEL)
-    room = WIDTH - label - widest(track.shown for track in tracks) - 18.0
+def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "", kinds: Sequence[str] = ()) -> str:
+    """Tracks below each other on one axis of time, with a line at its end; `kinds` are what segments say that they are."""
+    label = min(widest(track.label for track in tracks) + 12.0, LABEL, titles.width / 4.0)
+    room = titles.width - label - widest(track.shown for track in tracks) - 18.0
     scale, top = (room / until if until > 0.0 else 0.0), 18.0
     bottom = top + len(tracks) * _TRACK
     body = list[str]()
-    for tick in round_steps(0.0, until, 6):
+    for tick in round_steps(0.0, until, 3 if titles.narrow else 6):
         body += upright(label + tick * scale, (top, bottom), f"{tick:g}", 15.0)
     body.append(words(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
     for number, track in enumerate(tracks):
         y = top + number * _TRACK
         body.append(words(0.0, y + 19.0, fitted(track.label, label - 8.0)))
         for one in track.segments:
-            body += _segment(one, label, y + 4.0, scale)
+            lasts = f"{one.end - one.start:.5g} {axis.partition(' ')[0]} from {one.start:.5g}"
+            body += _segment(one, label, y + 4.0, scale, f"{track.label}, {kinds[one.place]}: {lasts}" if kinds else "")
         body.append(words(label + room + 12.0, y + 19.0, track.shown, "t n"))
-    body += limit_line(label + until * scale, (top, bottom), mark)
+    body += limit_line(label + until * scale, (top, bottom), mark, titles.width)
     return picture(titles, bottom + 38.0, body)
 
 
-def _segment(one: Segment, left: float, top: float, scale: float) -> Iterator[str]:
+def _segment(one: Segment, left: float, top: float, scale: float, tip: str) -> Iterator[str]:
     width, lane = (one.end - one.start) * scale, 22.0 / one.lanes
     height = lane / 2.0 if one.low else lane
     y = top + one.lane * lane + (lane - height) / 2.0
-    yield box(left + one.start * scale, y, width, height, f"{hue(one.place)} cut")
+    yield box(left + one.start * scale, y, width, height, f"{hue(one.place)} cut", tip=tip)
     size = SIZE if height > _LETTER else _SMALL
     if width >= width_of(letter(one.place), size) + 6.0 and height >= _SMALL:
         yield words(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.place), "on", "middle", size)

@@ -54,20 +54,21 @@ class _Columns:
     detail: float
     status: float
     end: float
+    width: float
 
 
-def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str = "tree") -> str:
+def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str = "tree", width: float = WIDTH) -> str:
     """The picture; `name` is as no other picture of the page has it. A ValueError without a node, and where one comes before its parent."""
     if not nodes:
         raise ValueError("a tree has at least one node")
     lines = _lines(nodes)
     statuses = list(dict.fromkeys(node.status for node in nodes))
-    legend, top = _legend(nodes, statuses)
-    columns = _columns(lines)
+    legend, top = _legend(nodes, statuses, width)
+    columns = _columns(lines, width)
     body = [*legend, *_branches(lines, columns, top)]
     for place, one in enumerate(lines):
         body += _drawn(one, columns, top + place * _ROW, statuses)
-    return picture(Titles(name, title, description), top + len(lines) * _ROW + 2.0, body)
+    return picture(Titles(name, title, description, width), top + len(lines) * _ROW + 2.0, body)
 
 
 # --- which nodes ---------------------------------------------------------------------------------------------------------------------
@@ -126,26 +127,26 @@ def _left_out(nodes: Sequence[TreeNode], numbers: Sequence[int], depth: int, abo
 # --- how they are drawn --------------------------------------------------------------------------------------------------------------
 
 
-def _columns(lines: Sequence[_Line]) -> _Columns:
+def _columns(lines: Sequence[_Line], width: float) -> _Columns:
     """Close to each other where labels are short; long ones leave room for the other columns."""
     indent = min(_INDENT, _DEEPEST / max(1.0, *(float(one.depth) for one in lines)))
-    status = min(widest(one.status for one in lines) + 1.0, WIDTH * _STATUS)
-    detail = min(widest(one.detail for one in lines) + 1.0, WIDTH * _DETAIL)
-    last = WIDTH - status - _GAP - detail
+    status = min(widest(one.status for one in lines) + 1.0, width * _STATUS)
+    detail = min(widest(one.detail for one in lines) + 1.0, width * _DETAIL)
+    last = width - status - _GAP - detail
     rooms = [(last + (0.0 if one.detail else detail + _GAP) - _GAP - _MARK - 6.0 - width_of(one.label), one) for one in lines if one.status]
     indent = max(_SLIGHT, min([indent, *(room / one.depth for room, one in rooms if one.depth)]))
     ends = max(one.depth * indent + _MARK + 6.0 + width_of(one.label) * bool(one.status) for one in lines)
     start = min(ends + 2.0 * _GAP, last)
-    return _Columns(indent, start, start + detail + _GAP, start + detail + _GAP + status)
+    return _Columns(indent, start, start + detail + _GAP, start + detail + _GAP + status, width)
 
 
-def _legend(nodes: Sequence[TreeNode], statuses: Sequence[str]) -> tuple[list[str], float]:
+def _legend(nodes: Sequence[TreeNode], statuses: Sequence[str], room: float) -> tuple[list[str], float]:
     """The letters of the statuses with how many nodes have each, in as many rows as they need, and where the tree begins."""
     counts, body, x, y = Counter(node.status for node in nodes), list[str](), 0.0, 4.0
     for place, status in enumerate(statuses):
-        text = fitted(f"{status} ({counts[status]:,})", WIDTH - _MARK - 6.0)
+        text = fitted(f"{status} ({counts[status]:,})", room - _MARK - 6.0)
         width = _MARK + 6.0 + width_of(text)
-        if x and x + width > WIDTH:
+        if x and x + width > room:
             x, y = 0.0, y + _ROW
         body += [*_mark(x, y, place), words(x + _MARK + 6.0, y + 12.5, text, "m")]
         x += width + _GAP
@@ -165,16 +166,18 @@ def _branches(lines: Sequence[_Line], columns: _Columns, top: float) -> Iterator
 def _drawn(one: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
     x, y = one.depth * columns.indent, top + _ROW / 2.0 + 4.5
     if not one.status:
-        yield words(x + 4.0, y, fitted(one.label, WIDTH - x - 4.0), "m")
+        yield words(x + 4.0, y, fitted(one.label, columns.width - x - 4.0), "m")
         return
-    yield from _mark(x, top + (_ROW - _MARK) / 2.0, statuses.index(one.status))
+    yield from _mark(
+        x, top + (_ROW - _MARK) / 2.0, statuses.index(one.status), " · ".join(part for part in (one.label, one.detail, one.status) if part)
+    )
     start = x + _MARK + 6.0
     yield words(start, y, shortened(one.label, (columns.detail if one.detail else columns.status) - _GAP - start))
     yield words(columns.detail, y, fitted(one.detail, columns.status - _GAP - columns.detail), "m n")
     yield words(columns.status, y, fitted(one.status, columns.end - columns.status), "m")
 
 
-def _mark(x: float, y: float, place: int) -> Iterator[str]:
+def _mark(x: float, y: float, place: int, tip: str = "") -> Iterator[str]:
     """The letter of a status on its colour."""
-    yield box(x, y, _MARK, _MARK, hue(place), 4.0)
+    yield box(x, y, _MARK, _MARK, hue(place), 4.0, tip)
     yield words(x + _MARK / 2.0, y + 12.0, letter(place), "on", "middle", 11.0)

@@ -91,7 +91,9 @@ def _numbers(counted: Counted, result: DesignResult) -> str:
     told = "; ".join(f"{row.label}: {row.shown}" for row in rows)
     each = "each batch" if counted.batches else "each number of devices"
     titles = Titles("counts", f"The best {asks} with {each}", f"{told}.")
-    picture = figure(bars(titles, rows, min(row.value for row in rows), "the least"), f"The best {asks} with {each}.")
+    picture = figure(
+        lambda width: bars(titles.at(width), rows, min(row.value for row in rows), "the least"), f"The best {asks} with {each}."
+    )
     heads: tuple[str, ...] = (*parted, asks, "no design below", "step time", "design")
     if asks == "step time":
         heads, lines = (*heads[:-2], heads[-1]), [(*line[:-2], line[-1]) for line in lines]

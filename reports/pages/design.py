@@ -10,6 +10,7 @@ from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.facts.measured_runs import doubt_words, likely_of
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section, uses_table
+from crossopt.reports.pages.frame.first import first_screen
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
@@ -39,11 +40,12 @@ from crossopt.solvers.proofs import Conflict, Enumerated
 def design_page(result: DesignResult, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     evaluation = evaluation_in(result)
-    head: list[str | ProofBox] = [heading(result.question["name"], asked.sentence), _verdict(result)]
+    head, question = heading(result.question["name"], asked.sentence), question_section(result.question, asked)
     if evaluation is None or facts is None:
-        return Page(result.question["name"], (*head, _conflicts(result), question_section(result.question, asked)), data)
-    question = question_section(result.question, asked)
-    return Page(result.question["name"], (*head, _tiles(result, evaluation, asked), question, *answer_sections(result, facts)), data)
+        return Page(result.question["name"], (head, _verdict(result), _conflicts(result), question), data)
+    first = first_screen(result, facts, _verdict(result))
+    figures = section("In figures", _tiles(result, evaluation, asked))
+    return Page(result.question["name"], (head, first, figures, *answer_sections(result, facts), question), data)
 
 
 def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
@@ -157,8 +159,8 @@ def _rivals(result: DesignResult, facts: Facts) -> str:
     saved += [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, doubts, strict=True) if words]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
     lines = [(rival_label(rival), rival_words(rival)) for rival in result.rivals]
-    mark = "bound" if result.bound is not None else ""
-    picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
+    least, mark = (result.value, "") if result.bound is None else (result.bound, "bound")
+    picture = figure(lambda width: bars(titles.at(width), rows, least, mark)) if found else ""
     return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses_table(beside))
 
 

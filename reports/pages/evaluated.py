@@ -13,7 +13,7 @@ from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
 from crossopt.reports.pages.shell import figure, named, paragraph, parts_table, section, table
 from crossopt.reports.texts.design import shown, time_of
 
-_FULL = 0.95
+FULL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def time_section(evaluation: dict[str, Any], of: Of = ALONE) -> str:
     likely = f"By the optimistic and the pessimistic constants a step takes {time_of(low)} to {time_of(high)}." if low < high else ""
     total = time_of(evaluation["step_time"])
     titles = Titles(f"time{of.mark}", f"Where the step{of.words} goes", f"A bar of {total}, cut into {_listed(parts)}.")
-    whole = figure(stacked(titles, parts), f"A step of {total} on the fullest stage. {likely}".strip())
+    whole = figure(lambda width: stacked(titles.at(width), parts), f"A step of {total} on the fullest stage. {likely}".strip())
     return section(f"Where the step{of.words} goes", whole, parts_table(("use", "time"), parts))
 
 
@@ -78,24 +78,32 @@ def chip_section(facts: Facts) -> str:
 
 def _floor(facts: Facts) -> tuple[str, ...]:
     """The chip from above, where it is known what lies on its package."""
-    if facts.package is None:
+    floor = floor_of(facts)
+    if floor is None:
         return ()
-    parts, package = _parts(facts.areas, "area"), facts.package
-    floor = Floor(tuple(parts), "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack, package.dies)
-    around = f", {package.stacks} stacks of memory along its longer sides"
-    titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(parts)}{around}.")
+    around = f", {floor.stacks} stacks of memory along its longer sides"
+    titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(floor.parts)}{around}.")
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
         "places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33."
     )
-    return "<h3>From above</h3>", figure(floorplan(titles, floor), caption)
+    return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
+
+
+def floor_of(facts: Facts) -> Floor | None:
+    """What lies on the package; None where nobody knows."""
+    if facts.package is None:
+        return None
+    parts, package = tuple(_parts(facts.areas, "area")), facts.package
+    return Floor(parts, "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack, package.dies)
 
 
 def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:
     parts = _parts(amounts, dimension)
     total = shown(sum(part.value for part in parts), dimension)
     titles = Titles(name, f"{title} by part", f"A bar of {total}, cut into {_listed(parts)}.")
-    return f"<h3>{title}</h3>", figure(stacked(titles, parts), f"{total} of one device"), parts_table(("part", name), parts)
+    picture = figure(lambda width: stacked(titles.at(width), parts), f"{total} of one device")
+    return f"<h3>{title}</h3>", picture, parts_table(("part", name), parts)
 
 
 def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = ALONE) -> str:
@@ -105,7 +113,7 @@ def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = ALONE) -> 
     parts = _parts(evaluation["memory"].items(), "bytes")
     used, capacity = (shown(size, "bytes") for size in (sum(part.value for part in parts), facts.capacity))
     titles = Titles(f"memory{of.mark}", f"Memory of a device{of.words}", f"A bar of {capacity}, filled with {_listed(parts)}.")
-    picture = figure(stacked(titles, parts, facts.capacity), f"{used} of {capacity} of a device")
+    picture = figure(lambda width: stacked(titles.at(width), parts, facts.capacity), f"{used} of {capacity} of a device")
     return section(f"Memory{of.words}", picture, parts_table(("use", "memory"), parts))
 
 
@@ -119,10 +127,11 @@ def _stages(facts: Facts, of: Of) -> str:
     )
     unit, one = ("GiB", 2.0**30) if facts.capacity >= 2.0**30 else ("MiB", 2.0**20)
     axis = Units(unit, one, f"capacity {capacity}", "pipeline stage, the first one left")
-    picture = columns(titles, [str(place + 1) for place in range(len(totals))], values, facts.capacity, axis)
+    names = [str(place + 1) for place in range(len(totals))]
     parts = [Part(use, sizes[fullest], shown(sizes[fullest], "bytes"), place) for place, (use, sizes) in enumerate(values)]
     caption = f"The fullest stage is number {fullest + 1}: {most} of {capacity} on each of its devices."
-    return section(f"Memory{of.words}", figure(picture, caption), parts_table((f"stage {fullest + 1}", "memory"), parts))
+    picture = figure(lambda width: columns(titles.at(width), names, values, facts.capacity, axis), caption)
+    return section(f"Memory{of.words}", picture, parts_table((f"stage {fullest + 1}", "memory"), parts))
 
 
 def limits_section(limits: Sequence[dict[str, Any]]) -> str:
@@ -130,17 +139,17 @@ def limits_section(limits: Sequence[dict[str, Any]]) -> str:
     for limit in limits:
         share = limit["used"] / limit["available"] if limit["available"] > 0.0 else 1.0
         used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
-        rows.append(Row(limit["name"], share, f"{share:.1%}", "full" if share >= _FULL else ""))
+        rows.append(Row(limit["name"], share, f"{share:.1%}", "full" if share >= FULL else ""))
         lines.append(
-            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= _FULL else "no")
+            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= FULL else "no")
         )
     said_rows = "; ".join(f"{row.label} {row.shown}{' full' if row.note else ''}" for row in rows)
     titles = Titles("limits", "How much of each limit is used", f"{said_rows}.")
     heads = ("limit", "used", "of", "slack", "full")
-    caption = f"A limit is full where {_FULL:.0%} or more of it are used; `crossopt explain` says which of them bind."
+    caption = f"A limit is full where {FULL:.0%} or more of it are used; `crossopt explain` says which of them bind."
     return section(
         "Limits",
-        figure(bars(titles, rows, 1.0, "the limit"), caption),
+        figure(lambda width: bars(titles.at(width), rows, 1.0, "the limit"), caption),
         table(heads, lines, numbers=(1, 2, 3)),
     )
 

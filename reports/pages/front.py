@@ -60,7 +60,7 @@ def _picture(figures: tuple[str, str], front: Front) -> str:
     caption = (
         "Numbers are the rows of the table. Designs above and to the right of the line are worse than one of the points in both figures."
     )
-    return section("The front", figure(points(titles, pairs, axes), caption))
+    return section("The front", figure(lambda width: points(titles.at(width), pairs, axes), caption))
 
 
 def _square(unit: str) -> str:

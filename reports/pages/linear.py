@@ -56,8 +56,8 @@ def _picture(linear: Linearized) -> str:
     if any(low > full * (1.0 + 1e-9) for full, low in pairs):
         told = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
     titles = Titles("linear", "The step by the tangent and as it is", told)
-    picture = parity(titles, pairs, (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent"))
-    return figure(picture, f"{told} The broken line is where both are equal.")
+    one, axes = (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent")
+    return figure(lambda width: parity(titles.at(width), pairs, one, axes), f"{told} The broken line is where both are equal.")
 
 
 def _table(linear: Linearized) -> str:

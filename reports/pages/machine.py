@@ -19,7 +19,7 @@ def operators_section(roofs: Roofs | None, of: Of = ALONE) -> str:
     works = [work for work in roofs.works if work.flops > 0.0 and work.seconds > 0.0 and work.moved[0] > 0.0]
     marks = [_mark(place, work, roofs) for place, work in enumerate(works)]
     pairs = zip(MEMORIES, roofs.bandwidths, strict=True)
-    memories = [Roof(f"{name} {shown(speed, 'bandwidth')}", speed) for (name, _), speed in pairs if speed > 0.0]
+    memories = [Roof(f"{name} {shown(speed, 'bandwidth')}", speed, name) for (name, _), speed in pairs if speed > 0.0]
     engines = [Roof(f"matrix peak {_rate(roofs.matrix)}", roofs.matrix), Roof(f"vector peak {_rate(roofs.vector)}", roofs.vector)]
     best = max(work.flops / work.seconds / roofs.matrix for work in works)
     told = f"{len(works)} operators; the best reaches {best:.0%} of the matrix peak"
@@ -28,7 +28,7 @@ def operators_section(roofs: Roofs | None, of: Of = ALONE) -> str:
         "Round marks are forward passes, square ones backward (the head: both). An operator stands at the bytes that it moves from the "
         "memory; where it is nearer to the roof of another level, a hollow mark at that level's bytes is joined to it."
     )
-    picture = figure(roofline(titles, marks, memories, engines), caption)
+    picture = figure(lambda width: roofline(titles.at(width), marks, memories, engines), caption)
     return section(f"Operators{of.words} under their roofs", picture, _operators(works, roofs))
 
 
@@ -41,6 +41,7 @@ def _mark(place: int, work: Work, roofs: Roofs) -> Mark:
         rate=work.flops / work.seconds,
         intensity=work.flops / work.moved[0],
         nearest=work.flops / work.moved[nearest],
+        tip=f"{letter(place)}  {work.name}: {time_of(work.seconds)}, {_rate(work.flops / work.seconds)}",
     )
 
 
@@ -95,6 +96,6 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
     return section(
         f"How the network{of.words} is used",
         paragraph(f"Links are busy for {time_of(sum(row.value for row in rows))} in all; levels work one after the other."),
-        figure(bars(titles, rows, busiest, "the longest"), caption),
+        figure(lambda width: bars(titles.at(width), rows, busiest, "the longest"), caption),
         table(heads, lines, numbers=(2, 3, 4, 5)),
     )

@@ -1,5 +1,7 @@
 """A page about the relaxation of a question's integer model: the fractions at its root, and the tree that closes the gap."""
 
+from functools import partial
+
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
@@ -36,7 +38,7 @@ def relaxation_page(found: Relaxed, saved: dict[str, object]) -> Page:
         paragraph(f"The model after {found.rounds} rounds of refinement: {model}.", "soft"),
         _shares(found),
         _gap(found),
-        section("The tree", figure(relaxation_tree(found), caption)) if found.nodes else "",
+        section("The tree", figure(partial(relaxation_tree, found), caption)) if found.nodes else "",
         section("How this is known", paragraph(_TOLD)),
     )
     return Page(found.name, sections, saved)
@@ -80,8 +82,8 @@ def _gap(found: Relaxed) -> str:
         return ""
     words = f"After {len(found.nodes):,} nodes the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."
     titles = Titles("closing", "Bound and best solution over the nodes of the tree", words)
-    picture = steps(titles, series, float(len(found.nodes)), ("nodes", "step time in s"))
-    return section("How branching closes the gap", figure(picture, words))
+    until, axes = float(len(found.nodes)), ("nodes", "step time in s")
+    return section("How branching closes the gap", figure(lambda width: steps(titles.at(width), series, until, axes), words))
 
 
 def _seconds(value: float | None) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import figure, section
+from crossopt.reports.pages.shell import figure, paragraph, section
 from crossopt.reports.texts.design import seconds_of
 from crossopt.solvers.answer import Result
 
@@ -15,7 +15,7 @@ def search_section(best: str, axis: str, result: Result[Any, Any]) -> str:
 
 
 def search_figure(best: str, axis: str, result: Result[Any, Any]) -> str:
-    """What is in it."""
+    """What is in it; words alone where all was known at one moment, which leaves nothing to draw."""
     found = tuple((at, value) for at, value, _ in result.trace if value is not None)
     bound = tuple((at, value) for at, _, value in result.trace if value is not None)
     until = max([result.seconds, *(at for at, _, _ in result.trace)])
@@ -26,4 +26,6 @@ def search_figure(best: str, axis: str, result: Result[Any, Any]) -> str:
     gap = "" if result.gap is None else f" and leaves a gap of {result.gap:.2%}"
     words = f"The engine {result.engine} ends after {seconds_of(result.seconds)}{gap}."
     titles = Titles("search", f"{best.capitalize()} and bound over time", words)
-    return figure(steps(titles, series, until or 1.0, ("seconds", axis)), words)
+    if len({at for one in series for at, _ in one.points}) < 2:
+        return paragraph(words)
+    return figure(lambda width: steps(titles.at(width), series, until or 1.0, ("seconds", axis)), words)

@@ -3,14 +3,15 @@
 import hashlib
 import json
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
 from crossopt.reports.drawing.bars import Part
-from crossopt.reports.drawing.svg import HUES, letter
-from crossopt.reports.pages.style import style
+from crossopt.reports.drawing.svg import HUES, NARROW, WIDTH, letter
+from crossopt.reports.pages.frame.script import policy, script
+from crossopt.reports.pages.frame.style import style
 
 TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
@@ -25,6 +26,9 @@ _TILES: Final = 5
 """Figures in a line at the most; more are shared out evenly over several."""
 _AMOUNT: Final = re.compile(r"([\d.,e+-]+) ([A-Za-z/]+)")
 """A cell that is a number with its unit and nothing else, which no line breaks."""
+_HEADING: Final = re.compile('<section id="([^"]*)">\n<h2>(.*?)</h2>')
+_SEVERAL: Final = 3
+"""Sections from which on a page has a list of its contents."""
 _COMMAND: Final = re.compile("`([^`\n]+)`")
 
 
@@ -37,11 +41,17 @@ class ProofBox:
     proved: bool
     note: str = ""
     """Who carried the proof out, if anybody did for this page."""
+    answer: str = ""
+    """What it is a proof of, which stands above it."""
+    drawn: str = ""
+    """A picture of that, which stands beside both where there is room."""
 
     def __str__(self) -> str:
         mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
         words = "\n".join(f"<p>{said(words)}</p>" for words in (self.text, self.note) if words)
-        return f'<div class="{box}"><p><span class="badge {mood}">{said(self.label)}</span></p>\n{words}</div>'
+        proof = f'<div class="{box}"><p><span class="badge {mood}">{said(self.label)}</span></p>\n{words}</div>'
+        kind = "first drawn" if self.drawn else "first"
+        return f'<div class="{kind}">\n<div>\n{self.answer}\n</div>\n{self.drawn}\n{proof}\n</div>' if self.answer else proof
 
 
 Section = str | ProofBox
@@ -59,8 +69,18 @@ class Page:
 
 def page(content: Page) -> str:
     """The whole file about one result."""
-    rest = frame(content.name, content.sections)
-    return frame(content.name, (*content.sections, embedded(content.result, room=LARGEST - len(rest.encode("utf-8")))))
+    sections = _with_contents([str(part) for part in content.sections if part])
+    rest = frame(content.name, sections)
+    return frame(content.name, (*sections, embedded(content.result, room=LARGEST - len(rest.encode("utf-8")))))
+
+
+def _with_contents(parts: Sequence[str]) -> list[str]:
+    """The same with a list of contents after the first screen, where there are several sections below it."""
+    first = next((place for place, part in enumerate(parts) if part.startswith("<section")), len(parts))
+    found = _HEADING.findall("\n".join(parts[first:]))
+    items = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in found)
+    nav = [f'<nav class="contents" aria-label="Contents"><ul>{items}</ul></nav>'] if len(found) >= _SEVERAL else []
+    return [*parts[:first], *nav, *parts[first:]]
 
 
 def frame(name: str, parts: Sequence[Section]) -> str:
@@ -72,6 +92,7 @@ def frame(name: str, parts: Sequence[Section]) -> str:
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy()}">',
             f"<title>{escape(name)} · crossopt report</title>",
             f"<style>{style()}</style>",
             "</head>",
@@ -79,6 +100,7 @@ def frame(name: str, parts: Sequence[Section]) -> str:
             "<main>",
             *(str(part) for part in parts if part),
             "</main>",
+            f"<script>{script()}</script>",
             "</body>",
             "</html>",
             "",
@@ -100,7 +122,8 @@ def said(text: str) -> str:
 def section(title: str, *parts: str) -> str:
     """A heading with what stands below it; nothing where nothing does."""
     inside = [part for part in parts if part]
-    return "\n".join([f"<section>\n<h2>{said(title)}</h2>", *inside, "</section>"]) if inside else ""
+    name = "at-" + re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    return "\n".join([f'<section id="{name}">\n<h2>{said(title)}</h2>', *inside, "</section>"]) if inside else ""
 
 
 def heading(name: str, sentence: str) -> str:
@@ -126,10 +149,14 @@ def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> st
     return f'<p class="keys">{" ".join(keys)}</p>'
 
 
-def figure(picture: str, caption: str = "") -> str:
-    """A picture with a line below it."""
+def figure(draw: Callable[[float], str], caption: str = "", zooms: bool = False) -> str:
+    """A picture of any width with a line below it, drawn once for wide screens and once for narrow ones, on which it would be too small
+    to read; one that zooms has more to see than fits at once."""
     below = f"\n<figcaption>{said(caption)}</figcaption>" if caption else ""
-    return f"<figure>\n{picture}{below}\n</figure>"
+    kind = ' class="zooms"' if zooms else ""
+    screens = (("wide", WIDTH), ("narrow", NARROW))
+    drawn = "\n".join(f'<div class="for-{screen}">\n{draw(width)}\n</div>' for screen, width in screens)
+    return f"<figure{kind}>\n{drawn}{below}\n</figure>"
 
 
 def tiles(facts: Sequence[tuple[str, str]]) -> str:

@@ -1,11 +1,14 @@
 """The section about one step over time: every pass of every microbatch on every stage, and what follows once."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
 
 from crossopt.crossflow.schedule import Run
-from crossopt.reports.drawing.passes import Axis, Block, draw_stages, passes_over_time, pieces_of
-from crossopt.reports.drawing.svg import Titles, letter
+from crossopt.reports.drawing.passes import Axis, Block, Tips, draw_stages, passes_over_time, pieces_of
+from crossopt.reports.drawing.svg import WIDTH, Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
 from crossopt.reports.pages.evaluated import ALONE, Of
 from crossopt.reports.pages.shell import figure, paragraph, section, swatch_row, table
@@ -16,6 +19,12 @@ _IN_PARTS = ("forward", "gradients of inputs", "recompute", "communication", "gr
 _NEAR = 1e-9
 
 
+class Pieces(Protocol):
+    """What is drawn of a step on a picture of some width."""
+
+    def __call__(self, *, width: float) -> tuple[tuple[float, float], ...]: ...
+
+
 def step_section(step: Step | None, of: Of = ALONE) -> str:
     """The section; nothing where no step is known."""
     if step is None:
@@ -23,27 +32,51 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
     count, slot = len(step.passes), max(one.total for one in step.passes)
     after = step.total - min(step.drained, step.pipeline)
     ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back + one.weights for one in step.passes) / step.chunks)
-    pieces = pieces_of(step.total, slot, ends, after)
+    pieces = partial(pieces_of, step.total, slot, ends, after)
     unit, one = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
-    kinds = (*_kinds(step), *(name for name, _ in step.after))
+    kinds = kinds_of(step)
     words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
     titles = Titles(f"step{of.mark}", f"One step{of.words} over time", f"{words} The step takes {time_of(step.total)}.")
-    blocks = [*_passes(step), *_following(step)]
-    picture = passes_over_time(titles, blocks, count, Axis(pieces, unit, one), "left out")
+    blocks = list(blocks_of(step, draw_stages(count)))
+    axis = Axis(pieces(), unit, one)
+    tips = _tips(step, kinds)
+    picture = partial(_drawn, titles, (blocks, tips), count, (axis, pieces))
     lanes = (
         "The upper lane of a stage is forward, the lower one backward; recomputation is half as high, communication that nothing hides "
         "a third."
     )
-    numbers = " Numbers are those of microbatches." if re.search(r'class="on"[^>]*>\d', picture) else ""
-    gap = " The beginning and the end are drawn at one scale." if len(pieces) > 1 else ""
+    numbers = " Numbers are those of microbatches." if re.search(r'class="on"[^>]*>\d', picture(WIDTH)) else ""
+    gap = " The beginning and the end are drawn at one scale." if len(axis.pieces) > 1 else ""
     return section(
         f"One step{of.words} over time",
         paragraph(words),
         swatch_row(kinds, {one.kind for one in blocks}),
-        figure(picture, f"{lanes}{numbers}{gap}"),
+        figure(picture, f"{lanes}{numbers}{gap}", zooms=True),
         _table(step),
         paragraph(_margin(step)),
     )
+
+
+def _drawn(titles: Titles, blocks: tuple[Sequence[Block], Tips], count: int, time: tuple[Axis, Pieces], width: float) -> str:
+    axis = replace(time[0], pieces=time[1](width=width))
+    return passes_over_time(titles.at(width), blocks, count, axis, "left out")
+
+
+def _tips(step: Step, kinds: Sequence[str]) -> Tips:
+    """What the blocks of a stage and kind say: seconds of one microbatch, or of what follows once."""
+    seconds = dict(step.after)
+    tips = dict[tuple[int, int], str]()
+    for stage, one in enumerate(step.passes):
+        each = (one.forward, one.backward, one.again, one.sent + one.returned, one.weights)
+        for kind, name in enumerate(kinds):
+            told = time_of(seconds[name]) if name in seconds else f"{time_of(each[kind])} a microbatch"
+            tips[stage, kind] = f"stage {stage + 1}, {name}: {told}"
+    return tips
+
+
+def kinds_of(step: Step) -> tuple[str, ...]:
+    """What blocks are, by their number."""
+    return (*_kinds(step), *(name for name, _ in step.after))
 
 
 def _kinds(step: Step) -> tuple[str, ...]:
@@ -75,8 +108,14 @@ def _margin(step: Step) -> str:
     return f"{whole}; {charges} less, because the stages differ in how long backward takes to forward. What follows is drawn as charged."
 
 
-def _passes(step: Step) -> Iterator[Block]:
-    shown, later = set(draw_stages(len(step.passes))), step.skipped * max(one.total for one in step.passes)
+def blocks_of(step: Step, stages: Sequence[int]) -> Iterator[Block]:
+    """What these stages do, pass by pass, and what follows once."""
+    yield from _passes(step, stages)
+    yield from _following(step, stages)
+
+
+def _passes(step: Step, stages: Sequence[int]) -> Iterator[Block]:
+    shown, later = set(stages), step.skipped * max(one.total for one in step.passes)
     ending = max(run.end for run in step.runs) / 2.0
     for run in step.runs:
         if run.stage in shown:
@@ -102,8 +141,8 @@ def _run(passes: Passes, run: Run, start: float, chunk: tuple[int, str]) -> Iter
             start = end
 
 
-def _following(step: Step) -> Iterator[Block]:
-    for stage in draw_stages(len(step.passes)):
+def _following(step: Step, stages: Sequence[int]) -> Iterator[Block]:
+    for stage in stages:
         start = step.pipeline
         for kind, (_, seconds) in enumerate(step.after, len(_kinds(step))):
             yield Block(stage, 2, kind, 1.0, start, start + seconds, letter(kind))

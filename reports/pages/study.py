@@ -18,6 +18,7 @@ from crossopt.solvers.study.figures import (
     NEVER,
     Cell,
     Course,
+    Overall,
     Spread,
     best_of,
     bound_of,
@@ -63,12 +64,12 @@ def study_content(study: Study) -> Page:
     stopped = "" if study.stopped == "complete" else f" It was stopped before all runs were done, and is {partial_words(study)}."
     sections: tuple[str | ProofBox, ...] = (
         heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
-        ProofBox("proved" if optima == count else "not all proved", words + stopped, optima == count and not stopped),
-        tiles(facts),
+        _proof(study, optima, words + stopped, tiles(facts)),
         paragraph(f"Of each run: {limit}{seeds}. Of several seeds the median counts.", "soft"),
         *_along(study),
+        _over_all(study),
         _pictures(study) if any(bound is not None and bound < NEVER for bound in bounds) else "",
-        _tables(study),
+        _each(study),
         _uses(study),
         _designs(study),
         section("How this is known", paragraph(_TOLD)),
@@ -86,11 +87,81 @@ def _uses(study: Study) -> str:
     return section("Where the step goes", uses_table(found), *(paragraph(f"{name.capitalize()}: {words}.") for name, words in told))
 
 
+# --- the answer ----------------------------------------------------------------------------------------------------------------------
+
+
+def _proof(study: Study, optima: int, words: str, figures: str) -> ProofBox:
+    count = len(study.questions)
+    known = optima == count and study.stopped == "complete"
+    label = "proved" if optima == count else "not all proved"
+    return ProofBox(label, words, known, answer="\n".join([*(paragraph(one, "answer") for one in _headline(study)), figures]))
+
+
+def _headline(study: Study) -> list[str]:
+    """Who proves the optimum, who of the others comes nearest, and who stays farthest away."""
+    known = [one for one in (overall(study, engine) for engine in study.plan.engines) if one.above is not None and one.questions]
+    provers = [one for one in known if one.proved == one.questions]
+    others = sorted((one for one in known if one not in provers), key=lambda one: _away(one)[:2])
+    told = []
+    if provers:
+        which = "the question" if provers[0].questions == 1 else f"all {provers[0].questions} questions"
+        named = " and ".join(one.engine for one in provers)
+        told.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}.")
+    if others:
+        first, last = others[0], others[-1]
+        farthest = f"; {last.engine} stays farthest away, {_away_words(last)}" if len(others) > 1 else ""
+        told.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_words(first)}{farthest}.")
+    return told
+
+
+def _away(one: Overall) -> tuple[float, float]:
+    return (one.above.middle, one.above.most) if one.above else (NEVER, NEVER)
+
+
+def _away_words(one: Overall) -> str:
+    middle, most = _away(one)
+    if one.questions == 1 or middle == most:
+        return f"{share_of(middle)} above the bound"
+    return f"{share_of(middle)} above the bound in the median and {share_of(most)} at worst"
+
+
+def _over_all(study: Study) -> str:
+    """Each engine over all questions, as a table and a picture."""
+    found = [one for one in (overall(study, engine) for engine in study.plan.engines) if one.above is not None]
+    lines = [
+        [
+            one.engine,
+            share_of(one.above.middle),
+            ends_of(one.above),
+            f"{one.near} of {one.questions}",
+            time_of(one.near_after.middle),
+            f"{one.proved} of {one.questions}",
+            time_of(one.proved_after.middle),
+        ]
+        for one in found
+        if one.above is not None and one.near_after is not None and one.proved_after is not None
+    ]
+    if not lines:
+        return ""
+    heads = ("", "above bound", "range", "within 1 %", "seconds to 1 %", "proved", "seconds to proof")
+    caption = f"Over the questions that {asked_words(study)}have a design and a bound: the median, and the range."
+    words = refuted_words(study)
+    rows = [_gap_row(one.engine, one.above) for one in found if one.above is not None]
+    titles = Titles("over-all", "How far above the bound each engine ends", "; ".join(f"{row.label} {row.shown}" for row in rows) + ".")
+    drawn = figure(
+        lambda width: ranges(titles.at(width), rows, "% above the bound", tenfold=False),
+        "A disc is the median over all questions, a line the range. A cross at the end: no design.",
+    )
+    few = len(study.questions) > 1
+    beside = paragraph(f"{words}.", "soft") if words else ""
+    return section("Each engine over all questions", table(heads, lines, caption, range(1, 7)), beside, drawn if few else "")
+
+
 # --- pictures ------------------------------------------------------------------------------------------------------------------------
 
 
 def _pictures(study: Study) -> str:
-    """Distances and times: of each question where they are few, else of each engine over all questions."""
+    """Distances and times of each question where they are few, else times of each engine over all questions."""
     few = len(study.questions) <= _FEW
     gaps, times = list[Row](), list[Row]()
     for question in range(len(study.questions)) if few else ():
@@ -101,25 +172,22 @@ def _pictures(study: Study) -> str:
             times += [Row(name, (), ""), *(_time_row(one.engine, one.near or _LATE, one.proved) for one in cells)]
     for engine in () if few else study.plan.engines:
         one = overall(study, engine)
-        if one.above is not None and one.near_after is not None and one.proved_after is not None:
-            gaps.append(_gap_row(engine, one.above))
+        if one.near_after is not None and one.proved_after is not None:
             times.append(_time_row(engine, one.near_after, one.proved_after))
     what = "one question with several seeds" if few else "all questions"
     gap_words = "; ".join(f"{row.label} {row.shown}".strip() for row in gaps)
     time_words = "; ".join(f"{row.label} {row.shown}".strip() for row in times)
+    above = Titles("gaps", "How far above the bound each engine ends", f"{gap_words}.")
+    near = Titles("times", "When each engine is near the bound, and when it has proved", f"{time_words}.")
+    away = figure(
+        lambda width: ranges(above.at(width), gaps, "% above the bound", tenfold=False),
+        f"A disc is the median, a line the range over {what}. A cross at the end: no design.",
+    )
     return section(
         "Distance from the bound, and time",
+        away if gaps else "",
         figure(
-            ranges(Titles("gaps", "How far above the bound each engine ends", f"{gap_words}."), gaps, "% above the bound", tenfold=False),
-            f"A disc is the median, a line the range over {what}. A cross at the end: no design.",
-        ),
-        figure(
-            ranges(
-                Titles("times", "When each engine is near the bound, and when it has proved", f"{time_words}."),
-                times,
-                "seconds",
-                tenfold=True,
-            ),
+            lambda width: ranges(near.at(width), times, "seconds", tenfold=True),
             f"A disc: within 1 % of the bound; a square: proved; lines are ranges over {what}. A cross at the end: never.",
         ),
     )
@@ -202,7 +270,8 @@ def _panel_of(study: Study, number: int, name: str, members: Sequence[Course], e
     figures = "; ".join(f"{line.label}: {', '.join(_value(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
     titles = Titles(f"along-{number}", f"{objective} along {axis.name}{where}", f"{figures}.")
-    return figure(drawn(titles, axis.values, lines, (axis.name, f"{objective} in {question.unit}{where}"), ends))
+    axes = (axis.name, f"{objective} in {question.unit}{where}")
+    return figure(lambda width: drawn(titles.at(width), axis.values, lines, axes, ends))
 
 
 def _steps(study: Study, every: Sequence[Course]) -> str:
@@ -228,8 +297,8 @@ def _value(value: float | None, unit: str) -> str:
 # --- tables --------------------------------------------------------------------------------------------------------------------------
 
 
-def _tables(study: Study) -> str:
-    """Each question with each engine's distance from the bound, and each engine over all of them. Many engines stand below each other."""
+def _each(study: Study) -> str:
+    """Each question with each engine's distance from the bound. Many engines stand below each other."""
     engines, rows = study.plan.engines, list[list[str]]()
     for place, question in enumerate(study.questions):
         bound, best = bound_of(study, place), best_of(study, place)
@@ -244,25 +313,8 @@ def _tables(study: Study) -> str:
             ("", *(row[0] for row in rows)),
             [[head, *words] for head, *words in zip(heads[1:], *(row[1:] for row in rows), strict=True)],
         )
-    gaps = table(heads, rows, "How far above the best bound each engine ends.", range(1, len(heads)))
-    lines = [
-        [
-            one.engine,
-            share_of(one.above.middle),
-            ends_of(one.above),
-            f"{one.near} of {one.questions}",
-            time_of(one.near_after.middle),
-            f"{one.proved} of {one.questions}",
-            time_of(one.proved_after.middle),
-        ]
-        for one in (overall(study, engine) for engine in engines)
-        if one.above is not None and one.near_after is not None and one.proved_after is not None
-    ]
-    heads = ("", "above bound", "range", "within 1 %", "seconds to 1 %", "proved", "seconds to proof")
-    caption = f"Over the questions that {asked_words(study)}have a design and a bound: the median, and the range."
-    words = refuted_words(study)
-    beside = paragraph(f"{words}.", "soft") if words else ""
-    return section("The figures", table(heads, lines, caption, range(1, 7)) if lines else "", beside, gaps)
+    caption = "How far above the best bound each engine ends."
+    return section("Each question", table(heads, rows, caption, range(1, len(heads))))
 
 
 def _told(one: Cell | None) -> str:

@@ -86,7 +86,7 @@ class _Chapter:
 def together_page(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
     """The page; `names` are those of the files."""
     chapters = [_chapter(number, one, name) for number, (one, name) in enumerate(zip(drawn, names, strict=True), 1)]
-    kept, shortened = _within(chapters, ROOM - 12_000 - 2_000 * len(chapters))
+    kept, shortened = _within(chapters, ROOM - len(frame("", ()).encode("utf-8")) - 4_000 - 2_000 * len(chapters))
     count = f"{len(drawn)} results"
     parts = [
         heading(count, "What was asked, what is best, and what is proved, beside each other and then one by one."),
@@ -146,7 +146,7 @@ def _values(drawn: Sequence[Drawn], titles: Sequence[str]) -> str:
     rows = [Row(f"{number}. {titles[number - 1]}", value, f"{one.value_words}{_above(value, least)}") for number, one, value in found]
     asks = digests[0].asks
     words = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    return figure(bars(words, rows, least, "the least"), f"{asks.capitalize()}; less is better.")
+    return figure(lambda width: bars(words.at(width), rows, least, "the least"), f"{asks.capitalize()}; less is better.")
 
 
 def _above(value: float, least: float) -> str:

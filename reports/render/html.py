@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, assert_never
 
 from crossopt.reports.drawing.bars import Row, bars
@@ -10,7 +11,7 @@ from crossopt.reports.drawing.timeline import timeline
 from crossopt.reports.pages.search import search_figure
 from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, paragraph, section, swatch_row, table, tiles
 from crossopt.reports.sheets.amounts import above, short
-from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Share, Sheet, Table, Timeline
+from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Section, Share, Sheet, Table, Timeline
 from crossopt.solvers.answer import Result
 
 _FULL: Final = 0.95
@@ -22,14 +23,29 @@ def html(sheet: Sheet, data: object) -> Page:
     exactly = ", ".join(f"{name} {words}" for name, words in sheet.exactly if name != "gap")
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
-        ProofBox(sheet.label, sheet.verdict, sheet.result.proved),
-        tiles((*sheet.shortly, *sheet.figures)) if sheet.shortly else "",
-        paragraph(sheet.summary) if sheet.summary else "",
+        ProofBox(sheet.label, sheet.verdict, sheet.result.proved, answer=_answer(sheet)),
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
-        *(section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, sheet.result)) for place, one in enumerate(sheet.whole)),
+        *(
+            section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, sheet.result))
+            for place, one in enumerate(sheet.answer_first)
+        ),
         section("How this is known", *map(paragraph, _known(sheet)), paragraph(sheet.made, "soft")),
     )
     return Page(sheet.name, parts, data)
+
+
+def _answer(sheet: Sheet) -> str:
+    """What was chosen, what it reaches, and how far the best rival is."""
+    if not sheet.shortly:
+        return ""
+    best, found = sheet.result.value, [one for one in sheet.result.rivals if one.value is not None]
+    beside = min(found, key=lambda one: one.value or 0.0, default=None)
+    figures = [*sheet.shortly, *sheet.figures]
+    if beside is not None and beside.value and best is not None:
+        less = 1.0 - best / beside.value
+        figures.append((f"less than {beside.name}", f"{less:.1%}" if less > 0.0 else "nothing"))
+    chosen = [paragraph(sheet.summary, "answer")] if sheet.summary else []
+    return "\n".join([*chosen, tiles(figures)])
 
 
 def _known(sheet: Sheet) -> Iterator[str]:
@@ -37,6 +53,10 @@ def _known(sheet: Sheet) -> Iterator[str]:
     if sheet.result.answer is not None:
         yield f"The answer was judged anew for this page{f', {sheet.judged}' if sheet.judged else ''}."
     yield from [sheet.known] if sheet.known else []
+
+
+def _section(one: Section, place: int, result: Result[Any, Any]) -> str:
+    return section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, result))
 
 
 def _drawn(parts: tuple[Part, ...], name: str, title: str, result: Result[Any, Any]) -> Iterator[str]:
@@ -56,10 +76,10 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
             drawn = _bars(part, titles)
         case Share(label=label, used=used, words=words):
             row = Row(label, used, f"{used:.1%}", "full" if used > _FULL else "")
-            drawn = figure(bars(replace(titles, description=words), [row], 1.0, "the limit"), words)
+            told = replace(titles, description=words)
+            drawn = figure(lambda width: bars(told.at(width), [row], 1.0, "the limit"), words)
         case Timeline(kinds=kinds, words=words, caption=caption):
-            lanes = timeline(replace(titles, description=words), part.tracks, part.until, part.axis, part.mark)
-            drawn = f"{swatch_row(kinds)}\n{figure(lanes, f'{words} {caption}'.rstrip())}"
+            drawn = f"{swatch_row(kinds)}\n{figure(partial(_lanes, part, titles), f'{words} {caption}'.rstrip(), zooms=True)}"
         case Picture():
             drawn = _picture(part, titles)
         case Search(best=best, axis=axis):
@@ -72,7 +92,8 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
 
 
 def _table(one: Table) -> str:
-    rows = list(zip(*(column.words[: one.most] for column in one.columns), strict=True))
+    most = one.on_pages or one.most
+    rows = list(zip(*(column.words[:most] for column in one.columns), strict=True))
     numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
     return table([column.head for column in one.columns], rows, numbers=numbers)
 
@@ -89,7 +110,8 @@ def _bars(one: Bars, titles: Titles) -> str:
         return notes
     words = "; ".join(f"{row.label}: {row.shown}" for row in rows) + "."
     least = min(row.value for row in rows) if one.mark is None else one.mark
-    drawn = figure(bars(replace(titles, description=words), rows, least, "" if one.mark is None else "bound"))
+    told, mark = replace(titles, description=words), "" if one.mark is None else "bound"
+    drawn = figure(lambda width: bars(told.at(width), rows, least, mark))
     return f"{drawn}\n{notes}"
 
 
@@ -97,9 +119,13 @@ def _marked(row: Bar) -> str:
     return f"{row.label} *" if row.fault and row.amount is not None else row.label
 
 
+def _lanes(one: Timeline, titles: Titles, width: float) -> str:
+    return timeline(replace(titles, description=one.words, width=width), one.tracks, one.until, one.axis, one.mark, one.kinds)
+
+
 def _picture(one: Picture, titles: Titles) -> str:
     try:
-        drawn = one.draw(replace(titles, description=one.words))
+        drawn = figure(lambda width: one.draw(replace(titles, description=one.words, width=width)), one.caption, zooms=True)
     except ValueError:
         return paragraph(f"{one.words} {one.undrawn}")
-    return f"{paragraph(one.words)}\n{figure(drawn, one.caption)}"
+    return f"{paragraph(one.words)}\n{drawn}"

@@ -147,6 +147,8 @@ class _Cells:
 
 def _table(table: Table) -> Iterator[str]:
     """Columns beside each other; long words that have no room there stand below their rows."""
+    if not table.most:
+        return
     columns = [_cells(column, table.most) for column in table.columns]
     if not any(column.head for column in table.columns):
         yield from _pairs(*table.columns)

@@ -8,6 +8,7 @@ from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.operators import operators_of
+from crossopt.reports.sheets.replayed import busy, cpu_runs
 from crossopt.reports.sheets.sheet import Column, Part, Search, Section, Sheet, Table, Timeline, counts, memory, names, rivals_in, times
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.placement.answer import Placement, judged
@@ -31,7 +32,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         used = sum(load.nodes > 0 for load in details.loads)
         summary = f"{several(len(question.graph), 'operator')} on {used:,} of {several(len(details.loads), 'device')}"
         sections = (
-            *([_schedule(details, value)] if latency else []),
+            *([_schedule(question, result.answer, details)] if latency else []),
             _loads(question, details, value),
             *operators_of(question, result.answer),
         )
@@ -130,21 +131,26 @@ def _load_table(loads: Sequence[Load], value: float, capacity: float) -> Table:
     )
 
 
-def _schedule(details: PlacementLoads, value: float) -> Section:
-    """When each accelerator runs its pieces, and what it does."""
-    runs = defaultdict[str, list[Run]](list)
+def _schedule(question: PlacementQuestion, placement: Placement, details: PlacementLoads) -> Section:
+    """When each accelerator runs its pieces, and what it does; and when the CPU is busy."""
+    on_cpu, runs = cpu_runs(question, placement, details.runs), defaultdict[str, list[Run]](list)
     for run in sorted(details.runs, key=lambda run: (run.start, run.end)):
         runs[run.device].append(run)
     tracks = [Track(device, tuple(one for run in own for one in _pieces(run)), f"to {own[-1].end:.5g} ms") for device, own in runs.items()]
-    words = f"{several(len(details.runs), 'piece')} on {several(len(tracks), 'accelerator')}; all is done after {value:.5g} ms."
+    until = max([*(run.end for run in details.runs), *(run.end for run in on_cpu)], default=0.0)
+    words = f"{several(len(details.runs), 'piece')} on {several(len(tracks), 'accelerator')}; all is done after {until:.5g} ms."
     cores, idle = details.loads[-1], sum(not load.nodes for load in details.loads[:-1])
-    on_cpu = (
-        f" CPU cores run {several(cores.nodes, 'operator')}, {cores.compute:.5g} ms of work on all cores together, each as soon as it can."
-    )
-    words += on_cpu if cores.nodes else ""
+    if cores.nodes:
+        work = f"{cores.compute:.5g} ms of work on all cores together"
+        words += f" CPU cores run {several(cores.nodes, 'operator')}, {work}, each as soon as it can; its track is where any of them runs."
+        spans = busy(on_cpu)
+        tracks = [
+            *tracks[: _DRAWN - 1],
+            Track("cpu", tuple(Segment(*span, 0) for span in spans), f"to {spans[-1][1] if spans else 0.0:.5g} ms"),
+        ]
     words += f" Idle: {several(idle, 'accelerator')}." if idle else ""
     caption = "A piece takes in, computes and hands out; transfers are half as high."
-    drawn = Timeline(("compute", "take in", "hand out"), tuple(tracks[:_DRAWN]), value, "ms", "done", words, caption)
+    drawn = Timeline(("compute", "take in", "hand out"), tuple(tracks[:_DRAWN]), until, "ms", "done", words, caption)
     parts: tuple[Part, ...] = (drawn, _run_table([run for own in runs.values() for run in own])) if tracks else (words,)
     return Section("When every device runs", parts)
 

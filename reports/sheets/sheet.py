@@ -36,6 +36,8 @@ class Table:
     columns: tuple[Column, ...]
     most: int = ALL
     """Rows that a reader sees, the first ones; spreadsheets have all."""
+    on_pages: int = 0
+    """The same for pages, which can be filtered, where they have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +161,24 @@ class Sheet:
 
     @property
     def whole(self) -> tuple[Section, ...]:
-        """All sections that say something, with those that every result has."""
+        """All sections that say something, with those that every result has: what was asked first, as on a terminal the end is what
+        stays in sight."""
+        return tuple(one for one in (self._why, self._asked, *self.sections, Section("Notes", (self.notes,))) if any(one.parts))
+
+    @property
+    def answer_first(self) -> tuple[Section, ...]:
+        """The same with what was asked in the end, for pages."""
+        return tuple(one for one in (self._why, *self.sections, Section("Notes", (self.notes,)), self._asked) if any(one.parts))
+
+    @property
+    def _why(self) -> Section:
+        return Section("Why", (self.result.reasons,))
+
+    @property
+    def _asked(self) -> Section:
         source, text = str(self.result.question.get("source", "")), str(self.result.question.get("text", ""))
         written = (Folded("The question as it was written", text),) if text and source.endswith((".yaml", ".yml")) else ()
-        given = Section("The question", (*([given_in(self.given)] if self.given else ()), *written))
-        first = (Section("Why", (self.result.reasons,)), given)
-        return tuple(one for one in (*first, *self.sections, Section("Notes", (self.notes,))) if any(one.parts))
+        return Section("The question", (*([given_in(self.given)] if self.given else ()), *written))
 
     @property
     def label(self) -> str:
@@ -212,8 +226,13 @@ class Sheet:
     def _told(self, value: Callable[[Number, str], str], below: Callable[[Number, Number | None, str], str]) -> tuple[tuple[str, str], ...]:
         found, bound = self.result.value, self.result.bound
         told = [(self.asks, value(found, self.unit))] if found is not None else []
-        told += [("lower bound", "none" if bound is None else below(bound, found, self.unit))] if told or bound is not None else []
+        told += [("lower bound", self._bound(bound, below))] if told or bound is not None else []
         return (*told, *([("gap", self._gap)] if self.result.gap is not None else []))
+
+    def _bound(self, bound: Number | None, below: Callable[[Number, Number | None, str], str]) -> str:
+        """Told as equal to the value where nothing but rounding lies between them."""
+        words = "none" if bound is None else below(bound, self.result.value, self.unit)
+        return f"{words}, equal to rounding" if self.result.optimal and bound not in (None, self.result.value) else words
 
     @property
     def _gap(self) -> str:

@@ -1,6 +1,6 @@
 """What a result says in a few figures, whatever it is about: for tables beside each other on a page, in a paper or in a spreadsheet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
@@ -27,6 +27,7 @@ class Bound:
 
 
 Cell = str | float | Bound | None
+DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,48 @@ class Table:
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+
+def written(cell: Cell) -> str:
+    """A cell in six digits."""
+    match cell:
+        case None:
+            return "-"
+        case Bound():
+            return lowered(cell.value)
+        case str():
+            return "".join(sign if sign.isprintable() else " " for sign in cell)
+    return f"{cell:.6g}"
+
+
+def row_written(row: Sequence[Cell], figure: Callable[[float], str], digits: int) -> list[str]:
+    """A row's cells; a bound that is the value beside it reads as that does, and any other is rounded down."""
+    values = {cell for cell in row if isinstance(cell, int | float)}
+
+    def of(cell: Cell) -> str:
+        match cell:
+            case Bound():
+                return figure(cell.value) if cell.value in values else lowered(cell.value, digits)
+            case float() | int():
+                return figure(cell)
+        return written(cell)
+
+    return [of(cell) for cell in row]
+
+
+def six_digits(value: float) -> str:
+    """A figure as tables of readers have it."""
+    return f"{value:.{DIGITS}g}"
+
+
+def is_number(table: Table, column: int) -> bool:
+    """Whether a column holds figures alone."""
+    return all(not isinstance(row[column], str) for row in table.rows)
+
+
+def titled(name: str, table: Table) -> str:
+    """The title of a table of the result with this name."""
+    return f"{name}: {table.title[0].lower()}{table.title[1:]}" if name else table.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +111,10 @@ class Digest:
 
     @property
     def bound_words(self) -> str:
-        """Never above the bound itself."""
-        return ("none" if self.unit else "-") if self.bound is None else _with_unit(lowered(self.bound), self.unit)
+        """As the value where it is that, else never above the bound itself."""
+        if self.bound is None:
+            return "none" if self.unit else "-"
+        return self.value_words if self.bound == self.value else _with_unit(lowered(self.bound), self.unit)
 
     @property
     def gap_words(self) -> str:

@@ -39,8 +39,17 @@ def of_study(study: Study) -> Digest:
         seconds=study.seconds,
         design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
         figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), *partial),
-        tables=(_engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
+        tables=(_in_short(study), _engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
     )
+
+
+def _in_short(study: Study) -> Table:
+    """The least that a paper has to say, in a column of a page with two."""
+    rows = list[tuple[Cell, ...]]()
+    for one in (overall(study, engine) for engine in study.plan.engines):
+        shares = (_percent(one.above, "middle"), _percent(one.above, "most"))
+        rows.append((one.engine, *shares, f"{one.near}/{one.questions}", f"{one.proved}/{one.questions}"))
+    return Table("In short", ("engine", "median %", "worst %", "in 1 %", "proved"), tuple(rows))
 
 
 def _engines(study: Study) -> Table:

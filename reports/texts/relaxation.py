@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from crossopt.reports.drawing.svg import WIDTH
 from crossopt.reports.drawing.tree import TreeNode, tree_svg
-from crossopt.reports.pages.style import alone
+from crossopt.reports.pages.frame.style import alone
 from crossopt.reports.texts.design import lowered
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
@@ -44,13 +45,13 @@ def relaxation_svg(found: Relaxed) -> str:
     return alone(relaxation_tree(found))
 
 
-def relaxation_tree(found: Relaxed) -> str:
+def relaxation_tree(found: Relaxed, width: float = WIDTH) -> str:
     """The tree as a picture."""
     title = f"Branch and bound on the integer model of {found.name}"
     described = f"{len(found.nodes):,} nodes, each with its choice, its bound and what became of it; {ending(found)}"
     choices = [choice.replace("mm^2", "mm²") for choice in _choices(found)]
     nodes = [TreeNode(node.parent, choice, _bound(node), _status(found, node)) for node, choice in zip(found.nodes, choices, strict=True)]
-    return tree_svg(nodes or [TreeNode(None, "all designs", "", "open")], title, described)
+    return tree_svg(nodes or [TreeNode(None, "all designs", "", "open")], title, described, width=width)
 
 
 def _fractions(found: Relaxed) -> list[str]:

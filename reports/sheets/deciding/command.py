@@ -12,7 +12,7 @@ from crossopt.reports.commands.families import code_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper
 from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.pages.style import alone
+from crossopt.reports.pages.frame.style import alone
 from crossopt.reports.sheets.deciding.page import deciding_picture
 from crossopt.reports.sheets.deciding.saved import to_text
 from crossopt.reports.sheets.deciding.text import deciding_text

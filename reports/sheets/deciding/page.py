@@ -1,6 +1,8 @@
 """The page about which constants decide an answer: a tornado, its figures, and who states each range."""
 
-from crossopt.reports.drawing.svg import Titles
+from functools import partial
+
+from crossopt.reports.drawing.svg import WIDTH, Titles
 from crossopt.reports.drawing.tornado import Swing, Tip, tornado
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
 from crossopt.reports.sheets.deciding.text import design_words, name_of, proved_change, sources, stays, summary, tip_words
@@ -49,14 +51,14 @@ def _value(found: Deciding, end: End | None) -> str:
 
 
 def _picture(found: Deciding) -> str:
-    return figure(deciding_picture(found), _CAPTION) if found.central.value and found.constants else ""
+    return figure(partial(deciding_picture, found), _CAPTION) if found.central.value and found.constants else ""
 
 
-def deciding_picture(found: Deciding) -> str:
+def deciding_picture(found: Deciding, width: float = WIDTH) -> str:
     """The tornado, in per cent of the optimum with all constants as they are."""
     words = "; ".join(f"{name_of(one)}: {', '.join(tip_words(found, end) for end in (one.low, one.high))}" for one in found.constants)
     objective = found.objective.replace("_", " ")
-    titles = Titles("tornado", f"What moves the {objective} most", f"{words}.")
+    titles = Titles("tornado", f"What moves the {objective} most", f"{words}.", width)
     swings = [Swing(name_of(one), (_tip(found, one.low), _tip(found, one.high))) for one in found.constants]
     return tornado(titles, swings, 0.0, f"{objective} of the best design, in % more")
 

@@ -1,6 +1,7 @@
 """Trees: every node once, below its parent and joined to it; of large ones the nodes near the root, and how many are left out."""
 
 import re
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from crossopt.reports.drawing.tree import MOST, TreeNode, tree_svg
+from crossopt.reports.pages.frame.style import alone
 from crossopt.reports.pages.shell import Page, figure, heading, page
-from crossopt.reports.pages.style import alone
 from tests.reports.look import faults_in_a_browser, looked_at
 
 SMALL = (
@@ -107,13 +108,17 @@ def test_a_file_of_its_own_names_its_colours_and_nothing_from_outside() -> None:
     assert all(f".{kind}{{" in text for kind in kinds)
 
 
+def _of_width(nodes: list[TreeNode], name: str, width: float) -> str:
+    return tree_svg(nodes, f"Tree {name}", "Nodes.", name, width)
+
+
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_nothing_overlaps_in_a_browser(tmp_path: Path, width: int) -> None:
     chain = [TreeNode(place - 1 if place else None, f"layer {place} of a rather deep tree", f"bound {place}", "cut off by the best design")
              for place in range(30)]  # fmt: skip
     wide = "a very long choice of many words that does not fit into its place"
     long = [TreeNode(None if place == 0 else 0, wide, "bound 1,234,567.890 s or more", f"{wide} {place}") for place in range(3)]
-    trees = [tree_svg(nodes, f"Tree {name}", "Nodes.", name) for name, nodes in (("a", SMALL), ("b", chain), ("c", long))]
+    trees = [partial(_of_width, nodes, name) for name, nodes in (("a", SMALL), ("b", chain), ("c", long))]
     text = page(Page("trees", (heading("Trees", "Of nodes."), *map(figure, trees)), {}))
     looked_at(text)
     assert faults_in_a_browser(text, tmp_path, width) == []

@@ -267,7 +267,7 @@ def forged(folder: Path) -> Path:
 
 def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path: Path) -> None:
     page = page_of(forged(tmp_path))
-    box = page[page.index('<div class="proof') : page.index("</div>")]
+    box = page[(start := page.index('<div class="proof')) : page.index("</div>", start)]
     assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, as the file says</span>')
     assert "The proof was not carried out here: this is as the file says; <code>crossopt check FILE</code> proves it anew." in box
     assert page.index(box) < page.index("<h2>")

@@ -2,15 +2,21 @@
 
 import csv
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from crossopt.reports.commands.report import runs_on, tables_on
 from crossopt.reports.tables.digest import Bound, Digest, Table
-from crossopt.reports.tables.paper import FORMATS, escape_signs, paper
+from crossopt.reports.tables.latex import escape_signs
+from crossopt.reports.tables.paper import FORMATS, paper
+from tests.paths import ROOT
 
 HOSTILE = r'\input{x} & 50% of $5_a^b ~#{} <b> "q" | `c` *d* é 中 · mm^2'
 
@@ -32,6 +38,31 @@ def specials(latex: str) -> list[str]:
     return re.findall(r"[\\{}$&#^_%<>|\"]|[^\x20-\x7e]", left)
 
 
+def test_a_bound_that_is_the_value_reads_as_it_does_and_others_are_below() -> None:
+    table = Table("Runs", ("run", "value", "bound"), (("met", 7.06064466, Bound(7.06064466)), ("open", 7.06064466, Bound(7.06064465))))
+    text = paper("latex", [replace(digest(), tables=(table,))], ["a.json"])
+    assert r"met & 7.061 & 7.061 \\" in text
+    assert r"open & 7.061 & 7.060 \\" in text or r"open & 7.061 & 7.06 \\" in text
+
+
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+@pytest.mark.parametrize("rules", ["", r"\usepackage{booktabs}"])
+def test_papers_are_typeset_and_short_tables_fit_a_column(columns: str, rules: str, tmp_path: Path) -> None:
+    program = shutil.which("pdflatex")
+    if program is None:
+        pytest.skip("there is no pdflatex on this machine")
+    text = tables_on("latex", [ROOT / "reports/gallery/joint-vs-single-layer.json", ROOT / "reports/gallery/quickstart.json"])
+    head, *tables = text.split("\n\n")
+    short = next(table for table in tables if "in short" in table)
+    shown = [short] if columns == "twocolumn" else tables
+    lines = [rf"\documentclass[{columns}]{{article}}", rules, r"\begin{document}", head, *shown, r"\end{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run([program, "-interaction=batchmode", "-halt-on-error", "paper"], cwd=tmp_path, check=False, timeout=60)
+    log = (tmp_path / "paper.log").read_text(encoding="latin-1")
+    assert done.returncode == 0, log
+    assert "Overfull" not in log
+
+
 @given(some.text(max_size=60))
 def test_words_print_as_they_are_and_do_nothing(text: str) -> None:
     assert specials(escape_signs("".join(sign if sign.isprintable() else " " for sign in text))) == []
@@ -50,12 +81,13 @@ def test_every_row_of_a_tabular_has_as_many_cells_as_columns() -> None:
     assert len(tabulars) == text.count(r"\begin{table}") == text.count(r"\end{table}") == 4
     for kinds, body in tabulars:
         columns = len(re.findall(r"[lr]|p\{[^}]*\}", kinds))
-        rows = [row for row in body.strip().splitlines() if row != r"\hline"]
+        rows = [row for row in body.strip().splitlines() if not row.endswith("rule")]
         assert all(row.endswith(r" \\") for row in rows)
         assert all(len(re.findall(r"(?<!\\)&", row)) == columns - 1 for row in rows)
-        assert body.count(r"\hline") == 3
-    assert "usepackage" not in text
-    assert "toprule" not in text
+        assert re.findall(r"\\(\w+rule)", body) == ["toprule", "midrule", "bottomrule"]
+    labels = re.findall(r"\\label\{(tab:[a-z0-9-]+)\}", text)
+    assert len(set(labels)) == len(tabulars)
+    assert r"\providecommand{\toprule}{\hline}" in text
 
 
 ENGINES = ("boxes", "megatron", "pipedream-flush", "hardware-only", "plan-only", "local", "anneal", "genetic", "gradient", "random")
@@ -65,7 +97,7 @@ def widths(latex: str) -> list[float]:
     """Points that each tabular takes, by its longest cells."""
     found = []
     for kinds, body in re.findall(r"(?s)\\begin\{tabular\}\{((?:[lr]|p\{[\d.]+\\linewidth\})+)\}(.*?)\\end\{tabular\}", latex):
-        rows = [row.removesuffix(r" \\").split(" & ") for row in body.strip("\n").splitlines() if row != r"\hline"]
+        rows = [row.removesuffix(r" \\").split(" & ") for row in body.strip("\n").splitlines() if not row.endswith("rule")]
         columns = zip(re.findall(r"[lr]|p\{[\d.]+", kinds.replace(r"\linewidth", "")), zip(*rows, strict=True), strict=True)
         found.append(sum(8.0 + (345.0 * float(kind[2:]) if kind[0] == "p" else 4.3 * max(map(len, cells))) for kind, cells in columns))
     return found
@@ -149,9 +181,22 @@ def test_quotes_open_and_close() -> None:
     assert escape_signs('a "quoted" word and "more') == "a ``quoted'' word and ``more"
 
 
-@pytest.mark.parametrize("form", ["latex", "markdown", "text"])
-def test_values_are_told_to_the_nearest_digit_and_only_bounds_are_lowered(form: str) -> None:
-    proved = replace(digest(), value=2.0 / 3.0, bound=2.0 / 3.0, gap=0.0)
-    row = next(line for line in paper(form, [proved], ["a.json"]).splitlines() if "0.666667" in line)
-    assert row.index("0.666667") < row.index("0.666666")
-    assert (proved.value_words, proved.bound_words) == ("0.666667 s", "0.666666 s")
+@pytest.mark.parametrize(
+    ("form", "value", "below"), [("latex", "0.6667", "0.6666"), *((form, "0.666667", "0.666666") for form in ("markdown", "text"))]
+)
+def test_equal_figures_look_equal_and_other_bounds_are_lowered(form: str, value: str, below: str) -> None:
+    proved = replace(digest(), value=2.0 / 3.0, bound=2.0 / 3.0, gap=0.0, tables=())
+    open_ = replace(proved, bound=2.0 / 3.0 - 1e-9)
+    for one, wanted in ((proved, [value, value]), (open_, [value, below])):
+        row = next(line for line in paper(form, [one], ["a.json"]).splitlines() if "boxes" in line and value in line)
+        assert re.findall(r"0\.666\d+", row) == wanted
+    assert (proved.value_words, proved.bound_words) == ("0.666667 s", "0.666667 s")
+    assert open_.bound_words == "0.666666 s"
+
+
+def test_runs_have_their_designs_setting_by_setting_with_units() -> None:
+    rows = list(csv.DictReader(StringIO(runs_on([ROOT / "reports/gallery/joint-vs-single-layer.json"]))))
+    best = next(row for row in rows if row["engine"] == "boxes")
+    assert (best["chip.compute_area in m^2"], best["chip.compute_power in W"], best["plan.data"]) == ("0.00046", "180.0", "64")
+    settings = [name.partition(".")[0] for name in rows[0] if "." in name]
+    assert settings == sorted(settings), "chips before plans"

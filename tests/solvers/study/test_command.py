@@ -157,7 +157,7 @@ def test_the_page_is_the_one_that_report_draws_and_stands_on_its_own(swept: Path
     box = re.compile(r'<div class="proof.*?</div>', re.DOTALL)
     assert box.sub("", page) == box.sub("", run)
     assert (">proved<" in run, ">proved, as the file says<" in page) == (True, True)
-    assert len(looked_at(page).pictures) == 3
+    assert len(looked_at(page).pictures) == 4
     assert embedded(page) == data_of(swept)
     assert faults_in_a_browser(page, tmp_path, 900) == []
 

@@ -16,7 +16,8 @@ _DARK: Final = (
 _RULES: Final = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
-main{max-width:880px;margin:0 auto;padding:32px 20px 64px}
+main{max-width:880px;margin:0 auto;padding:24px 20px 64px}
+@media screen and (min-width:1100px){main{max-width:1040px}}
 h1{font-size:30px;line-height:1.2;margin:0 0 4px;overflow-wrap:anywhere}
 h2{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
 h3{font-size:16px;margin:24px 0 6px}
@@ -28,7 +29,27 @@ a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wra
 .wide table{font-size:14px}.wide th,.wide td{padding-right:10px}.wide td:last-child:not(.n){min-width:180px}
 .many td.n{white-space:normal}.many th,.many td{padding-right:8px}@media screen{.many tbody th{min-width:110px}}
 p{margin:8px 0}
-.lead{font-size:18px}
+.lead{font-size:17px;color:var(--soft)}
+.answer{font-size:17px;line-height:1.35;font-weight:600}.answer+.answer{margin-top:4px!important}
+.first .proof{margin:12px 0 0;font-size:14px}.first .tiles{margin:12px 0;grid-template-columns:repeat(auto-fit,minmax(120px,1fr))}
+.first .tile{padding:8px 12px}.first figure{margin:14px 0 0}.first p{margin:6px 0}
+@media screen and (min-width:900px){.drawn{display:grid;grid-template-columns:minmax(0,6fr) minmax(0,5fr);column-gap:32px}
+.drawn{align-items:start;align-content:start}
+.drawn figure{grid-column:2;grid-row:1/3}.drawn .tiles{grid-template-columns:repeat(2,1fr)}}
+@media screen and (max-width:600px){h1{font-size:24px!important}.lead{font-size:14px!important;margin:2px 0}.answer{font-size:15px}
+.first .tiles{grid-template-columns:1fr 1fr;gap:8px}.first .tile b{font-size:18px}.first .tile span{font-size:13px}
+main{padding-top:14px}.first .proof{font-size:13px}}
+.contents ul{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:26px 0 0;padding:12px 0 0;border-top:1px solid var(--rule)}
+.contents{font-size:14px}
+.tools{display:flex;gap:8px;align-items:center;justify-content:flex-end;margin:6px 0 -4px;min-height:28px}
+.tools button,.tools input{font:13px/1.4 inherit;color:var(--soft);background:var(--page);border:1px solid var(--rule);border-radius:6px}
+.tools button,.tools input{padding:2px 9px;min-height:26px}.tools input{color:var(--ink);width:150px}.tools button:hover{color:var(--ink)}
+.sort{font:inherit;color:inherit;background:none;border:0;padding:0;margin:0;text-align:inherit;cursor:pointer}
+.sort::after{content:" \\2195";opacity:.45}[aria-sort=ascending] .sort::after{content:" \\2191";opacity:1}
+[aria-sort=descending] .sort::after{content:" \\2193";opacity:1}
+.tip{position:fixed;z-index:9;background:var(--ink);color:var(--page);font-size:13px;padding:3px 9px;border-radius:6px;max-width:300px}
+.tip{pointer-events:none;overflow-wrap:anywhere}.at{stroke:var(--ink)!important;stroke-width:2!important}
+.near{cursor:grab;touch-action:none}:focus-visible{outline:2px solid var(--k0);outline-offset:2px}
 .soft,figcaption,caption{color:var(--soft)}
 .badge{display:inline-block;padding:2px 10px;border-radius:12px;border:1.5px solid currentColor;font-weight:600;font-size:14px}
 .good{color:var(--good)}.warn{color:var(--warn)}
@@ -39,9 +60,10 @@ p{margin:8px 0}
 .tile{background:var(--panel);border-radius:8px;padding:10px 14px}
 .tile b{display:block;font-size:21px;line-height:1.25;font-variant-numeric:tabular-nums}
 .tile span{color:var(--soft);font-size:14px}
-figure{margin:14px 0;overflow-x:auto}
+figure{margin:14px 0}
 figcaption{font-size:14px;margin-top:4px}
-svg{display:block;width:100%;min-width:600px;height:auto;font-family:inherit;font-size:12px}
+svg{display:block;width:100%;height:auto;font-family:inherit;font-size:12px}
+.for-narrow{display:none}@media screen and (max-width:600px){.for-wide{display:none}.for-narrow{display:block;max-width:480px}}
 .table{overflow-x:auto;margin:12px 0}
 table{border-collapse:collapse;width:100%;font-size:15px}
 caption{text-align:left;font-size:14px;padding-bottom:4px}
@@ -58,14 +80,14 @@ pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
-@media screen and (max-width:640px){figure::before,.many::before,.slides::before{content:"\\2194  scrolls sideways"}}
-@media screen and (max-width:640px){figure::before,.many::before,.slides::before{color:var(--soft);font-size:13px}}
-@media screen and (max-width:640px){figure::before,.many::before,.slides::before{display:block;position:sticky;left:0}}
-@media print{body{font-size:13px}figure,.table,pre{overflow:visible}tbody tr:first-child{break-before:avoid}
+@media screen and (max-width:640px){.many::before,.slides::before{content:"\\2194  scrolls sideways"}}
+@media screen and (max-width:640px){.many::before,.slides::before{color:var(--soft);font-size:13px}}
+@media screen and (max-width:640px){.many::before,.slides::before{display:block;position:sticky;left:0}}
+@media print{body{font-size:13px}.table,pre{overflow:visible}tbody tr:first-child{break-before:avoid}
 caption,thead{break-after:avoid;break-inside:avoid}.many table,.many thead th{font-size:9.5px}.many th,.many td{padding-right:5px}
 table,figcaption,caption,thead th{font-size:12px}
 .wide table,.wide thead th{font-size:10px}.wide th,.wide td{padding-right:6px}
-main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
+main{max-width:none;padding:0}details,.screen,.tools,.contents,.tip{display:none}.sort::after{content:none}
 h2,h3,h4,.keys,h2+p{break-after:avoid}article{break-before:page}figure,.table,.tile,.proof,tr{break-inside:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
@@ -81,6 +103,7 @@ _MARKS: Final = """
 .moved{stroke:var(--ink);stroke-width:1.6;stroke-opacity:.8}
 .roof{fill:none;stroke:var(--ink);stroke-width:1.6}.quiet{stroke:var(--soft)}.ground{fill:var(--page)}
 .hollow{fill:var(--page);stroke:var(--ink);stroke-width:1.2}
+.none{fill:transparent}
 .branch{fill:none;stroke:var(--soft);stroke-width:1}
 """
 """What pictures are drawn with."""

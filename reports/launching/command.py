@@ -1,0 +1,79 @@
+"""The command `export`: what a result holds, in the form that another program takes, and what is written in no such form."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from crossopt.instances.files.saved import kind_of, read_as
+from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, TRACE
+from crossopt.reports.commands.console import seconds_of, usage
+from crossopt.reports.commands.families import ANSWERED, code_of
+
+TRACED = ("pipedream", "piper", "chain")
+"""Kinds of plans whose stages have a time line, beside placements and joint designs."""
+
+
+def export(options: Namespace) -> int:
+    """Write it, or print it; the exit code."""
+    _refuse(options)
+    if options.stack == TRACE:
+        from crossopt.reports.launching.trace import export_trace  # noqa: PLC0415
+
+        export_trace(options.file, options.out)
+        return ANSWERED
+    if options.stack in PLACEMENTS:
+        from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
+
+        sys.stdout.write(export_placement(options.file, options.stack))
+        return ANSWERED
+    if options.stack == CERTIFICATE:
+        from crossopt.reports.commands.export import export_certificate  # noqa: PLC0415
+
+        export_certificate(options.file, options.out)
+        return ANSWERED
+    if options.stack in MODELS:
+        from crossopt.reports.commands.export import export_model  # noqa: PLC0415
+
+        return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
+    from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
+    from crossopt.reports.launching.launch import export_named, launch_text  # noqa: PLC0415
+
+    try:
+        instance, chosen = plan_of(options)
+    except ValueError as error:
+        usage(str(error))
+    sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
+    return ANSWERED
+
+
+def _refuse(options: Namespace) -> None:
+    """Say so where a result is of a family whose answers are not written in this form."""
+    form = options.stack or "megatron"
+    saved = options.file.suffix.lower() == ".json"
+    kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
+    if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
+        what = f"this is a file of its authors that asks about {KINDS[asked].about}, and no result"
+        take = "export works from a question about joint designs, in YAML, and from its saved result"
+        first = f"`crossopt solve {options.file} --out RESULT.json`, then export RESULT.json"
+        remedy = (
+            first if asked == "placement" and options.stack in PLACEMENTS else f"{take}; `crossopt solve {options.file}` answers this one"
+        )
+        usage(f"--as {form}: {options.file}: {what} ({remedy})")
+    if kind in ("front", "relaxation", "constants"):
+        several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
+        what = several.get(kind, "a relaxation, which is no design")
+        usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
+    forms = {"placement": (*PLACEMENTS, TRACE), "sharding": (CERTIFICATE,)}.get(str(kind), (TRACE,) if kind in TRACED else ())
+    if kind in KINDS and kind != "codesign" and options.stack not in forms:
+        other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
+        usage(f"--as {form}: what is about {KINDS[kind].about} is not written so ({other})")
+
+
+def _authors_kind(path: Path) -> str | None:
+    """What an author's file in JSON asks about; None where it is none, but perhaps a result of an older format."""
+
+    def asks(data: object) -> bool:
+        return isinstance(data, dict) and bool({"nodes", "problem", "TMPCs"} & data.keys()) and "question" not in data
+
+    return kind_asked(path) if read_as(path, asks) else None

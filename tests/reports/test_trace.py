@@ -1,0 +1,49 @@
+"""Traces over time: every event inside the time that the judge or the model tells, and the last one at its end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossopt.reports.cli import main
+from tests.instances.placement.test_formats import document, written
+from tests.paths import ROOT
+
+GALLERY = ROOT / "reports/gallery"
+
+
+def traced(path: Path, folder: Path) -> list[dict[str, Any]]:
+    assert main(["export", str(path), "--as", "perfetto", "--out", str(folder / "trace.json")]) == 0
+    events = json.loads((folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    named = {event["tid"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
+    assert {event["tid"] for event in events if event["ph"] == "X"} <= named
+    return [event for event in events if event["ph"] == "X"]
+
+
+def end(events: list[dict[str, Any]]) -> float:
+    return max(float(event["ts"] + event["dur"]) for event in events)
+
+
+def test_a_step_has_every_pass_and_ends_when_it_is_over(tmp_path: Path) -> None:
+    path = GALLERY / "quickstart.json"
+    events = traced(path, tmp_path)
+    assert end(events) == pytest.approx(json.loads(path.read_text(encoding="utf-8"))["value"] * 1e6, rel=1e-9)
+    assert sorted(event["name"] for event in events if event["cat"] == "forward") == [f"forward {number}" for number in range(1, 9)]
+
+
+@pytest.mark.parametrize("pieces", ["1", "2"])
+def test_one_sample_ends_with_its_last_piece_or_operator(pieces: str, tmp_path: Path) -> None:
+    graph, saved = written(tmp_path, document(maxSizePerFPGA=24.0)), tmp_path / "answer.json"
+    main(["solve", str(graph), "--problem", "latency", "--pieces", pieces, "--out", str(saved)])
+    answer = json.loads(saved.read_text(encoding="utf-8"))
+    events = traced(saved, tmp_path)
+    assert end(events) == pytest.approx(answer["value"] * 1e3)
+    on_cpu = sum(device == "cpu" for device in answer["answer"]["devices"].values())
+    assert sum(event["cat"] == "cpu" for event in events) == on_cpu
+
+
+def test_what_has_no_time_is_refused_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", str(GALLERY / "joint-vs-single-layer.json"), "--as", "perfetto"])
+    assert "--as perfetto: what is about studies is not written so" in capsys.readouterr().err
