@@ -296,6 +296,28 @@ class OnPath:
     form: Literal["on-path"] = "on-path"
 
 
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """Multipliers of a convex program of bandwidths (formulation.network.program)."""
+
+    shares: tuple[tuple[float, ...], ...]
+    """Of the dimensions in the time of each collective; none where the program asks for the least cost."""
+    prices: tuple[float, ...]
+    """Of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tangents:
+    """Multipliers that bound a program of bandwidths, of every part that catalogues are cut into: anybody can count them again."""
+
+    by: str
+    branches: tuple[tuple[int, int] | None, ...]
+    """A dimension and the last of its options in the first part, before its two parts; None for a part that has multipliers."""
+    tangents: tuple[Tangent, ...]
+    """Of the parts in their order. Of time times cost the first is of the least cost, and each other bounds the time at every cost."""
+    form: Literal["tangents"] = "tangents"
+
+
 Proof = (
     Word
     | Counted
@@ -311,5 +333,6 @@ Proof = (
     | Swept
     | OnPath
     | Branched
+    | Tangents
 )
 """How a bound is known."""
