@@ -79,6 +79,12 @@ KINDS = {
         family="crossopt.solvers.network.family",
         shown=f"{_SHEETS}.network",
     ),
+    "collective": Kind(
+        "chunks of a collective",
+        "crossopt.instances.network.collective.question",
+        family="crossopt.solvers.network.collective.family",
+        shown=f"{_SHEETS}.collective",
+    ),
     "sharding": Kind(
         "strategies of operators",
         "crossopt.instances.sharding.question",

@@ -318,6 +318,16 @@ class Tangents:
     form: Literal["tangents"] = "tangents"
 
 
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Weights of dimensions, by which what chunks ask of them bounds a collective (formulation.network.orders)."""
+
+    by: str
+    weights: tuple[tuple[tuple[int, ...], ...], ...]
+    """Of each number of chunks, and of each set of dimensions with which chunks may begin; none where all choices are looked at."""
+    form: Literal["weighed"] = "weighed"
+
+
 Proof = (
     Word
     | Counted
@@ -334,5 +344,6 @@ Proof = (
     | OnPath
     | Branched
     | Tangents
+    | Weighed
 )
 """How a bound is known."""

@@ -108,6 +108,15 @@ workloads:
 """
 CATALOGUE = NETWORK.replace("chiplet}", "chiplet, options: [30 GB/s, 60 GB/s, 90 GB/s]}")
 WEIGHED = NETWORK.replace("{total: 100 GB/s}", "{at_least: 100 GB/s}\nobjective: time_cost")
+COLLECTIVE = """\
+kind: collective
+bytes: 3 MiB
+chunks: [1, 2]
+dimensions:
+  - {name: inner, shape: ring, size: 4, bandwidth: 20 GiB/s, latency: 500 ns, algorithm: ring}
+  - {name: outer, shape: switch, size: 8, bandwidth: 10 GiB/s, latency: 1 us, algorithm: halving_doubling}
+"""
+GATHER = f"{COLLECTIVE}collective: all_gather\n"
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -116,6 +125,7 @@ SAMPLES = {
         ("graph.nodes.fourth.time=1 ms", "memory=9 B", "cpus=0"),
     ),
     "network": Sample((NETWORK, CATALOGUE, WEIGHED), ("dimensions.0.at_least=99.995 GB/s",), worse=("dimensions.0.bandwidth=20 GB/s",)),
+    "collective": Sample((COLLECTIVE, GATHER), ("deadline=1 us",), seconds=0.5),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),
