@@ -19,6 +19,8 @@ from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.reference import reference, table, units, with_reference
+from crossopt.instances.network.collective.section import CollectiveFile
+from crossopt.instances.network.section import NetworkFile
 from crossopt.instances.placement.section import PlacementFile
 from crossopt.instances.sharding.section import ShardingFile
 from crossopt.instances.stages.chain import ChainFile
@@ -30,6 +32,8 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "codesign": CodesignFile,
     "placement": PlacementFile,
     "sharding": ShardingFile,
+    "network": NetworkFile,
+    "collective": CollectiveFile,
     "chain": ChainFile,
     "pipedream": PipedreamFile,
     "piper": PiperFile,

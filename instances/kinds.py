@@ -73,6 +73,18 @@ KINDS = {
         commands=f"{_COMMANDS}.placement",
         options=_same("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers"),
     ),
+    "network": Kind(
+        "bandwidths of a network",
+        "crossopt.instances.network.question",
+        family="crossopt.solvers.network.family",
+        shown=f"{_SHEETS}.network",
+    ),
+    "collective": Kind(
+        "chunks of a collective",
+        "crossopt.instances.network.collective.question",
+        family="crossopt.solvers.network.collective.family",
+        shown=f"{_SHEETS}.collective",
+    ),
     "sharding": Kind(
         "strategies of operators",
         "crossopt.instances.sharding.question",

@@ -296,6 +296,38 @@ class OnPath:
     form: Literal["on-path"] = "on-path"
 
 
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """Multipliers of a convex program of bandwidths (formulation.network.program)."""
+
+    shares: tuple[tuple[float, ...], ...]
+    """Of the dimensions in the time of each collective; none where the program asks for the least cost."""
+    prices: tuple[float, ...]
+    """Of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tangents:
+    """Multipliers that bound a program of bandwidths, of every part that catalogues are cut into: anybody can count them again."""
+
+    by: str
+    branches: tuple[tuple[int, int] | None, ...]
+    """A dimension and the last of its options in the first part, before its two parts; None for a part that has multipliers."""
+    tangents: tuple[Tangent, ...]
+    """Of the parts in their order. Of time times cost the first is of the least cost, and each other bounds the time at every cost."""
+    form: Literal["tangents"] = "tangents"
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Weights of dimensions, by which what chunks ask of them bounds a collective (formulation.network.orders)."""
+
+    by: str
+    weights: tuple[tuple[tuple[int, ...], ...], ...]
+    """Of each number of chunks, and of each set of dimensions with which chunks may begin; none where all choices are looked at."""
+    form: Literal["weighed"] = "weighed"
+
+
 Proof = (
     Word
     | Counted
@@ -311,5 +343,7 @@ Proof = (
     | Swept
     | OnPath
     | Branched
+    | Tangents
+    | Weighed
 )
 """How a bound is known."""

@@ -28,7 +28,7 @@ def questions() -> Iterator[tuple[str, list[str]]]:
     """Every question that is solved, by a short name, with its options."""
     for path in (
         *INSTANCES.glob("*.yaml"),
-        *(path for kind in ("placement", "sharding", "stages") for path in INSTANCES.glob(f"{kind}/*.yaml")),
+        *(path for kind in ("network", "placement", "sharding", "stages") for path in INSTANCES.glob(f"{kind}/*.yaml")),
     ):
         yield path.stem, [str(path)]
     for path in sorted(INSTANCES.glob("course/*/question.yaml")):

@@ -96,6 +96,27 @@ cluster: {devices: 1}
 hardware: v100-16g
 combine: worst_regret
 """
+NETWORK = """\
+kind: network
+dimensions:
+  - {name: inner, shape: ring, size: 4, tier: chiplet}
+  - {name: outer, shape: switch, size: 8, tier: pod}
+budget: {total: 100 GB/s}
+workloads:
+  - {name: one, compute: 1 ms, collectives: [{collective: all_reduce, bytes: 64 MB, group: [4, 8]}]}
+  - {name: two, collectives: [{collective: all_to_all, bytes: 8 MB, group: [1, 8]}]}
+"""
+CATALOGUE = NETWORK.replace("chiplet}", "chiplet, options: [30 GB/s, 60 GB/s, 90 GB/s]}")
+WEIGHED = NETWORK.replace("{total: 100 GB/s}", "{at_least: 100 GB/s}\nobjective: time_cost")
+COLLECTIVE = """\
+kind: collective
+bytes: 3 MiB
+chunks: [1, 2]
+dimensions:
+  - {name: inner, shape: ring, size: 4, bandwidth: 20 GiB/s, latency: 500 ns, algorithm: ring}
+  - {name: outer, shape: switch, size: 8, bandwidth: 10 GiB/s, latency: 1 us, algorithm: halving_doubling}
+"""
+GATHER = f"{COLLECTIVE}collective: all_gather\n"
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -103,6 +124,8 @@ SAMPLES = {
         (NODES, f"{NODES}contiguous: 'no'\n", f"{NODES}contiguous: convex\n", LATENCY, f"{LATENCY}pieces: 2\n"),
         ("graph.nodes.fourth.time=1 ms", "memory=9 B", "cpus=0"),
     ),
+    "network": Sample((NETWORK, CATALOGUE, WEIGHED), ("dimensions.0.at_least=99.995 GB/s",), worse=("dimensions.0.bandwidth=20 GB/s",)),
+    "collective": Sample((COLLECTIVE, GATHER), ("deadline=1 us",), seconds=0.5),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),

@@ -35,8 +35,8 @@ EACH = pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if r
 FREE = {"seconds", "versions", "seed", "notes", "trace"}
 """What a result says of the machine and the moment, which nobody can say again."""
 NEW: tuple[object, ...] = ("x", "", 123.5, None, 3, -1, True, 10**400, [], {})
-SHOWING = {(key,) for key in ("limit", "prices", "block", "states", "longest", "beside")}
-"""Limits, prices, blocks and paths that show a bound: others that show it too are a proof of it (`tests.solvers.placement.test_prove`)."""
+SHOWING = {(key,) for key in ("limit", "prices", "block", "states", "longest", "beside", "tangents")}
+"""Limits, prices, blocks, paths and multipliers that show a bound: others that show it too are a proof of it (placement's `test_prove`)."""
 FEW = NEW[::3]
 """Deep inside, of further samples, and in answers to narrower questions: whatever is refused in one place of a kind is in the other.
 

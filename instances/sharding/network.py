@@ -15,6 +15,7 @@ from math import ceil
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.exchanges.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.sharded import (
     Kind,
@@ -30,7 +31,6 @@ from crossopt.crossflow.kernels.sharded import (
     ways,
     weights_lay,
 )
-from crossopt.crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.sharding.problem import GREATEST_SUM, Problem, greatest_sum, offsets_of
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, all_to_all, exchange_time
+from crossopt.crossflow.exchanges.resharding import mesh_axes, reshard_time
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, network, operator_time, ways
 from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.ranks import Ranks
-from crossopt.crossflow.resharding import mesh_axes, reshard_time
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device
 

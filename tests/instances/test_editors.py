@@ -53,6 +53,8 @@ def test_a_page_without_a_place_for_the_tables_is_refused() -> None:
     [
         ("placement", "placement/*.yaml"),
         ("sharding", "sharding/*.yaml"),
+        ("network", "network/three-*.yaml"),
+        ("collective", "network/all-reduce-*.yaml"),
         ("chain", "stages/*.yaml"),
         ("device", "registry/hardware/*.yaml"),
         ("technology", "registry/technologies/*.yaml"),

@@ -1,0 +1,126 @@
+"""Bandwidths of dimensions as a convex program, and the bound that multipliers give.
+
+    minimise    sum over collectives c of  max over dimensions i of  m_ci / B_i    +  sum of q_i B_i
+    subject to  a_k B <= r_k,  low <= B <= high
+
+For shares y_ci >= 0 that add up to 1 over i, and prices p_k >= 0 of the rows, with M_i = sum over c of y_ci m_ci,
+
+    value  >=  sum over i of  the least over low_i <= B <= high_i of  M_i / B + (q_i + sum over k of p_k a_ki) B    -  sum over k of p_k r_k
+
+since a maximum is no less than any mean, and a row that is kept costs nothing (weak duality). With P_i the factor in brackets, the least
+is at B = sqrt(M_i / P_i), 2 sqrt(M_i P_i), unless that lies outside. Whoever made the multipliers need not be believed: whatever they are,
+this is a bound. It is lowered by more than its sums may be off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import fsum, inf, nextafter, sqrt
+
+_OFF = 2.0**-42
+"""The share of all terms by which a bound is lowered: 2,000 times what roundings lose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is minimised, and within what."""
+
+    sent: tuple[tuple[float, ...], ...]
+    """Weighted bytes of each collective on each dimension."""
+    linear: tuple[float, ...]
+    factors: tuple[tuple[float, ...], ...]
+    """Of the rows, by dimension."""
+    most: tuple[float, ...]
+    """Of each row."""
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    descending: tuple[tuple[int, int], ...] = ()
+    """Pairs of dimensions, the first of which has no less than the second; they are rows behind the others."""
+
+    @property
+    def rows(self) -> list[tuple[tuple[float, ...], float]]:
+        """All rows, orders as the differences that are at most 0."""
+        orders = [_difference(len(self.lows), more, less) for more, less in self.descending]
+        return [*zip(self.factors, self.most, strict=True), *((row, 0.0) for row in orders)]
+
+
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """Shares of each collective's dimensions, and a price of each row."""
+
+    shares: tuple[tuple[float, ...], ...]
+    prices: tuple[float, ...]
+
+
+def _difference(count: int, more: int, less: int) -> tuple[float, ...]:
+    return tuple(float((place == less) - (place == more)) for place in range(count))
+
+
+def bound_of(program: Program, multipliers: Multipliers) -> float:
+    """The bound that multipliers give; a ValueError where they are none of this program."""
+    count, rows = len(program.lows), program.rows
+    numbers = [*multipliers.prices, *(share for shares in multipliers.shares for share in shares)]
+    if len(multipliers.prices) != len(rows) or len(multipliers.shares) != len(program.sent):
+        raise ValueError(f"{len(rows)} prices and shares of {len(program.sent)} collectives are needed")
+    if any(len(shares) != count for shares in multipliers.shares) or not all(0.0 <= number < 1e200 for number in numbers):
+        raise ValueError(f"multipliers are numbers of zero and more, and a collective has one for each of {count} dimensions")
+    terms = [-price * most for price, (_, most) in zip(multipliers.prices, rows, strict=True)]
+    wholes = [max(fsum(shares), 1.0) for shares in multipliers.shares]
+    for place in range(count):
+        moved = fsum(
+            shares[place] / whole * sent[place] for shares, whole, sent in zip(multipliers.shares, wholes, program.sent, strict=True)
+        )
+        prices = [price * row[place] for price, (row, _) in zip(multipliers.prices, rows, strict=True)]
+        terms += _least(moved, [program.linear[place], *prices], program.lows[place], program.highs[place])
+    return fsum(terms) - _OFF * fsum(map(abs, terms)) if all(abs(term) < inf for term in terms) else -inf
+
+
+def _least(moved: float, prices: list[float], low: float, high: float) -> tuple[float, ...]:
+    """The least of moved / B + price B between the ends, and what the sum of prices may be off at that place as a loss."""
+    price, size = fsum(prices), fsum(map(abs, prices))
+    if price < 0.0 and high == inf:
+        return (-inf,)
+    where = high if price <= 0.0 else sqrt(moved / price)
+    at = min(max(where, low), high)
+    if at == where and price > 0.0:
+        return 2.0 * sqrt(moved * price), -_OFF * size * at
+    return (moved / at if at < inf else 0.0), (price * at if price else 0.0), (-_OFF * size * at if at < inf else 0.0)
+
+
+def least_point(program: Program, options: Sequence[tuple[float, ...] | None]) -> tuple[float, ...] | None:
+    """The least bandwidths that keep ends and orders, which every other such point is above; None where an end is in the way.
+
+    Options are what a dimension of a catalogue may have."""
+    point = list(program.lows)
+    for more, less in reversed(program.descending):
+        point[more] = max(point[more], point[less])
+        allowed = options[more]
+        if allowed is not None:
+            point[more] = min((one for one in allowed if one >= point[more]), default=inf)
+    return tuple(point) if all(one <= high for one, high in zip(point, program.highs, strict=True)) else None
+
+
+def narrowed(program: Program, least: Sequence[float]) -> Program:
+    """With the least point for its low ends, and the high ends that rows and orders leave; counted exactly and rounded up."""
+    highs = list(program.highs)
+    for factors, most in zip(program.factors, program.most, strict=True):
+        if min(factors) < 0.0:
+            continue  # a row that asks for more takes no high end down
+        left = max(Fraction(most) - sum(map(_times, factors, map(Fraction, least))), Fraction(0))
+        for place, factor in enumerate(factors):
+            if factor > 0.0:
+                highs[place] = min(highs[place], nextafter(float(Fraction(least[place]) + left / Fraction(factor)), inf))
+    for more, less in program.descending:
+        highs[less] = min(highs[less], highs[more])
+    return replace(program, lows=tuple(least), highs=tuple(map(max, least, highs)))
+
+
+def broken_rows(program: Program, point: Sequence[float]) -> list[int]:
+    """The places of the rows that a point breaks, counted exactly."""
+    exact = [Fraction(one) for one in point]
+    rows = enumerate(program.rows)
+    return [place for place, (row, most) in rows if sum(map(_times, row, exact)) > Fraction(most)]
+
+
+def _times(factor: float, amount: Fraction) -> Fraction:
+    return Fraction(factor) * amount

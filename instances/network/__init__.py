@@ -1,0 +1,1 @@
+"""Networks of dimensions: which bandwidth each has, within a budget, for the workloads that run on them."""

@@ -1,0 +1,45 @@
+"""The question about the chunks of a collective as the user writes it in YAML."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from crossopt.crossflow.astra.dimension import Algorithm, Collective, Shape
+from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration
+from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose
+
+MOST_CHUNKS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedSection:
+    """One dimension, innermost first."""
+
+    name: Annotated[str, Doc("of the dimension")]
+    shape: Annotated[Shape, Doc("how its NPUs are joined")]
+    size: Annotated[int, Bounds(2, 1 << 16), Doc("NPUs along it")]
+    bandwidth: Annotated[Bandwidth, Doc("of one link in one direction; what ASTRA-sim calls GB/s are GiB/s")]
+    latency: Annotated[Duration, Doc("of one link; a switch takes two")]
+    algorithm: Annotated[Algorithm, Doc("by which its NPUs exchange")]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSection:
+    """What an NPU adds to each message."""
+
+    delay: Annotated[Duration, Doc("before a message, and after the last; a ns at the least")] = 1e-9
+    memory: Annotated[Bandwidth, Doc("at which what arrives is added up")] = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveFile:
+    """In which order does each chunk of a collective pass the dimensions?"""
+
+    kind: Annotated[Literal["collective"], Doc("the kind of question")]
+    dimensions: Annotated[tuple[LinkedSection, ...], Doc("innermost first, four at the most")]
+    bytes: Annotated[Bytes, Doc("at each NPU before it; of an all-gather its own part")]
+    collective: Annotated[Collective, Doc("what is exchanged")] = "all_reduce"
+    chunks: Annotated[tuple[int, ...], Bounds(1, MOST_CHUNKS), Choice(), Doc("into how many the data may be cut")] = (4, 8, 16, 32)
+    endpoint: Annotated[EndpointSection, Doc("of every NPU")] = EndpointSection()
+    deadline: Annotated[Duration | None, Doc("the most that it may take")] = None
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None

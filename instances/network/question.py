@@ -1,0 +1,253 @@
+"""From what is written to a question about bandwidths: what each workload sends on each dimension, what bandwidth costs, and limits.
+
+A dimension costs `count * links * bandwidth of a link * price`. A ring of n has 2 n links of B / 2, a full connection n (n - 1) of
+B / (n - 1), in N / n copies each; a switch joins all NPUs below it by one link of B each. So it is N B times the price in every shape,
+where the price is that of link and card, and of the switch where it is one. Published prices: LIBRA (arXiv 2109.11762), its cost models.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any
+
+from crossopt.crossflow.astra.fluid import fluid_bytes
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.files.written import Written
+from crossopt.instances.network.section import DimensionSection, NetworkFile, PriceSection, Tier, WorkloadSection
+
+MOST_DIMENSIONS, MOST_COLLECTIVES, MOST_OPTIONS = 8, 64, 1_000
+LEAST, MOST = 1e7, 1e18
+"""Bytes a second of a dimension of which nothing is said, and that any dimension may have."""
+_GIGA = 1e9
+PUBLISHED: Mapping[Tier, PriceSection] = {
+    "chiplet": PriceSection(2.0),
+    "package": PriceSection(4.0, 13.0),
+    "node": PriceSection(4.0, 13.0),
+    "pod": PriceSection(7.8, 18.0, 31.6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Collectives of one sort of a workload: bytes on each dimension, all of them together."""
+
+    workload: int
+    weight: float
+    bytes: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A limit: sum of factor * bandwidth, at most so much."""
+
+    name: str
+    factors: tuple[float, ...]
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkQuestion:
+    """Which bandwidths make the workloads quickest, or quickest for their cost?"""
+
+    name: str
+    file: NetworkFile
+    sent: tuple[Sent, ...]
+    costs: tuple[float, ...] | None
+    """USD for each byte a second of an NPU, by dimension; None where a dimension has no price."""
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    """Infinite where nothing is said."""
+    rows: tuple[Row, ...]
+    descending: tuple[tuple[int, int], ...]
+    """Places of dimensions, the first of which has no less than the second."""
+    document: dict[str, Any]
+
+    @property
+    def compute(self) -> float:
+        """Seconds of work, weighted."""
+        return sum(workload.weight * workload.compute for workload in self.file.workloads)
+
+
+def size_of(question: NetworkQuestion) -> str:
+    """How large the question is, in words."""
+    file = question.file
+    npus = prod(dimension.size for dimension in file.dimensions)
+    words = f"{len(file.dimensions)} dimension{'s' * (len(file.dimensions) > 1)} of {npus:,} NPUs"
+    return f"{words}, {len(file.workloads)} workload{'s' * (len(file.workloads) > 1)} with {len(question.sent)} sorts of collectives"
+
+
+def read(written: Written) -> NetworkQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    file = read_as(NetworkFile, written.root, faults)
+    if file is None:
+        raise written.refused(faults)
+    found = [*_dimension_faults(file), *_workload_faults(file), *_budget_faults(file), *_name_faults(file)]
+    if found:
+        raise written.refused(written.fault(path, message) for path, message in found)
+    names = [dimension.name for dimension in file.dimensions]
+    ordered = [names.index(name) for name in file.descending]
+    return NetworkQuestion(
+        file.name or Path(written.source).stem,
+        file,
+        tuple(_sent(file.workloads)),
+        _costs(file),
+        tuple(_low(dimension) for dimension in file.dimensions),
+        tuple(_high(dimension) for dimension in file.dimensions),
+        tuple(_rows(file)),
+        tuple(pairwise(ordered)),
+        written.document,
+    )
+
+
+def _low(dimension: DimensionSection) -> float:
+    if dimension.bandwidth is not None:
+        return dimension.bandwidth
+    return dimension.options[0] if dimension.options else LEAST if dimension.at_least is None else dimension.at_least
+
+
+def _high(dimension: DimensionSection) -> float:
+    if dimension.bandwidth is not None:
+        return dimension.bandwidth
+    return dimension.options[-1] if dimension.options else float("inf") if dimension.at_most is None else dimension.at_most
+
+
+def _sent(workloads: tuple[WorkloadSection, ...]) -> Iterator[Sent]:
+    for place, workload in enumerate(workloads):
+        for section in workload.collectives:
+            sizes = fluid_bytes(section.collective, section.bytes * section.count, section.group)
+            if any(sizes):
+                yield Sent(place, workload.weight, sizes)
+
+
+def price_of(dimension: DimensionSection) -> PriceSection | None:
+    return dimension.prices if dimension.prices is not None else PUBLISHED[dimension.tier] if dimension.tier is not None else None
+
+
+def _costs(file: NetworkFile) -> tuple[float, ...] | None:
+    npus, found = prod(dimension.size for dimension in file.dimensions), list[float]()
+    for dimension in file.dimensions:
+        price = price_of(dimension)
+        if price is None:
+            return None
+        found.append(npus * (price.link + price.nic + (price.switch if dimension.shape == "switch" else 0.0)) / _GIGA)
+    return tuple(found)
+
+
+def _rows(file: NetworkFile) -> Iterator[Row]:
+    budget, count, costs = file.budget, len(file.dimensions), _costs(file)
+    if budget.total is not None:
+        yield Row("budget.total", (1.0,) * count, budget.total)
+    if budget.cost is not None and costs is not None:
+        yield Row("budget.cost", costs, budget.cost)
+    if budget.at_least is not None:
+        yield Row("budget.at_least", (-1.0,) * count, -budget.at_least)
+    for place, section in enumerate(file.together):
+        factors = tuple(float(dimension.name in section.dimensions) for dimension in file.dimensions)
+        yield Row(f"together[{place}]", factors, section.at_most)
+
+
+# --- faults --------------------------------------------------------------------------------------------------------------------------
+
+
+def _dimension_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
+    """What no single value of a dimension shows."""
+    if not 1 <= len(file.dimensions) <= MOST_DIMENSIONS:
+        yield "dimensions", f"{len(file.dimensions)} dimensions are given, 1 to {MOST_DIMENSIONS} are needed"
+    names = [dimension.name for dimension in file.dimensions]
+    for place, dimension in enumerate(file.dimensions):
+        at = f"dimensions[{place}]"
+        if dimension.name in names[:place]:
+            yield f"{at}.name", f"there are two dimensions {quoted(dimension.name)} (give each a name of its own)"
+        said = [key for key in ("bandwidth", "options") if getattr(dimension, key) is not None]
+        if len(said) > 1 or (said and (dimension.at_least is not None or dimension.at_most is not None)):
+            yield f"{at}.{said[0]}", "a bandwidth is given, or one of options, or lies between at_least and at_most (keep one of the three)"
+        if dimension.tier is not None and dimension.prices is not None:
+            yield f"{at}.prices", "prices are those of a tier or own ones (take one of the two away)"
+        if len(dimension.options or ()) > MOST_OPTIONS:
+            yield f"{at}.options", f"{len(dimension.options or ()):,} options are more than {MOST_OPTIONS:,} (give fewer)"
+        low, high = _low(dimension), _high(dimension)
+        if low < 1.0 or low > MOST or (isfinite(high) and high > MOST):
+            key = said[0] if said else "at_least" if low < 1.0 or low > MOST else "at_most"
+            yield f"{at}.{key}", "bandwidths lie between 1 B/s and 1000 PB/s (give one between these)"
+        elif high < low:
+            yield f"{at}.at_most", "at_most is below at_least, which is 0.01 GB/s where nothing is said (exchange or mend them)"
+
+
+def _workload_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
+    sizes = [dimension.size for dimension in file.dimensions]
+    count = sum(len(workload.collectives) for workload in file.workloads)
+    if not file.workloads or count > MOST_COLLECTIVES or not count:
+        yield "workloads", f"{count} collectives are given, 1 to {MOST_COLLECTIVES} are needed (those of one sort may be one with a count)"
+    for place, workload in enumerate(file.workloads):
+        for number, section in enumerate(workload.collectives):
+            at = f"workloads[{place}].collectives[{number}]"
+            if len(section.group) != len(sizes):
+                words = f"{len(section.group)} numbers are given for {len(sizes)} dimensions"
+                yield f"{at}.group", f"{words} (write the members along each, 1 for a dimension that is not used)"
+                continue
+            over = [axis for axis, (members, size) in enumerate(zip(section.group, sizes, strict=True)) if members > size]
+            if over:
+                words = f"the group has more members than the {sizes[over[0]]} NPUs along {quoted(file.dimensions[over[0]].name)}"
+                yield f"{at}.group[{over[0]}]", f"{words} (give {sizes[over[0]]} or fewer)"
+            if not 1.0 <= section.bytes * section.count <= 1e18:
+                yield f"{at}.bytes", "a collective moves between a byte and 1e18 bytes, all of its count together (mend the figure)"
+    if not any(any(members > 1 for members in section.group) for workload in file.workloads for section in workload.collectives):
+        yield "workloads", "no collective has a group of two members, so that no bandwidth counts (give a group)"
+
+
+def _budget_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
+    budget = file.budget
+    for key in ("total", "cost", "at_least"):
+        amount = getattr(budget, key)
+        if amount is not None and not 0.0 < amount <= MOST:
+            yield f"budget.{key}", "this is no budget (give more than nothing, and 1e18 at the most)"
+    yield from _price_faults(file) if file.objective == "time_cost" or budget.cost is not None else ()
+    if file.objective == "time_cost":
+        yield from _weighing_faults(file)
+        return
+    free = [one for one in file.dimensions if one.bandwidth is None and one.options is None and one.at_most is None]
+    if budget.at_least is not None:
+        yield "budget.at_least", "more bandwidth only shortens the time (remove this, or ask for `objective: time_cost`)"
+    if budget.total is None and budget.cost is None and free:
+        yield "budget", f"nothing limits {quoted(free[0].name)} (give a total or a cost, or at_most of every dimension)"
+
+
+def _price_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
+    for dimension in file.dimensions:
+        price = price_of(dimension)
+        if price is None:
+            yield "dimensions", f"{quoted(dimension.name)} has no price where costs count (give each dimension a tier or prices)"
+        elif not price.link + price.nic:
+            yield "dimensions", f"bandwidth of {quoted(dimension.name)} costs nothing, so that nothing limits it (give its link a price)"
+
+
+def _weighing_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
+    """What is not asked together with time times cost."""
+    for key in ("total", "cost"):
+        if getattr(file.budget, key) is not None:
+            yield f"budget.{key}", "time_cost weighs what bandwidth costs (remove this; `at_least` says how much all dimensions have)"
+    if file.together:
+        yield "together", "time_cost knows no limits of some dimensions together (take them away)"
+    if any(one.options for one in file.dimensions):
+        yield "objective", "time_cost is answered where bandwidths may be anything (take the options away, or ask for time)"
+    if not any(workload.compute for workload in file.workloads):
+        yield "workloads", "without work time times cost is the same for a network and for twice that (give a `compute`)"
+
+
+def _name_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
+    names = [dimension.name for dimension in file.dimensions]
+    said = [(f"descending[{place}]", name) for place, name in enumerate(file.descending)]
+    for row, section in enumerate(file.together):
+        said += [(f"together[{row}].dimensions[{place}]", name) for place, name in enumerate(section.dimensions)]
+    for path, name in said:
+        if name not in names:
+            meant = nearest(name, names)
+            remedy = f"did you mean {quoted(meant[0])}?" if meant else f"one of {', '.join(names)}"
+            yield path, f"there is no dimension {quoted(name)} ({remedy})"
+    if len(set(file.descending)) < len(file.descending):
+        yield "descending", "a dimension stands here twice (name each once)"

@@ -1,0 +1,119 @@
+"""The sheet of a collective: when every dimension works on which chunk, which orders chunks take, and what each phase is made of."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from crossopt.crossflow.astra.chunks import Chunk
+from crossopt.crossflow.astra.collective import jobs_of
+from crossopt.crossflow.astra.phase import Phase, Step, steps_of
+from crossopt.instances.files.units import format_quantity
+from crossopt.instances.network.collective.question import CollectiveQuestion, size_of
+from crossopt.reports.drawing.timeline import Segment, Track
+from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.solvers.answer import Result
+from crossopt.solvers.network.collective.answer import Chunks, Schedule
+
+_KINDS = ("reduce_scatter", "all_gather", "all_to_all", "all_reduce")
+
+
+def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> Sheet:
+    """What is shown."""
+    details, answer, sections, summary = result.details, result.answer, tuple[Section, ...](), ""
+    figures = tuple[tuple[str, str], ...]()
+    if details is not None and answer is not None and result.value is not None:
+        summary = _words(answer)
+        sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
+        figures = (("in the simulator, first come first served", f"{details.fifo:,} ns"),)
+    words = [_words(rival.answer) for rival in result.rivals]
+    return Sheet(
+        result=result,
+        what="schedule",
+        sentence=f"How many chunks, and in which orders over the dimensions, make the {question.collective.replace('_', '-')} of "
+        f"{question.name} quickest?",
+        asks="time",
+        summary=summary,
+        figures=figures,
+        given=_given(question),
+        sections=(*sections, rivals_in("schedule", result, result.rivals, words)),
+        judged="phase by phase",
+    )
+
+
+def _given(question: CollectiveQuestion) -> tuple[tuple[str, str], ...]:
+    links = [
+        f"{one.name}: {one.algorithm.replace('_', ' and ')}, {format_quantity(one.bandwidth, 'bandwidth')}, "
+        f"{format_quantity(one.latency, 'time')}"
+        for one in question.file.dimensions
+    ]
+    deadline = (("deadline", f"{question.deadline:,} ns"),) if question.deadline is not None else ()
+    return (("collective", size_of(question)), *(("links" if not place else "", line) for place, line in enumerate(links)), *deadline)
+
+
+def _words(answer: Chunks | None) -> str:
+    return "" if answer is None else f"{several(len(answer.orders), 'chunk')} in {several(len(set(answer.orders)), 'order')}"
+
+
+def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Section:
+    """A lane for each dimension, and how much of the time it works."""
+    tracks = []
+    for place, dimension in enumerate(question.file.dimensions):
+        runs = [run for run in details.runs if run.dimension == place]
+        segments = tuple(Segment(run.start / 1e6, run.end / 1e6, _KINDS.index(run.collective)) for run in runs)
+        tracks.append(Track(dimension.name, segments, f"{details.busy[place] / value:.1%} busy"))
+    kinds = tuple(kind.replace("_", "-") for kind in _KINDS)
+    words = f"The last chunk is done after {value:,} ns."
+    drawn = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", words)
+    table = Table(
+        (
+            names("dimension", (one.name for one in question.file.dimensions)),
+            counts("busy ns", list(details.busy)),
+            Column("utilisation", tuple(f"{one / value:.1%}" for one in details.busy), tuple(one / value for one in details.busy)),
+        )
+    )
+    return Section("When every dimension works", (drawn, table))
+
+
+def _orders(question: CollectiveQuestion, answer: Chunks) -> Section:
+    taken = Counter(answer.orders)
+    dimensions = question.file.dimensions
+    rows = [(" > ".join(dimensions[place].name for place in order), count) for order, count in taken.most_common()]
+    return Section(
+        "Orders of the chunks", (Table((names("order", (name for name, _ in rows)), counts("chunks", [count for _, count in rows]))),)
+    )
+
+
+def _phases(question: CollectiveQuestion, answer: Chunks) -> Section:
+    """Each phase of a chunk in each order that is taken: a delay at first, and then its steps, one after another."""
+    lines = list(_lines(question, answer))
+    delay = question.network.endpoint.delay
+    words = f"A phase takes {delay} ns at first, and then steps x (flight of a message + {delay} ns) + sums of what arrived."
+    columns = (
+        names("order", (order for order, _, _, _ in lines)),
+        names("phase", (phase for _, phase, _, _ in lines)),
+        counts("bytes", [size for _, _, size, _ in lines]),
+        names("steps", (step for _, _, _, step in lines)),
+    )
+    return Section("What each phase is made of", (words, Table(columns, most=24)))
+
+
+def _lines(question: CollectiveQuestion, answer: Chunks) -> Iterator[tuple[str, str, int, str]]:
+    size = question.size // answer.chunks
+    for order in dict.fromkeys(answer.orders):
+        (job,) = jobs_of([Chunk(size, order)], question.collective, question.network, "two_way")
+        name = " > ".join(question.file.dimensions[place].name for place in order)
+        for one in job:
+            phase = one.phase
+            words = f"{phase.collective.replace('_', '-')} on {question.file.dimensions[phase.dimension].name}"
+            yield name, words, phase.bytes, f"{_steps(question, phase)} = {one.duration:,}"
+            name = ""
+
+
+def _steps(question: CollectiveQuestion, phase: Phase) -> str:
+    steps = steps_of(phase, question.network.dimensions[phase.dimension], question.network.endpoint)
+    return " + ".join(_step(one) for one in steps)
+
+
+def _step(step: Step) -> str:
+    times = f"{step.count} x " if step.count > 1 else ""
+    return f"{times}{step.flight:,}" + (f" + {step.reduction:,}" if step.reduction else "")

@@ -1,0 +1,1 @@
+"""Chunks of a collective: who orders them, who judges, what proves."""

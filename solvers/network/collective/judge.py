@@ -1,0 +1,55 @@
+"""The judge of chunks: every phase by the exact model, one after another on each dimension in the sequence that is given."""
+
+from collections import Counter
+
+from crossopt.crossflow.astra.chunks import Chunk, chunk_sizes
+from crossopt.crossflow.astra.collective import jobs_of, time_collective
+from crossopt.crossflow.astra.flow_shop import Operation
+from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.network.collective.answer import Chunks, Ran, Schedule
+
+
+def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:
+    """ns until the last chunk is done; a ValueError in words where the answer is none of the question."""
+    if answer.chunks not in question.file.chunks:
+        raise ValueError(f"{answer.chunks} chunks are none of the options")
+    sizes, count = chunk_sizes(question.size, answer.chunks), len(question.network.dimensions)
+    if len(answer.orders) != len(sizes) or any(sorted(order) != list(range(count)) for order in answer.orders):
+        raise ValueError(f"each of {len(sizes)} chunks passes each of {count} dimensions")
+    chunks = [Chunk(size, order) for size, order in zip(sizes, answer.orders, strict=True)]
+    jobs = jobs_of(chunks, question.collective, question.network, "two_way")
+    asked = [Counter(chunk for chunk, job in enumerate(jobs) for one in job if one.phase.dimension == place) for place in range(count)]
+    if [Counter(sequence) for sequence in answer.sequences] != asked:
+        raise ValueError("a sequence names each chunk as often as it comes to the dimension")
+    runs = _run(jobs, answer)
+    value = max(run.end for run in runs)
+    busy = tuple(sum(run.end - run.start for run in runs if run.dimension == place) for place in range(count))
+    fifo = time_collective(chunks, question.collective, question.network, "two_way").time
+    late = question.deadline is not None and value > question.deadline
+    violations = (f"it takes {value:,} ns, the deadline is {question.deadline:,} ns",) if late else ()
+    return Verdict(value, violations, Schedule(busy, fifo, tuple(runs)))
+
+
+def _run(jobs: list[list[Operation]], answer: Chunks) -> list[Ran]:
+    """Every phase as soon as its chunk and its dimension are free, in the sequences; a ValueError where all wait for each other."""
+    place, free, came, served = [0] * len(jobs), [0] * len(answer.sequences), [0] * len(jobs), [0] * len(answer.sequences)
+    runs, going = list[Ran](), True
+    while going:
+        going = False
+        for dimension, sequence in enumerate(answer.sequences):
+            while served[dimension] < len(sequence):
+                chunk = sequence[served[dimension]]
+                operation = jobs[chunk][place[chunk]]
+                if operation.phase.dimension != dimension:
+                    break
+                start = max(free[dimension], came[chunk])
+                end = start + operation.duration
+                runs.append(Ran(chunk, dimension, operation.phase.collective, operation.phase.bytes, start, end))
+                free[dimension] = came[chunk] = end
+                place[chunk] += 1
+                served[dimension] += 1
+                going = True
+    if any(number < len(sequence) for number, sequence in zip(served, answer.sequences, strict=True)):
+        raise ValueError("the chunks wait for each other for ever")
+    return sorted(runs, key=lambda run: (run.start, run.dimension))

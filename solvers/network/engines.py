@@ -1,0 +1,99 @@
+"""Who chooses bandwidths: a convex program where they may be anything, parts of it for catalogues, lines at costs where costs count."""
+
+from dataclasses import replace
+from functools import partial
+from math import inf
+from time import monotonic
+
+from crossopt.formulation.network.asked import at_cost, cheapest, cost_of, options_of, part_of, program_of, total_time, weighed_bound
+from crossopt.formulation.network.program import Multipliers
+from crossopt.instances.network.question import NetworkQuestion
+from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.network.answer import Bandwidths
+from crossopt.solvers.network.parts import planted, solved
+from crossopt.solvers.network.reasons import why_none
+from crossopt.solvers.network.rivals import equal_split, rivals_of
+from crossopt.solvers.network.start import Point, fixed_in, inside
+from crossopt.solvers.proofs import Tangent, Tangents
+
+_NEAR = 1e-9
+"""A part whose bound is so near to the best answer is not cut."""
+_NEAR_COST = 3e-8
+"""The same of time times cost, where two errors meet."""
+_LINES = 200
+_ROOM = 1.0 + 1e-6
+"""Above the least cost, so that there is room inside."""
+IMPOSSIBLE = Tangents("no bandwidths keep the limits", (None,), (Tangent((), ()),))
+
+
+def tangents(question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[Bandwidths]:
+    """The optimum with its proof."""
+    if not limits.seconds:
+        return Found(None, engine="tangents", stopped="time limit")
+    if reasons := why_none(question):
+        return Found(None, inf, IMPOSSIBLE, "tangents", reasons=reasons)
+    deadline = monotonic() + limits.seconds
+    return (_weighed if question.file.objective == "time_cost" else _branched)(question, deadline, watch)
+
+
+def equal(question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[Bandwidths]:
+    """As much on each dimension as the budget gives; no proof."""
+    del limits, watch
+    return Found(equal_split(question), engine="equal")
+
+
+def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[Bandwidths]:
+    """Best bound first; a dimension of a catalogue is cut where its part would have it."""
+    tree, stopped = planted(question), "complete"
+    while tree.waiting[0][0] < tree.value * (1.0 - _NEAR):
+        if monotonic() > deadline:
+            stopped = "time limit"
+            break
+        if not tree.branch():
+            break
+        watch(Progress("parts of the catalogues", tree.value, tree.bound, lambda: None if tree.best is None else Bandwidths(tree.best)))
+    answer = None if tree.best is None else Bandwidths(tree.best)
+    return Found(answer, tree.bound, tree.proof(), "tangents", stopped, rivals=rivals_of(question))
+
+
+def _between(question: NetworkQuestion, cheap: Point, usual: Point, cost: float) -> Point:
+    """A network from the cheapest towards the usual one, halfway to a cost."""
+    least, most = cost_of(question, cheap), cost_of(question, usual)
+    share = min(0.5 * (cost - least) / (most - least), 1.0) if most > least else 0.0
+    return tuple(low + share * (high - low) for low, high in zip(cheap, usual, strict=True))
+
+
+def _kept(best: Bandwidths) -> Bandwidths:
+    return best
+
+
+def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[Bandwidths]:
+    """The quickest network at one cost after another, each where the bound of those before is least."""
+    options, least = options_of(question), part_of(cheapest(question), options_of(question))
+    floor, cheap = solved(least) if least is not None else (Multipliers((), ()), program_of(question).lows)
+    usual = (least and inside(least, fixed_in(least))) or cheap
+    room, around = cost_of(question, cheap) * _ROOM, cost_of(question, usual)
+    ahead, lowest = [room + (around - room) * 2.0**power for power in (-5, -3, -1)], around
+    lines, best, value, before, stopped = list[Multipliers](), Bandwidths(cheap), inf, -inf, "complete"
+    while len(lines) < _LINES:
+        bound, cost = weighed_bound(question, floor, lines)
+        watch(Progress("costs", None if value == inf else value, bound, partial(_kept, best)))
+        if bound >= value * (1.0 - _NEAR_COST) or (not ahead and bound <= before):
+            break
+        if monotonic() > deadline:
+            stopped = "time limit"
+            break
+        before = -inf if ahead else bound
+        at = ahead.pop() if ahead else cost if cost > room else (room + lowest) / 2.0
+        lowest = min(lowest, at)
+        own = part_of(at_cost(question, at), options)
+        if own is None or least is None:
+            break
+        own = replace(own, highs=least.highs)  # multipliers shall hold at every cost, so that this one takes no end down
+        multipliers, point = solved(own, _between(question, cheap, usual, at))
+        lines.append(multipliers)
+        now = total_time(question, point) * cost_of(question, point)
+        best, value = (Bandwidths(point), now) if now < value else (best, value)
+    kept = tuple(Tangent(one.shares, one.prices) for one in (floor, *lines))
+    proof = Tangents(f"convex duality at {len(lines)} costs", (None,), kept)
+    return Found(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, rivals=rivals_of(question))

@@ -1,0 +1,53 @@
+"""The judge of bandwidths: times of the workloads from the question's own figures, the cost, and every limit counted exactly."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import fsum, inf
+
+from crossopt.crossflow.astra.fluid import fluid_bytes
+from crossopt.instances.files.units import format_quantity
+from crossopt.instances.network.question import NetworkQuestion
+from crossopt.instances.network.section import WorkloadSection
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.network.answer import Bandwidths, Exchanged, Network
+
+
+def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
+    """Seconds, weighted, of all workloads, or these times the cost; a ValueError where the answer is none of the question."""
+    rates, file = answer.bandwidths, question.file
+    if len(rates) != len(file.dimensions):
+        raise ValueError(f"{len(rates)} bandwidths are given for {len(file.dimensions)} dimensions")
+    if not all(0.0 < rate < inf for rate in rates):
+        raise ValueError("bandwidths are more than nothing")
+    exchanged = [list(_exchanged(workload, rates)) for workload in file.workloads]
+    times = tuple(
+        fsum((workload.compute, *(max(one.seconds) for one in sorts))) for workload, sorts in zip(file.workloads, exchanged, strict=True)
+    )
+    cost = None if question.costs is None else fsum(price * rate for price, rate in zip(question.costs, rates, strict=True))
+    value = fsum(workload.weight * time for workload, time in zip(file.workloads, times, strict=True))
+    value = value * cost if file.objective == "time_cost" and cost is not None else value
+    details = Network(times, tuple(one for sorts in exchanged for one in sorts), fsum(rates), cost)
+    return Verdict(value, tuple(_violations(question, rates)), details)
+
+
+def _exchanged(workload: WorkloadSection, rates: tuple[float, ...]) -> Iterator[Exchanged]:
+    for section in workload.collectives:
+        sizes = fluid_bytes(section.collective, section.bytes * section.count, section.group)
+        yield Exchanged(workload.name, section.collective, sizes, tuple(size / rate for size, rate in zip(sizes, rates, strict=True)))
+
+
+def _violations(question: NetworkQuestion, rates: tuple[float, ...]) -> Iterator[str]:
+    dimensions = question.file.dimensions
+    for dimension, rate, low, high in zip(dimensions, rates, question.lows, question.highs, strict=True):
+        said = format_quantity(rate, "bandwidth")
+        if dimension.options is not None and rate not in dimension.options:
+            yield f"{dimension.name}: {said} is none of the options"
+        elif not low <= rate <= high:
+            yield f"{dimension.name}: {said} is not within {format_quantity(low, 'bandwidth')} and what it may have at the most"
+    for more, less in question.descending:
+        if rates[more] < rates[less]:
+            yield f"{dimensions[more].name} has less than {dimensions[less].name}"
+    for row in question.rows:
+        used = sum(Fraction(factor) * Fraction(rate) for factor, rate in zip(row.factors, rates, strict=True))
+        if used > Fraction(row.most):
+            yield f"{row.name}: {abs(float(used)):.15g} where {abs(row.most):.15g} is the limit"

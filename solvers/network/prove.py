@@ -1,0 +1,68 @@
+"""Bounds on bandwidths counted anew from multipliers, of every part that catalogues are cut into; no engine and no solver."""
+
+from collections.abc import Iterator
+from math import inf
+
+from crossopt.formulation.network.asked import Options, cheapest, cut, options_of, part_of, program_of, weighed_bound
+from crossopt.formulation.network.program import Multipliers, bound_of
+from crossopt.instances.network.question import NetworkQuestion
+from crossopt.solvers.answer import Result, Watch
+from crossopt.solvers.family import Proved
+from crossopt.solvers.network.answer import Bandwidths, Network
+from crossopt.solvers.network.reasons import why_none
+from crossopt.solvers.proofs import Tangent, Tangents
+
+_MOST = 100_000
+
+
+def prove(question: NetworkQuestion, saved: Result[Bandwidths, Network], _: Watch) -> Proved:
+    """The bound counted anew."""
+    if not isinstance(saved.proof, Tangents):
+        return Proved((), ("proof: bounds on bandwidths are shown by multipliers",))
+    try:
+        shown = shown_by(question, saved.proof)
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        return Proved((), (f"proof: {error}",))
+    said = inf if saved.bound is None else saved.bound
+    parts = len(saved.proof.tangents)
+    fault = f"bound: its multipliers show {shown!r}, the result says that none is below {said!r}"
+    return Proved((f"a bound was counted anew from the multipliers of {parts:,} programs",), () if said <= shown else (fault,))
+
+
+def shown_by(question: NetworkQuestion, proof: Tangents) -> float:
+    """The bound that multipliers show; infinite where nothing keeps the limits, a ValueError where they are none of the question."""
+    if why_none(question):
+        return inf
+    if len(proof.branches) > _MOST or len(proof.tangents) > _MOST:
+        raise ValueError(f"more than {_MOST:,} parts are none that a check looks at")
+    if question.file.objective == "time_cost":
+        if proof.branches != (None,) or not 1 <= len(proof.tangents) <= 1_000 or part_of(cheapest(question), options_of(question)) is None:
+            raise ValueError("time times cost is bounded by multipliers of one part")
+        return weighed_bound(question, _multipliers(proof.tangents[0]), [_multipliers(one) for one in proof.tangents[1:]])[0]
+    program, least = program_of(question), inf
+    parts = list(_parts(options_of(question), proof.branches))
+    if len(parts) != len(proof.tangents):
+        raise ValueError(f"{len(proof.tangents)} sets of multipliers are given for {len(parts)} parts")
+    for options, tangent in zip(parts, proof.tangents, strict=True):
+        own = part_of(program, options)
+        least = min(least, inf if own is None else question.compute + bound_of(own, _multipliers(tangent)))
+    return least
+
+
+def _parts(whole: Options, branches: tuple[tuple[int, int] | None, ...]) -> Iterator[Options]:
+    """The parts of a tree of branches, which is told from the root down, each before its parts."""
+    waiting = [whole]
+    for branch in branches:
+        if not waiting:
+            raise ValueError("there are more branches than parts")
+        options = waiting.pop()
+        if branch is None:
+            yield options
+        else:
+            waiting += reversed(cut(options, *branch))
+    if waiting:
+        raise ValueError("a part has neither branches nor multipliers")
+
+
+def _multipliers(tangent: Tangent) -> Multipliers:
+    return Multipliers(tangent.shares, tangent.prices)

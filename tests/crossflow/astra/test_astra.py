@@ -1,0 +1,159 @@
+"""ASTRA-sim's analytical back end to the nanosecond: its own runs, worked examples, and message by message against the closed form."""
+
+import csv
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from crossopt.crossflow.astra.chunks import Chunk, Passing, chunk_sizes, equal_chunks
+from crossopt.crossflow.astra.collective import Network, congested_times, operation_time, time_collective
+from crossopt.crossflow.astra.dimension import Collective, Dimension, Endpoint, Shape
+from crossopt.crossflow.astra.flow_shop import Policy
+from crossopt.crossflow.astra.links import congested, route, unhindered
+from crossopt.crossflow.astra.messages import finish_times
+from crossopt.crossflow.astra.phase import Phase, phase_time
+from crossopt.crossflow.astra.themis import themis_chunks
+from tests.paths import reference
+
+SHAPES: Mapping[str, Shape] = {"Ring": "ring", "FullyConnected": "fully_connected", "Switch": "switch"}
+PASSINGS: Mapping[str, Passing] = {"baseline": "baseline", "localBWAware": "bandwidth_aware"}
+POLICIES: Mapping[str, Policy] = {"FIFO": "fifo", "smallestFirst": "smallest_first"}
+COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
+
+
+def network_of(row: Mapping[str, str]) -> Network:
+    columns = zip(
+        row["topology"].split("_"),
+        row["npus"].split("x"),
+        row["bw_GBps"].split("/"),
+        row["latency_ns"].split("/"),
+        row["algorithm"].replace("halvingDoubling", "halving_doubling").split("/"),
+        strict=True,
+    )
+    dimensions = tuple(Dimension(SHAPES[shape], int(size), float(rate), float(wait), how) for shape, size, rate, wait, how in columns)  # type: ignore[arg-type]
+    endpoint = Endpoint(int(row["endpoint_delay_ns"]), float(row["local_mem_bw_GBps"]))
+    return Network(dimensions, endpoint, int(row["active_chunks"]), int(row["queues_per_dim"]))
+
+
+def times_of(row: Mapping[str, str]) -> tuple[int, int]:
+    """ns of the slowest and the fastest NPU by the model."""
+    network, size, chunks = network_of(row), int(row["size_bytes"]), int(row["chunks"])
+    collective: Collective = row["collective"]  # type: ignore[assignment]
+    if row["backend"] == "congestion_aware":
+        times = congested_times(chunk_sizes(size, chunks), collective, network)
+        return max(times), min(times)
+    inter, policy = row["inter_dim_policy"], POLICIES[row["intra_dim_policy"]]
+    if inter == "baseline":
+        parts = equal_chunks(collective, size, chunks, len(network.dimensions))
+        passing = PASSINGS[row["collective_optimization"]]
+    else:
+        links = [dimension.bandwidth for dimension in network.dimensions]
+        parts = themis_chunks(collective, size, chunks, network.dimensions, links, flexible=inter == "themisflex")
+        passing = "two_way"
+    time = time_collective(parts, collective, network, passing, policy).time
+    return time, time
+
+
+@pytest.mark.parametrize("name", ["astra-golden-dev.csv", "astra-golden-themis-dev.csv"])
+def test_every_run_of_the_simulator_comes_out_to_the_nanosecond(name: str) -> None:
+    with reference(f"network/{name}").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    told = [(row["cycles_ns"], row["min_npu_cycles_ns"]) for row in rows]
+    assert len(rows) >= 30
+    assert [tuple(map(str, times_of(row))) for row in rows] == told
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "times"),
+    [
+        ("ring", (199_071, 687_132, 355_941, 288_055)),
+        ("direct", (28_443, 98_166, 12_717, 41_155)),
+        ("halving_doubling", (134_150, 685_113, 12_717, 221_114)),
+    ],
+)
+def test_phases_on_a_switch_of_eight(algorithm: str, times: tuple[int, ...]) -> None:
+    """40 GB/s are 42.949... bytes a ns: a ring message of 2^19 takes floor(2 * 250 + 12,207.03) = 12,707 ns, and seven of them, each with 5
+    of delay and 3 * floor(5,242.88) of sums behind it, end at 5 + 7 * (12,707 + 5 + 15,726) = 199,071."""
+    switch = Dimension("switch", 8, 40.0, 250.0, algorithm)  # type: ignore[arg-type]
+    order: tuple[Collective, ...] = ("reduce_scatter", "all_gather", "all_to_all", "all_reduce")
+    assert tuple(phase_time(Phase(0, kind, 4 << 20), switch, Endpoint(5, 100.0)) for kind in order) == times
+
+
+@pytest.mark.parametrize(("chunks", "time"), [(1, 96_365), (4, 117_780)])
+def test_the_simulators_own_regression_value(chunks: int, time: int) -> None:
+    network = Network((Dimension("ring", 8, 50.0, 500.0, "ring"),), Endpoint(10, 50.0))
+    assert time_collective(equal_chunks("all_reduce", 1 << 20, chunks, 1), "all_reduce", network).time == time
+
+
+TWO = Network((Dimension("ring", 6, 60.0, 300.0, "ring"), Dimension("switch", 4, 20.0, 800.0, "halving_doubling")), Endpoint(1))
+
+
+@pytest.mark.parametrize(("chunks", "phases", "time"), [(1, [82_901, 79_647, 82_886], 245_434), (4, [21_851, 24_713, 21_851], 174_808)])
+def test_chunks_of_an_all_reduce_overlap_on_two_dimensions(chunks: int, phases: list[int], time: int) -> None:
+    timed = time_collective(equal_chunks("all_reduce", 6 << 20, chunks, 2), "all_reduce", TWO)
+    assert ([operation.duration for operation in timed.jobs[0]], timed.time) == (phases, time)
+    if chunks == 1:
+        assert sum(phases) == time
+
+
+def test_what_does_not_divide_becomes_a_chunk_more() -> None:
+    assert chunk_sizes(11, 4) == [2] * 6
+    assert chunk_sizes(12, 4) == [3] * 4
+
+
+def drawn_dimension(draw: random.Random) -> Dimension:
+    algorithm, shape = draw.choice(("ring", "direct", "halving_doubling")), draw.choice(tuple(SHAPES.values()))
+    size = draw.choice((2, 4, 8)) if algorithm == "halving_doubling" else draw.randint(2, 9)
+    return Dimension(shape, size, draw.choice((0.5, 25.0, 50.0)), draw.choice((0.0, 250.0, 936.25)), algorithm)  # type: ignore[arg-type]
+
+
+def test_message_by_message_every_npu_ends_with_the_closed_form() -> None:
+    """But for direct all-reduces on rings, whose second round starts early where sums take long; they never end later."""
+    draw, early = random.Random(3), 0
+    for _ in range(300):
+        dimension, endpoint = drawn_dimension(draw), Endpoint(draw.randint(1, 9), draw.choice((1.0, 50.0, 1600.0)))
+        phase = Phase(0, draw.choice(COLLECTIVES), draw.randint(1, 1 << 16) * dimension.size)
+        times, closed = finish_times([phase], dimension, endpoint, unhindered(dimension)), phase_time(phase, dimension, endpoint)
+        assert operation_time(phase, Network((dimension,), endpoint)) == max(times)
+        if (phase.collective, dimension.algorithm, dimension.shape) == ("all_reduce", "direct", "ring"):
+            assert max(times) <= closed
+            early += max(times) < closed
+        else:
+            assert set(times) == {closed}
+    assert early
+
+
+def test_a_message_through_a_switch_is_sent_twice() -> None:
+    """2^20 bytes at 1 GB/s take 976,562.5 ns on either link, with 100 of latency: 976,662 there, as many on, and 1 of delay around it."""
+    switch = Dimension("switch", 2, 1.0, 100.0, "ring")
+    phase = Phase(0, "all_gather", 1 << 20)
+    assert finish_times([phase], switch, Endpoint(1), congested(switch)) == [1 + 2 * 976_662 + 1] * 2
+    assert finish_times([phase], switch, Endpoint(1), unhindered(switch)) == [1 + 976_762 + 1] * 2
+
+
+def test_the_second_message_waits_for_the_link() -> None:
+    """Two chunks at once on a ring of two: the first holds the link for floor(976,562.5) ns, the second then flies floor(976,662.5)."""
+    ring = Network((Dimension("ring", 2, 1.0, 100.0, "ring"),), Endpoint(1), active_chunks=2)
+    assert congested_times([1 << 20, 1 << 20], "all_gather", ring) == [1 + 976_562 + 976_662 + 1] * 2
+
+
+def test_ways_around_a_ring_are_the_shorter_ones() -> None:
+    ring = Dimension("ring", 6, 1.0, 0.0, "ring")
+    assert [route(ring, 5, to) for to in (1, 2, 3)] == [[5, 0, 1], [5, 0, 1, 2], [5, 4, 3]]
+
+
+def test_more_queues_run_more_chunks_side_by_side() -> None:
+    """Two chunks in one queue one after another, in two queues at once; each takes 1 + 488,281 + 1 ns."""
+    ring = (Dimension("ring", 2, 1.0, 0.0, "ring"),)
+    chunks = [Chunk(1 << 19, (0,))] * 2
+    times = [time_collective(chunks, "all_gather", Network(ring, Endpoint(1), active, queues)).time for active, queues in ((1, 1), (2, 2))]
+    assert times == [2 * 488_283, 488_283]
+
+
+def test_themis_gives_the_less_loaded_dimension_first_what_the_other_lacks() -> None:
+    """Two equal dimensions of two: the first chunk loads them 1/2 and 1/4 of itself, so that the second passes them the other way round."""
+    ring = Dimension("ring", 2, 1.0, 0.0, "ring")
+    found = themis_chunks("all_reduce", 4 << 20, 4, (ring, ring), (1.0, 1.0))
+    assert [chunk.order for chunk in found] == [(0, 1), (1, 0), (0, 1), (1, 0)]
+    assert [chunk.order for chunk in themis_chunks("all_to_all", 4 << 20, 2, (ring, ring), (1.0, 1.0))] == [(0, 1)] * 2

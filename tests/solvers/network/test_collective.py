@@ -1,0 +1,151 @@
+"""Chunks of collectives: against every sequence of few chunks, on the networks of Themis's study, and by hand."""
+
+from itertools import permutations, product
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crossopt.formulation.network.orders import asked_of, compositions, least_time
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.question import read
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.family import solve
+from crossopt.solvers.network.collective.answer import Chunks
+from crossopt.solvers.network.collective.family import FAMILY
+from crossopt.solvers.network.collective.rivals import as_run, themis
+from crossopt.solvers.network.collective.search import weights_of
+from tests.paths import INSTANCES
+
+SHIPPED = INSTANCES / "network/all-reduce-torus.yaml"
+Link = tuple[str, int, float, float, str]
+NETWORKS: dict[str, tuple[Link, ...]] = {
+    "ring x switch": (("ring", 4, 200, 500, "ring"), ("switch", 8, 50, 1000, "halving_doubling")),
+    "full x switch": (("fully_connected", 8, 50, 500, "direct"), ("switch", 4, 25, 1000, "halving_doubling")),
+    "switch x switch": (("switch", 8, 200, 700, "halving_doubling"), ("switch", 8, 100, 1700, "halving_doubling")),
+    "torus": (("ring", 4, 80, 1000, "ring"), ("ring", 8, 80, 1000, "ring")),
+    "switch x ring": (("switch", 8, 400, 936.25, "ring"), ("ring", 2, 50, 1000, "ring")),
+    "three": (("ring", 2, 200, 50, "ring"), ("fully_connected", 8, 100, 500, "direct"), ("switch", 4, 50, 2000, "halving_doubling")),
+}
+FLUID = {
+    "ring x switch": 8.750,
+    "full x switch": 7.500,
+    "switch x switch": 6.562,
+    "torus": 12.109,
+    "switch x ring": 4.167,
+    "three": 2.072,
+}
+"""ms of an all-reduce of 1 GiB where chunks are infinitely small and links have no latency."""
+
+
+def asked(folder: Path, links: tuple[Link, ...], chunks: list[int], **more: Any) -> CollectiveQuestion:  # noqa: ANN401 - keys of a file
+    document = {
+        "kind": "collective",
+        "bytes": "1 GiB",
+        "chunks": chunks,
+        "dimensions": [
+            {"name": f"d{place}", "shape": shape, "size": size, "bandwidth": f"{rate} GiB/s", "latency": f"{wait} ns", "algorithm": how}
+            for place, (shape, size, rate, wait, how) in enumerate(links)
+        ],
+    } | more
+    path = folder / "question.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    found = read(path, ())
+    assert isinstance(found, CollectiveQuestion)
+    return found
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_orders_are_proved_best_and_beat_themis(name: str, tmp_path: Path) -> None:
+    """On five of six networks for 8, 12, 16 and 24 chunks at once; three dimensions take longer."""
+    question = asked(tmp_path, NETWORKS[name], [8, 12, 16, 24])
+    result = solve(FAMILY, question, "auto", Limits(0.3), unwatched)
+    assert result.value is not None
+    assert result.bound is not None
+    assert result.value >= FLUID[name] * 1e6
+    assert (result.status == "OPTIMAL") == (name != "three")
+    at_sixteen = as_run(question, 16, themis(question, 16))[0]
+    assert at_sixteen / result.value >= (1.05 if name in {"switch x switch", "torus", "switch x ring", "three"} else 1.0)
+
+
+@pytest.mark.slow
+def test_three_dimensions_come_within_three_percent(tmp_path: Path) -> None:
+    result = solve(FAMILY, asked(tmp_path, NETWORKS["three"], [12, 16, 24]), "auto", Limits(60.0), unwatched)
+    assert result.gap is not None
+    assert result.gap <= 0.03
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "all_gather", "all_to_all"])
+def test_two_chunks_are_ordered_as_if_every_sequence_were_looked_at(collective: str, tmp_path: Path) -> None:
+    links: tuple[Link, ...] = (("ring", 3, 20, 500, "ring"), ("fully_connected", 4, 5, 900, "direct"))
+    question = asked(tmp_path, links, [2], collective=collective, bytes="3 MiB")
+    result = solve(FAMILY, question, "auto", Limits(1.0), unwatched)
+    assert result.value == least_of_all(question)
+    assert result.bound is not None
+    assert result.bound <= result.value
+
+
+def least_of_all(question: CollectiveQuestion) -> float:
+    """The least time of two chunks on two dimensions."""
+    visits = 2 if question.collective == "all_reduce" else 1
+    ways, least = set(permutations((0, 1) * visits)), inf
+    for orders in product(permutations(range(2)), repeat=2):
+        for sequences in product(ways, repeat=2):
+            try:
+                least = min(least, FAMILY.judge(question, Chunks(2, orders, sequences)).value)
+            except ValueError as error:
+                assert "wait for each other" in str(error)
+    return least
+
+
+def test_a_schedule_by_hand(tmp_path: Path) -> None:
+    """Rings of two without latency at 3 GiB/s, two chunks of 1 GiB: a reduce-scatter takes 1 + floor(1e9 / 6) + 1 ns, and of the half that
+    is left 1 + floor(1e9 / 12) + 1. With opposite orders both dimensions are busy from the first ns to the last."""
+    ring = ("ring", 2, 3, 0, "ring")
+    question = asked(tmp_path, (ring, ring), [2], collective="reduce_scatter", bytes="2 GiB", endpoint={"memory": "1000 PB/s"})
+    long, short = 166_666_668, 83_333_335
+    opposite = FAMILY.judge(question, Chunks(2, ((0, 1), (1, 0)), ((0, 1), (1, 0))))
+    alike = FAMILY.judge(question, Chunks(2, ((0, 1), (0, 1)), ((0, 1), (0, 1))))
+    assert (opposite.value, alike.value) == (long + short, 2 * long + short)
+    assert least_time(asked_of(question, 2), ()) == long + short
+    with pytest.raises(ValueError, match="wait for each other"):
+        FAMILY.judge(question, Chunks(2, ((0, 1), (1, 0)), ((1, 0), (0, 1))))
+
+
+def test_weights_of_many_choices_bound_no_higher_than_all_of_them_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = {count: least_time(asked_of(asked(tmp_path, NETWORKS["three"], [count]), count), ()) for count in (8, 16)}
+    monkeypatch.setattr("crossopt.formulation.network.orders.MOST_CHOICES", 0)
+    monkeypatch.setattr("crossopt.solvers.network.collective.search.MOST_CHOICES", 0)
+    for count, true in exact.items():
+        one = asked_of(asked(tmp_path, NETWORKS["three"], [count]), count)
+        weights = weights_of(one)
+        assert 0.85 * true <= least_time(one, weights) <= true
+        with pytest.raises(ValueError, match="weights are whole numbers"):
+            least_time(one, [(-1, 2, 3)] * len(weights))
+
+
+def test_all_ways_to_deal_chunks_are_there_once() -> None:
+    rows = [tuple(row) for row in compositions(4, 3).tolist()]
+    assert sorted(rows) == sorted(one for one in product(range(5), repeat=3) if sum(one) == 4)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("dimensions.0.algorithm=halving_doubling dimensions.0.size=6", "halving and doubling needs a power of two, 6 is none"),
+        ("endpoint.delay=0 s", "the simulator ends without a result below a ns"),
+        ("bytes=40 B", "a chunk has a byte for each of 32 NPUs at the least"),
+        ("bytes=0.5 B", "whole bytes are needed"),
+        ("dimensions.1.name=inner", "two dimensions 'inner'"),
+        ("dimensions.0.bandwidth=1 B/s", "bandwidths of links lie between"),
+        ("dimensions.0.latency=2 s", "no latency of a link"),
+        ("chunks=[0]", "too small"),
+    ],
+)
+def test_faults_are_told_in_a_sentence(setting: str, words: str) -> None:
+    settings = tuple(setting.replace(" dimensions", "\ndimensions").split("\n"))
+    with pytest.raises(InstanceError, match=words):
+        read(SHIPPED, settings)
