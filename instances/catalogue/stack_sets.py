@@ -80,6 +80,12 @@ def carried(stacks: Mapping[str, StackEntry], device: str) -> dict[str, StackEnt
     }
 
 
+def lender(entry: StackEntry) -> tuple[str, str]:
+    """Whose set this is: a device and a stack; two empty words where it is nobody else's."""
+    device, _, stack = entry.taken_over.partition(_WITH)
+    return device, stack
+
+
 def constants_for(stacks: Mapping[str, StackEntry], stack: str | None) -> dict[str, float]:
     """What differs for the stack, the usual one where none is named; nothing where the device's own constants hold."""
     entry = stacks.get(stack or USUAL)
