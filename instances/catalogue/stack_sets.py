@@ -37,7 +37,7 @@ class StackEntry:
 
     constants: Annotated[Figures, Doc("those that differ from the device's own")]
     versions: Annotated[str, Prose(), Doc("of the stack that it was fitted to, or holds for")] = ""
-    taken_over: Annotated[str, Prose(), Doc("device, or `device with stack`, whose set this is, where it is another's")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device, or `device with stack`, whose set this is; after a comma how")] = ""
     rows: Annotated[dict[str, Positive], Doc("distinct measured runs that it was fitted to, by who measured")] = field(default_factory=dict)
     error: Annotated[float | None, Bounds(0.0), Doc("their mean absolute relative error")] = None
     left_out: Annotated[Figures, Doc("the same of each by constants fitted without it")] = field(default_factory=dict)
@@ -78,6 +78,12 @@ def carried(stacks: Mapping[str, StackEntry], device: str) -> dict[str, StackEnt
         name: replace(entry, taken_over=entry.taken_over or f"{device}{_WITH}{name}", rows={}, error=None, left_out={})
         for name, entry in stacks.items()
     }
+
+
+def lender(entry: StackEntry) -> tuple[str, str]:
+    """Whose set this is: a device and a stack; two empty words where it is nobody else's."""
+    device, _, stack = entry.taken_over.partition(",")[0].partition(_WITH)
+    return device, stack
 
 
 def constants_for(stacks: Mapping[str, StackEntry], stack: str | None) -> dict[str, float]:

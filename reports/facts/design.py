@@ -27,7 +27,7 @@ from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.linear.terms import Linearized
-from crossopt.reports.facts.measured_runs import error_of, measured_words
+from crossopt.reports.facts.measured_runs import error_of, runs_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
@@ -120,7 +120,7 @@ def facts_of(
             *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *price_of(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
-            f"Measured runs: {measured_words(instance, design['plan'])}.",
+            f"Measured runs: {runs_words(instance, design['plan'])}.",
         ),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),

@@ -37,6 +37,24 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.224, fitted=True),  # llm-foundry
 }
 """All of dense networks."""
+RANKED_ON: Final = "a100"
+"""The kind of devices of which three plans and more of one question were measured; of others no question has two that differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How the plans of measured questions are ranked."""
+
+    questions: int
+    tau: float
+    """Kendall's, the mean over questions."""
+    regret: float
+    """What the plan ranked first takes over the best measured one, the mean over questions."""
+    most: float
+
+
+RANKED: Final[Mapping[str, Ranked]] = {"one node": Ranked(125, 0.87, 0.032, 0.229), "several nodes": Ranked(20, 0.56, 0.027, 0.218)}
+"""vTrain and Rapid-LLM; vTrain, BLOOM's pre-runs and InternEvo: all of dense networks."""
 STAGED: Final = Measured(6, 0.059, 0.085)
 """Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
 benchmarks/llama3_h100_202412_torchtitan.md (31a17bfd), tables 5 and 6, with what was assumed in tests/benchmarks/published/runs.yaml."""
@@ -80,6 +98,21 @@ _USUAL: Final = "megatron-core"
 def measured_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
     return f"{_measured(instance)}{_shared_words(instance, plan)}{_staged_words(instance, plan)}"
+
+
+def runs_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+    """How far the model is off on public runs, and whether its ranking of plans was tested on the device."""
+    return f"{measured_words(instance, plan)}; {_ranking_words(_device(instance))}"
+
+
+def _ranking_words(device: str) -> str:
+    alone, several = RANKED["one node"], RANKED["several nodes"]
+    taus = (
+        f"Kendall's tau {alone.tau:.2f} for {alone.questions} questions on one node, {several.tau:.2f} for {several.questions} on several"
+    )
+    if device.startswith(RANKED_ON):
+        return f"plans were ranked against measured ones with {taus}"
+    return f"ranking of plans was not tested on this device: only A100 has questions with three measured plans ({taus})"
 
 
 def _shared_words(instance: Instance, plan: Mapping[str, Any]) -> str:

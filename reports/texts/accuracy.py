@@ -8,28 +8,30 @@ from typing import Any, Final
 
 from crossopt.reports.drawing.plots import Labels, Series, scatter
 from crossopt.solvers.measured.accuracy import BY, NOMINAL, Accuracy, Line, Priced, set_of, worst
+from crossopt.solvers.measured.provenance import fitted_to
 
 _PAGE: Final = 108
 _LABEL: Final = 26
 _BAND: Final = 0.10
 _LISTED: Final = 6
 _NONE: Final = "-"
-_ERROR_TITLES: Final = ("rows", "rejected", "mean", "median", "bias", "median", "largest", "in range")
+_ERROR_TITLES: Final = ("rows", "rejected", "fitted", "mean", "median", "bias", "median", "largest")
 _RANK_TITLES: Final = ("questions", "tau", "regret", "largest", "best")
 _RANGE_TITLES: Final = ("runs", "in range", "share", "faster", "slower")
 _RANGE_WIDTHS: Final = (7, 10, 8, 9, 9)
-_ERROR_WIDTHS: Final = (7, 9, 8, 8, 8, 8, 9, 15)
+_ERROR_WIDTHS: Final = (7, 9, 8, 8, 8, 8, 8, 9)
 _RANK_WIDTHS: Final = (11, 9, 9, 9, 9)
 
 _LEGEND: Final = (
     "Errors are predicted over measured time, less 1: mean and median of their sizes, then of themselves with their signs, and the "
     "largest. Derived times come from tokens a second and are never mixed with measured ones. A row that repeats the settings and the "
-    "time of another counts once. In range are runs inside the likely range, from the least to the greatest step time by the device's "
-    "central, optimistic and pessimistic constants."
+    "time of another counts once. Fitted are rows whose source was seen by the constants that price them: runs of others may be further "
+    "off."
 )
 _RANGES: Final = (
-    f"Of ten runs a likely range is to hold {10 * NOMINAL:.0f}: one in twenty is to be faster than all of it, and one slower. Of few runs "
-    "the share says little; far more on one side than on the other say that something is missing in the price."
+    "In range are runs inside the likely range, from the least to the greatest step time by the device's central, optimistic and "
+    f"pessimistic constants. Of ten runs it is to hold {10 * NOMINAL:.0f}: one in twenty is to be faster than all of it, and one slower. "
+    "Of few runs the share says little; far more on one side than on the other say that something is missing in the price."
 )
 _RANKS: Final = (
     "A question is a model, batch and machine with at least three plans that were measured. tau is Kendall's tau-a, 1 for the measured "
@@ -115,8 +117,12 @@ def _error_cells(line: Line, rejected: int) -> tuple[str, ...]:
     if found is None:
         return "0", refused, *(_NONE,) * 6
     signed = (f"{value:+.1%}" for value in (found.bias, found.median_bias, found.largest))
-    inside = _NONE if line.in_range is None else f"{line.in_range.inside:,} of {line.in_range.rows:,}"
-    return f"{found.rows:,}", refused, f"{found.mean:.1%}", f"{found.median:.1%}", *signed, inside
+    return f"{found.rows:,}", refused, fitted_words(line.fitted, found.rows), f"{found.mean:.1%}", f"{found.median:.1%}", *signed
+
+
+def fitted_words(fitted: int, rows: int) -> str:
+    """Of so many rows all, none or some."""
+    return "none" if not fitted else "all" if fitted == rows else f"{fitted:,}"
 
 
 def _range_table(lines: Sequence[Line], by: str) -> Iterator[str]:
@@ -194,6 +200,7 @@ def _run_document(row: Priced) -> dict[str, Any]:
         "measured": run.seconds,
         "predicted": row.seconds,
         "error": row.error,
+        "fitted": fitted_to(run),
         "likely": None if row.likely is None else list(row.likely),
         "inferred": list(run.inferred),
     }

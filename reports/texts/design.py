@@ -14,7 +14,7 @@ from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
+from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, runs_words, sets_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
@@ -67,7 +67,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
         ("hidden exchange", hidden_words(asked, design)),
         ("estimated L2", l2_limit_words(asked, design)),
         ("priced by", asked.priced_by),
-        ("measured runs", measured_words(asked, design["plan"])),
+        ("measured runs", runs_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
         ("not named", unnamed_words(asked)),
     )

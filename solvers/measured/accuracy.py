@@ -20,6 +20,7 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.measured.machines import Machine
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected, device_for
+from crossopt.solvers.measured.provenance import fitted_to
 from crossopt.solvers.measured.ranking import Choice, Ranking, ranking
 
 K = TypeVar("K")
@@ -89,6 +90,8 @@ class Line:
     """Rows of which some setting is not stated."""
     repeats: int
     """Rows that are left out because another has the same settings and time."""
+    fitted: int
+    """Rows of sources to which the constants that price them were fitted, so that others may be further off."""
     errors: Errors | None
     in_range: InRange | None
     """None where no device has other sets of constants."""
@@ -213,13 +216,13 @@ def _lines(label: str, rows: Sequence[Priced]) -> tuple[Line, ...]:
     """A line for measured and one for derived times, as far as there are any; an empty line without either."""
     kinds = _by(rows, lambda row: row.run.derived)
     lines = tuple(_line(label, derived, kinds[derived]) for derived in (False, True) if derived in kinds)
-    return lines or (Line(label, None, 0, 0, None, None, None),)
+    return lines or (Line(label, None, 0, 0, 0, None, None, None),)
 
 
 def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
     once = [same[0] for same in _by(rows, lambda row: _identity(row.run)).values()]
-    inferred = sum(bool(row.run.inferred) for row in once)
-    return Line(label, derived, inferred, len(rows) - len(once), errors(once), _in_range(once), ranking(choices(rows)))
+    inferred, fitted = sum(bool(row.run.inferred) for row in once), sum(fitted_to(row.run) for row in once)
+    return Line(label, derived, inferred, len(rows) - len(once), fitted, errors(once), _in_range(once), ranking(choices(rows)))
 
 
 def _in_range(rows: Sequence[Priced]) -> InRange | None:

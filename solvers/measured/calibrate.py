@@ -16,6 +16,7 @@ from crossopt.instances.measured.runs import Measured, Measurement
 from crossopt.solvers.measured.accuracy import distinct
 from crossopt.solvers.measured.cross_validation import by_model, by_source, enough, folds, left_out_errors, without
 from crossopt.solvers.measured.fitting import Constant, Note, Task, at_bound, fitted, relative, row_weights, source_means, unnoted
+from crossopt.solvers.measured.provenance import kind_of
 from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resample, tilted
 
 CONSTANTS = (
@@ -101,10 +102,10 @@ def of_kind(measured: Measured, gpu: str, name: str) -> Measured:
     A ValueError where none can be priced, or the registry has no such device.
     """
     device(gpu)
-    kind = gpu.partition("-")[0]
+    kind = kind_of(gpu)
     found = Measured(
-        measurements=tuple(row for row in measured.measurements if row.gpu.partition("-")[0] == kind),
-        rejected=tuple(row for row in measured.rejected if row.gpu.partition("-")[0] == kind),
+        measurements=tuple(row for row in measured.measurements if kind_of(row.gpu) == kind),
+        rejected=tuple(row for row in measured.rejected if kind_of(row.gpu) == kind),
     )
     if not found.measurements:
         others = Counter(row.gpu for row in measured.measurements)

@@ -6,7 +6,6 @@ constants do not say as well. A constant that ends on its bound stands for somet
 source, and with a single one models of a hidden size are left out instead.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from crossopt.instances.measured.runs import Measurement
 from crossopt.solvers.measured.accuracy import distinct, once
 from crossopt.solvers.measured.cross_validation import FoldOf, by_model, by_source, folds, left_out_errors, without
 from crossopt.solvers.measured.fitting import Constant, Note, Task, at_bound, fitted, relative, row_weights, source_means, unnoted
+from crossopt.solvers.measured.provenance import publisher
 
 CONSTANTS: Final = (
     Constant("matrix", 0.4, 0.65, 0.95),
@@ -33,7 +33,6 @@ CONSTANTS: Final = (
 """What stacks differ in; the others are the device's, its host's and its links'."""
 _WORTH: Final = 0.005
 """By which the error must fall for one constant more: repeated runs differ by 2.6 to 3.6 %, in the mean of some ten by a fifth of that."""
-_EDITION: Final = re.compile(r"\s+\S*\d\d\.\d\d.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,6 @@ def of_stacks(measurements: Sequence[Measurement], stacks: Sequence[str], name: 
         listed = ", ".join(f"{count:,} of {stack}" for stack, count in others.most_common())
         raise ValueError(f"{name} has no row of {' or '.join(stacks)} on this kind of device ({listed})")
     return found
-
-
-def publisher(source: str) -> str:
-    """Who measured, without the edition of a table."""
-    return _EDITION.sub("", source)
 
 
 def fit_stack(rows: Sequence[Measurement], note: Note = unnoted) -> StackFit:

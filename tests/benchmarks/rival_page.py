@@ -53,9 +53,10 @@ and those figures are over all runs of its authors.
 DEVICES = """
 ## By source and device, with the constants of the registry
 
-All rows of TRAINING.csv. The constants were fitted to those of the A100; other devices carry them over, and *set of* names the stack
-whose own constants price a run, - the device's usual ones. Derived times come from tokens a second. A row that repeats the settings and
-the time of another counts once.
+All rows of TRAINING.csv. *Set of* names the stack whose own constants price a run, - the device's usual ones. The A100's were fitted to its
+rows here and are carried over to other devices, where sets of stacks differ in a few constants. *Fitted* says of which rows the source was
+seen by the set that prices them: *all*, *none*, or so many; how far off others may be, the set itself says (`left_out`). Derived
+times come from tokens a second. A row that repeats the settings and the time of another counts once.
 
 - Five sixths of the regret on one node come of 32 questions whose best plan has one of two layers that take less time for more work: hidden
   size 2048 on four tensor ranks, 2.8 ms with a microbatch of 2 and 3.1 with 1, and hidden size 1024 on two, 3.2 ms with 4 and 3.6 with 2.
@@ -68,7 +69,7 @@ the time of another counts once.
 FURTHER = """
 ## Further runs
 
-All rows of FURTHER.csv; nothing was fitted to any of them.
+All rows of FURTHER.csv. Those marked under *fitted* were seen by the set of their stack on that device, the others by none.
 """
 
 RANGES = """

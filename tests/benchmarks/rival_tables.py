@@ -11,6 +11,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
+from crossopt.reports.texts.accuracy import fitted_words
 from crossopt.solvers.measured.accuracy import Errors, InRange, Line, accuracy, likely, predictions, with_variants
 from crossopt.solvers.measured.kernels.accuracy import price_kernels
 from crossopt.solvers.measured.kernels.fitting import KernelFit, fit_kernels
@@ -72,7 +73,7 @@ def parts(measured: Measured) -> Iterator[Part]:
             yield Part(label[0], label[1], line, tuple(stacks), label[2])
 
 
-_ERRORS = ("rows", "rejected", "MAPE", "median", "bias", "median bias", "largest")
+_ERRORS = ("rows", "rejected", "fitted", "MAPE", "median", "bias", "median bias", "largest")
 _RANKS = ("questions", "tau", "mean regret", "largest regret")
 
 
@@ -85,7 +86,7 @@ def device_table(measured: Measured) -> Iterator[str]:
             label, times = (part.source, part.device), "derived" if part.line.derived else "measured"
             words = (*label, ", ".join(part.stacks), part.bits, times)
             count = 0 if label in told else refused[label]
-            yield table_row(*words, *_error_cells(part.line.errors, count), *_rank_cells(part.line.ranking))
+            yield table_row(*words, *_error_cells(part.line, part.line.errors, count), *_rank_cells(part.line.ranking))
             told.add(label)
     yield from _reasons(measured, len(measured.rejected) - sum(refused[label] for label in told))
 
@@ -96,9 +97,9 @@ def _reasons(measured: Measured, others: int) -> Iterator[str]:
         yield from (f"- {count:,}: {reason}" for reason, count in Counter(row.reason for row in measured.rejected).most_common())
 
 
-def _error_cells(found: Errors, rejected: int) -> tuple[str, ...]:
+def _error_cells(line: Line, found: Errors, rejected: int) -> tuple[str, ...]:
     signed = (f"{100.0 * value:+.1f} %" for value in (found.bias, found.median_bias, found.largest))
-    return f"{found.rows:,}", f"{rejected:,}", share(found.mean), share(found.median), *signed
+    return f"{found.rows:,}", f"{rejected:,}", fitted_words(line.fitted, found.rows), share(found.mean), share(found.median), *signed
 
 
 def _rank_cells(found: Ranking | None) -> tuple[str, ...]:
@@ -112,14 +113,16 @@ def _rank_cells(found: Ranking | None) -> tuple[str, ...]:
 
 def range_table(*files: Measured) -> Iterator[str]:
     """How many runs of each source and device are inside their likely ranges, and on which side the others are; all editions together."""
-    yield from table_head("source", "device", "bits", "runs", "in range", "faster", "slower")
+    yield from table_head("source", "device", "bits", "runs", "fitted", "in range", "faster", "slower")
     found: dict[tuple[str, str, str], InRange] = {}
+    fitted = Counter[tuple[str, str, str]]()
     for part in (part for measured in files for part in parts(measured)):
         if part.line.in_range is not None:
             for label in ((_EDITION.sub("", part.source), part.device, part.bits), ("all", "", "")):
                 found[label] = _together(found.get(label, InRange(0, 0, 0, 0)), part.line.in_range)
+                fitted[label] += part.line.fitted
     for label, counts in sorted(found.items(), key=lambda item: item[0][0] == "all"):
-        yield table_row(*label, *_range_cells(counts))
+        yield table_row(*label, *_range_cells(counts, fitted[label]))
 
 
 _EDITION = re.compile(r"( performance summary)? v?\d\d\.\d\d.*")
@@ -129,8 +132,8 @@ def _together(one: InRange, other: InRange) -> InRange:
     return InRange(*(getattr(one, name) + getattr(other, name) for name in ("inside", "rows", "faster", "slower")))
 
 
-def _range_cells(found: InRange) -> tuple[str, ...]:
-    return f"{found.rows:,}", f"{found.share:.0%}", f"{found.faster:,}", f"{found.slower:,}"
+def _range_cells(found: InRange, fitted: int) -> tuple[str, ...]:
+    return f"{found.rows:,}", fitted_words(fitted, found.rows), f"{found.share:.0%}", f"{found.faster:,}", f"{found.slower:,}"
 
 
 # --- kernels alone -------------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from crossopt.instances.catalogue.stack_sets import OWN, StackEntry
 from crossopt.instances.measured.runs import Measurement, read_measured
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import once, predictions
-from crossopt.solvers.measured.stack_fit import StackFit, fit_stack, of_stacks, publisher, section_text
+from crossopt.solvers.measured.provenance import publisher
+from crossopt.solvers.measured.stack_fit import StackFit, fit_stack, of_stacks, section_text
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.measured.measured_rows import timed

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from crossopt.instances.measured.runs import Measurement, read_measured
-from crossopt.reports.facts.measured_runs import MEASURED
-from crossopt.solvers.measured.accuracy import predictions
-from crossopt.solvers.measured.ranking import FEWEST
+from crossopt.reports.facts.measured_runs import MEASURED, RANKED, RANKED_ON, Ranked
+from crossopt.solvers.measured.accuracy import Priced, choices, predictions
+from crossopt.solvers.measured.ranking import FEWEST, ranking
 from tests.every import every
 from tests.paths import reference
 
@@ -56,3 +56,15 @@ def test_answers_tell_as_many_runs_and_as_large_errors_as_there_are(stack: str, 
     assert len(errors) == told.runs
     assert round(float(errors.mean()), 3) == told.error
     assert told.most is None or round(float(errors.max()), 3) == told.most
+
+
+def test_answers_tell_how_plans_are_ranked_and_where_that_was_tested(
+    runs: list[tuple[Measurement, float]],
+) -> None:
+    priced = [Priced(run, float(np.float32((1.0 + error) * run.seconds))) for run, error in runs]
+    assert ranking(choices(one for one in priced if not one.run.gpu.startswith(RANKED_ON))) is None
+    for name, told in RANKED.items():
+        alone = name == "one node"
+        found = ranking(choices(one for one in priced if (len(one.run.cluster.level_sizes) == 1) is alone))
+        assert found is not None
+        assert Ranked(found.groups, round(found.tau, 2), round(found.mean_regret, 3), round(found.largest_regret, 3)) == told
