@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from crossopt.crossflow.edges import head
+from crossopt.crossflow.evaluate import bill_of
 from crossopt.crossflow.exchanges.context import around_attention
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.kernels.element_wise import element_wise
@@ -24,12 +25,17 @@ from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import NARROW, Transformer, feed_forward_kinds, layer_kinds
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.catalogue.registry import device, names
+from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
 
 Level = Literal["dram", "l2", "l1", "registers"]
 MEMORIES: Final[tuple[tuple[str, Level], ...]] = (("memory", "dram"), ("L2", "l2"), ("L1", "l1"), ("registers", "registers"))
 """Levels as people call them, and as the model does, outermost first."""
+_UNBOUNDED: Final = 1.0e30
+"""Bytes a second: far above any memory."""
+_TOLD: Final = 0.005
+"""Share of a step from which on it is told what it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,26 @@ def roofs_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     )
 
 
+def estimated_words(instance: Instance, design: dict[str, object]) -> str:
+    """That a step waits for an L2 of which nobody published the bandwidth: what it would save if that were without a limit."""
+    if isinstance(instance.hardware, FreeHardware) or not _is_estimate(instance.hardware.name):
+        return ""
+    asked = design_of(instance, from_words(instance, design))
+    fast = replace(asked.hardware, l2=replace(asked.hardware.l2, bandwidth=_UNBOUNDED))
+    least, seconds = (_number(bill_of(instance.workload, replace(asked, hardware=one)).step_time) for one in (fast, asked.hardware))
+    if (share := 1.0 - least / seconds) < _TOLD:
+        return ""
+    return f"the bandwidth of the L2, which is an estimate, for {share:.1%} of the step: see `crossopt explain --constants`"
+
+
+def _is_estimate(name: str) -> bool:
+    """Whether the file of a device, or that of its class where it says nothing of the L2, calls its bandwidth an estimate."""
+    if name not in names("hardware"):
+        return False
+    entry = device(name)
+    return "estimate" in (entry.sources.get("l2") or (device(entry.like).sources["l2"] if entry.like else ""))
+
+
 def _energies(model: Transformer, group: Ranks, hardware: Hardware) -> dict[tuple[str, bool], float]:
     return {(name, back): _number(cost.energy) for name, back, cost in _costs(model, group, hardware)}
 
@@ -105,9 +131,9 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
     operators follow; where some layers have a window, their attention does. Attention is with what puts its steps together where keys and
     values come by in a ring."""
     kinds = [kind for _, kind in feed_forward_kinds(model)]
-    for kind, what, names in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
+    for kind, what, only in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
         for name, product in named_projections(kind, group):
-            if not names or name in names:
+            if not only or name in only:
                 size = model.activation_bytes if name in WIDE else model.value_bytes
                 yield what + name, False, product_cost(product, size, hardware)
                 [backward] = trained_costs((product,), model, size, hardware)

@@ -12,7 +12,8 @@ from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.building import clock_words
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words, sets_words
+from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_words, measured_words
+from crossopt.reports.facts.roofline import estimated_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
@@ -63,6 +64,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     """How far the model is off on public runs, and what hides on the word of one of them."""
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
+        ("waits for", estimated_words(asked, design)),
         ("priced by", asked.priced_by),
         ("measured runs", measured_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
@@ -223,15 +225,8 @@ def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, A
         rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
-    return [*_likely_line(evaluation, asked), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
-
-
-def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
-    """The step times by the optimistic and the pessimistic constants, where there are some."""
-    low, high = likely_of(asked, evaluation)
-    more = "" if [low, high] == list(evaluation["likely"]) else ", and the mean error on measured runs"
-    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants{sets_words(asked)}{more}"
-    return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
+    likely = likely_words(asked, evaluation)
+    return [*(wrapped(f"  {'':<{_LABEL}}", likely) if likely else []), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
 
 
 def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: bool = False) -> list[str]:

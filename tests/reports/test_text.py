@@ -13,6 +13,7 @@ from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import likely_of, measured_words
+from crossopt.reports.facts.roofline import estimated_words
 from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
 from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words
@@ -358,6 +359,16 @@ def test_a_comparison_shows_steps_by_use_within_80_columns_and_on_its_page(
     [table] = [part.partition("</table>")[0] for part in page.split("<table>") if "a step, in s" in part]
     assert all(words in table for words in ("exhaustive", "recipes", "expert", "compute", "pipeline bubble", "the whole step"))
     assert page.count("of its step of") == 2
+
+
+def test_an_answer_names_an_l2_that_its_step_waits_for_where_that_is_an_estimate() -> None:
+    """Products of B200 wait for their arithmetic; at nineteen twentieths of the peak for an L2 that nobody published."""
+    usual, fast = (ask(LLAMA_ON_H100, "hardware=b200", "zero=1", *more) for more in ((), ("efficiency={matrix: 0.95}",)))
+    found, quick = answered(usual), answered(fast)
+    assert "waits for" not in answer(found, usual)
+    words = " ".join(answer(quick, fast).split())
+    assert re.search(r"waits for the bandwidth of the L2, which is an estimate, for \d+\.\d% of the step: see `crossopt explain", words)
+    assert estimated_words(ask(TINY_FREE), {}) == ""
 
 
 def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -> None:
