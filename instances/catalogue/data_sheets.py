@@ -18,6 +18,7 @@ from crossopt.instances.catalogue.entries import (
     LinkEntry,
     MemoryEntry,
     NetworkEntry,
+    RangeEntry,
     check_device,
 )
 from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, carried
@@ -104,6 +105,9 @@ class DeviceSheet:
     kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
         default_factory=dict
     )
+    ranges: Annotated[dict[str, RangeEntry], Doc("of figures by section and name, as `l2.bandwidth`; beside them the class's")] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         check_device(self)
@@ -121,6 +125,7 @@ def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> Device
     name, ratio = _nearest(sheet, known)
     like = known(name)
     given.update({part: _scaled(part, getattr(like, part), ratio) for part in missing})
+    given["ranges"] = {**like.ranges, **sheet.ranges}
     if "idle_power" in missing:
         given["idle_power"] = _rounded(like.idle_power / like.power * given["power"])
     if energies:

@@ -93,6 +93,18 @@ class KernelsEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeEntry:
+    """Between which factors of what is stated a figure may lie."""
+
+    low: Annotated[float, Bounds(0.0, 1.0), Doc("times the figure, at the least")]
+    high: Annotated[float, Bounds(1.0), Doc("times the figure, at the most")]
+    source: Annotated[str, Prose(), Doc("who says so")]
+
+    def __post_init__(self) -> None:
+        check_above_zero(("low", self.low))
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceEntry:
     """A device one can buy, with every figure; `data_sheets.DeviceSheet` is what is read."""
 
@@ -124,6 +136,7 @@ class DeviceEntry:
     kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
         default_factory=dict
     )
+    ranges: Annotated[dict[str, RangeEntry], Doc("of figures by section and name, such as `l2.bandwidth`")] = field(default_factory=dict)
 
     derived: tuple[str, ...] = ()
     """What its file leaves out, with what was taken instead (`data_sheets`)."""
@@ -161,6 +174,13 @@ class Describing(Protocol):
     def stacks(self) -> dict[str, StackEntry]: ...
     @property
     def kernels(self) -> "dict[str, KernelsEntry]": ...
+    @property
+    def ranges(self) -> dict[str, RangeEntry]: ...
+
+
+_OF_MEMORY, _OF_LINK = ("capacity", "bandwidth", "energy"), ("bandwidth", "latency", "setup", "energy", "ring_latency")
+_RANGED = {**dict.fromkeys(("dram", "l2", "l1", "registers"), _OF_MEMORY), **dict.fromkeys(("node_network", "network"), _OF_LINK)}
+"""Figures that may have a range, by section."""
 
 
 def check_device(device: Describing) -> None:
@@ -181,6 +201,10 @@ def check_device(device: Describing) -> None:
     check_stacks(device.stacks)
     for kind, kernels in device.kernels.items():
         kernel_constants(kind, kernels.constants)
+    for name in device.ranges:
+        section, _, figure = name.partition(".")
+        if figure not in _RANGED.get(section, ()):
+            raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in l2.bandwidth)")
 
 
 @dataclass(frozen=True, slots=True)

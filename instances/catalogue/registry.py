@@ -41,7 +41,7 @@ _SHIPPED: Final = Path(__file__).parents[1]
 _FOLDER: Final = _SHIPPED / "registry"
 _ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
 _BITS_PER_BYTE: Final = 8.0
-_FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels")
+_FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels", "ranges")
 """Sections of a device's file that its runs and kernels said, and no data sheet."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from crossopt.crossflow.workload import NARROW
 from crossopt.instances.catalogue.constants import check_constants
-from crossopt.instances.catalogue.entries import check_above_zero
+from crossopt.instances.catalogue.entries import RangeEntry, check_above_zero
 from crossopt.instances.catalogue.stack_sets import Figures
 from crossopt.instances.files.quantities import (
     Area,
@@ -259,18 +259,6 @@ class PricesEntry:
         float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
     ] = 0.0
     lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class RangeEntry:
-    """Between which factors of what is stated a figure may lie."""
-
-    low: Annotated[float, Bounds(0.0, 1.0), Doc("times the figure, at the least")]
-    high: Annotated[float, Bounds(1.0), Doc("times the figure, at the most")]
-    source: Annotated[str, Prose(), Doc("who says so")]
-
-    def __post_init__(self) -> None:
-        check_above_zero(("low", self.low))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.hardware import Efficiency, Hardware
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
-from crossopt.instances.catalogue.entries import DeviceEntry
-from crossopt.instances.catalogue.technology_entries import GenerationEntry, RangeEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, RangeEntry
+from crossopt.instances.catalogue.technology_entries import GenerationEntry, TechnologyEntry
 from crossopt.instances.files.units import nearest, quoted
 
 Factors = dict[str, dict[str, float]]
@@ -38,7 +38,15 @@ _OF_TECHNOLOGY: Final = (
     "uncore.power_per_area",
     "uncore.steady_per_area",
 )
-_OF_DEVICE: Final = ("dram.bandwidth", "node_network.bandwidth", "node_network.latency", "network.bandwidth", "network.latency")
+_OF_DEVICE: Final = (
+    "dram.bandwidth",
+    "l2.bandwidth",
+    "node_network.bandwidth",
+    "node_network.latency",
+    "network.bandwidth",
+    "network.latency",
+    "network.ring_latency",
+)
 _OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
 """Those that are looked at where nothing is said, some fifteen together: what a step, an area and a power mostly follow from."""
 
@@ -171,10 +179,9 @@ def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Fa
 
 def ranges_of(entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> tuple[Range, ...]:
     """The constants of a device or a technology that are looked at, and those of the model, each with its range."""
-    said = entry.ranges if isinstance(entry, TechnologyEntry) else {}
     usual = _OF_TECHNOLOGY if isinstance(entry, TechnologyEntry) else _OF_DEVICE
     parts = _parts(entry)
-    found = [_of_figure(name, parts, said.get(name)) for name in dict.fromkeys((*usual, *said))]
+    found = [_of_figure(name, parts, entry.ranges.get(name)) for name in dict.fromkeys((*usual, *entry.ranges))]
     return (*(one for one in found if one is not None), *_of_model(efficiency, variants))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.files.units import rounded_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +223,13 @@ def _expert_words(device: str, stack: str) -> str:
     return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
-def sets_words(asked: Instance | None) -> str:
-    """How many other sets of constants a design was held to, where there are some."""
-    return f" and under {len(asked.others)} other sets of them" if asked is not None and asked.others else ""
+def likely_words(asked: Instance | None, evaluation: Mapping[str, Any]) -> str:
+    """The step times that are likely, and by what; nothing where nothing is known."""
+    low, high = likely_of(asked, evaluation)
+    sets = f" and under {len(asked.others)} other sets of them" if asked is not None and asked.others else ""
+    more = "" if [low, high] == list(evaluation["likely"]) else ", and the mean error on measured runs"
+    least, most = (rounded_quantity(seconds, "time", 4) for seconds in (low, high))
+    return f"likely {least} to {most}, by the optimistic and the pessimistic constants{sets}{more}" if low < high else ""
 
 
 def likely_of(instance: Instance | None, evaluation: Mapping[str, Any]) -> tuple[float, float]:

@@ -105,9 +105,9 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
     operators follow; where some layers have a window, their attention does. Attention is with what puts its steps together where keys and
     values come by in a ring."""
     kinds = [kind for _, kind in feed_forward_kinds(model)]
-    for kind, what, names in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
+    for kind, what, only in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
         for name, product in named_projections(kind, group):
-            if not names or name in names:
+            if not only or name in only:
                 size = model.activation_bytes if name in WIDE else model.value_bytes
                 yield what + name, False, product_cost(product, size, hardware)
                 [backward] = trained_costs((product,), model, size, hardware)

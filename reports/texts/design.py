@@ -14,7 +14,7 @@ from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, runs_words, sets_words
+from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_words, runs_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
@@ -210,15 +210,8 @@ def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, A
         rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
-    return [*_likely_line(evaluation, asked), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
-
-
-def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
-    """The step times by the optimistic and the pessimistic constants, where there are some."""
-    low, high = likely_of(asked, evaluation)
-    more = "" if [low, high] == list(evaluation["likely"]) else ", and the mean error on measured runs"
-    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants{sets_words(asked)}{more}"
-    return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
+    likely = likely_words(asked, evaluation)
+    return [*(wrapped(f"  {'':<{_LABEL}}", likely) if likely else []), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
 
 
 def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: bool = False) -> list[str]:

@@ -23,6 +23,7 @@ hardware: ./mine.yaml
 choices: {tensor: [1, 2]}
 objective: step_time
 """
+ON_B300 = QUESTION.replace("./mine.yaml", "b300")
 FILE = """
 peak: {bf16: 500 TFLOP/s}
 dram: {capacity: 128 GiB, bandwidth: 4 TB/s}
@@ -110,6 +111,15 @@ def test_three_figures_make_a_device_that_answers(tmp_path: Path, capsys: pytest
     assert "device, derived     as of the nearest class, a100-80g: vector_peak 125 TFLOP/s" in capsys.readouterr().out
 
 
+def test_the_ranges_of_a_class_hold_for_what_is_derived_from_it() -> None:
+    """B300 has the L2 of B200, by the peak, and so its doubts; `explain --constants` goes from one end to the other."""
+    assert device("b300").ranges == device("b200").ranges
+    found = {one.name: one for one in read_question({"text": ON_B300, "source": "question.yaml", "settings": []}).ranges}
+    assert (found["l2.bandwidth"].low, found["l2.bandwidth"].high) == (0.73, 1.44)
+    assert "16 bits" in found["l2.bandwidth"].source
+    assert found["dram.bandwidth"].source.startswith("estimate")
+
+
 def test_a_device_that_is_described_in_place_needs_no_more_either() -> None:
     text = QUESTION.replace(
         "./mine.yaml", "{peak: {bf16: 500 TFLOP/s}, dram: {capacity: 128 GiB, bandwidth: 4 TB/s}, network: {node: {bandwidth: 200 GB/s}}}"
@@ -132,6 +142,11 @@ def test_a_device_of_the_registry_tells_what_was_derived() -> None:
         ("{bf16: 500 TFLOP/s}", "{fp8: 500 TFLOP/s}", "peak: with fp8 bf16 is needed, too"),
         ("bandwidth: 200 GB/s", "bandwidth: 0 GB/s", "bandwidth: zero is no figure to work with"),
         ("dram: {capacity: 128 GiB, bandwidth: 4 TB/s}", "", "dram: this key is missing"),
+        (
+            "dram: ",
+            "ranges: {l2.speed: {low: 0.5, high: 2, source: me}}\ndram: ",
+            "ranges.l2.speed: there is no such figure (write section.figure",
+        ),
     ],
 )
 def test_a_sheet_without_sense_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
