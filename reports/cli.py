@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 INTERNAL, INVALID, REFUSED = 1, 3, 30
 _MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
 
+_UNASKED = "runs are not asked yet (exit code 12): `crossopt sweep FILE --store FOLDER` asks them, and keeps what is answered"
 _EARLY = "ended early (exit code 12): what is not in the table had not answered by then"
 
 
@@ -39,8 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = _coded(lambda: _run(arguments))
     if code == NO_DESIGN:
         sys.stderr.write(f"{_MORE}\n")
-    if code == ENDED_EARLY:
-        sys.stderr.write(f"{_EARLY}\n")
     return code
 
 
@@ -55,6 +54,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = _guarded(options) if guarded else _asked(options)
     sys.stdout.flush()
+    if code == ENDED_EARLY:
+        sys.stderr.write(f"{_UNASKED if options.command == 'sweep' else _EARLY}\n")
     return code
 
 

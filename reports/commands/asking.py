@@ -12,12 +12,12 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
-from crossopt.reports.commands.families import Ending, code_of
+from crossopt.reports.commands.families import Ending, code_of, code_of_ending
 from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
 from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import log_to, progress_on
-from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.reports.sheets.compared import Compared, compared_text, refused_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.reports.texts.width import fitted
@@ -118,12 +118,18 @@ def compare(options: Namespace, kind: str) -> Ending:
         usage(f"--split: this says nothing of {KINDS[kind].about} (leave it out)")
     names = options.engines.split(",") if options.engines else list(family.engines)
     question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else COMPARED
+    refused = dict[tuple[str, str], str]()
+
+    def told(name: str, why: RefusedError) -> None:
+        refused[name, question.name] = str(why)
+
     with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
-        answers = _until_interrupted(answers_of(family, question, names, Limits(seconds), watch))
+        answers = _until_interrupted(answers_of(family, question, names, Limits(seconds), watch, told))
         found, whole = collected(answers, lambda some: keep_table(_table(kind, question, dict(some))))
     first = found[0][1]
-    show_table(_table(kind, question, dict(found)), code_of(first.status, unproved=False), whole)
-    return Ending(first.status, first.proved, whole)
+    ending = Ending(first.status, first.proved, whole, bool(refused) and options.engines is not None)
+    show_table(_table(kind, question, dict(found)) + refused_text(refused), code_of_ending(ending), whole)
+    return ending
 
 
 def _until_interrupted(answers: Iterable[tuple[str, Result[Any, Any]]]) -> Iterator[tuple[str, Result[Any, Any]]]:
@@ -150,8 +156,9 @@ def answers_of(
     names: Sequence[str],
     limits: Limits,
     watch: Watch,
+    told: Callable[[str, RefusedError], None] = lambda name, why: None,
 ) -> Iterator[tuple[str, Result[Any, Any]]]:
-    """What each engine says, with its name; engines that refuse such a question are left out, unless all do."""
+    """What each engine says, with its name; engines that refuse such a question are told and left out, unless all do."""
     refused = list[RefusedError]()
     for name in names:
         engine_of(family, name)
@@ -160,6 +167,7 @@ def answers_of(
             result = solved(family, question, name, limits, watch)
         except RefusedError as error:
             refused.append(error)
+            told(name, error)
         else:
             yield name, result
     if refused and len(refused) == len(names):

@@ -27,10 +27,14 @@ class Ending(NamedTuple):
     proved: bool
     whole: bool = True
     """Whether it came to its end; a comparison that did not has a table of what was done."""
+    refused: bool = False
+    """Whether an engine that was named does not answer a question that was asked."""
 
 
 ANSWERED, NO_DESIGN, UNPROVED, ENDED_EARLY, INFEASIBLE = 0, 10, 11, 12, 20
 """Exit codes of answers."""
+NOT_ANSWERED = 2
+"""Of a comparison with an engine that does not answer, as of `solve` with that engine."""
 
 
 def code_of(status: "Status", unproved: bool) -> int:
@@ -43,8 +47,10 @@ def code_of(status: "Status", unproved: bool) -> int:
 
 
 def code_of_ending(ending: Ending) -> int:
-    """The same of a comparison, which may have been ended before all had answered."""
-    return code_of(ending.status, unproved=False) if ending.whole else ENDED_EARLY
+    """The same of a comparison, which may have been ended before all had answered, or have engines that do not answer."""
+    if not ending.whole:
+        return ENDED_EARLY
+    return NOT_ANSWERED if ending.refused else code_of(ending.status, unproved=False)
 
 
 def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:

@@ -1,11 +1,12 @@
 """Several answers to one question beside each other, over the best bound."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crossopt.reports.render.terminal import closing_of, text_of
 from crossopt.reports.sheets.amounts import digits, digits_below
 from crossopt.reports.sheets.sheet import Bar, Column, Section, Sheet, Table, names
+from crossopt.reports.texts.width import wrapped
 from crossopt.solvers.answer import Number
 
 
@@ -36,3 +37,16 @@ def compared_text(best: Sheet, asks: str, rows: Sequence[Compared]) -> str:
 
 def _above(bar: Bar, bound: Number | None) -> str:
     return "" if bar.amount is None or not bound or bar.fault else f"{bar.amount / bound - 1.0:,.2%}"
+
+
+def refused_text(refused: Mapping[tuple[str, str], str]) -> str:
+    """Which engines do not answer which questions, by both their names, and why, each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (engine, question), why in refused.items():
+        reasons.setdefault((engine, why), []).append(question)
+    lines = [
+        line
+        for (engine, why), names in reasons.items()
+        for line in wrapped(f"  {engine} does not answer ", f"{', '.join(names)}: {why} (leave it out, or ask others)")
+    ]
+    return "".join(f"{line}\n" for line in lines)

@@ -16,6 +16,8 @@ _OBEYED = ("=", "+", "-", "@")
 def grade_text(grade: Grade) -> str:
     """The points of each task and a sentence for each that was lost."""
     lines = [f"{grade.assignment}   {_points(grade.points)} of {grade.out_of} points"]
+    if grade.file:
+        lines.append(f"  graded: {grade.file}")
     if grade.refused:
         lines += ["", f"  {grade.refused}"]
     for mark in grade.marks:
@@ -30,26 +32,35 @@ def grade_json(grade: Grade) -> str:
     """The same as plain data."""
     marks = [{"name": mark.name, "points": mark.points, "out_of": mark.out_of, "why": list(mark.why)} for mark in grade.marks]
     document = {"assignment": grade.assignment, "points": grade.points, "out_of": grade.out_of, "tasks": marks}
-    return _text(document | {name: text for name, text in (("refused", grade.refused), ("note", grade.note)) if text})
+    return _text(document | {name: text for name, text in _said(grade) if text})
+
+
+def _said(grade: Grade) -> tuple[tuple[str, str], ...]:
+    return ("refused", grade.refused), ("graded", grade.file), ("fault", grade.fault), ("note", grade.note)
 
 
 def grade_gradescope(grade: Grade) -> str:
     """What Gradescope reads as /autograder/results/results.json (its autograder specification)."""
-    said = "\n".join(text for text in (grade.refused, grade.note) if text)
+    said = "\n".join(text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", grade.note) if text)
     board = {} if grade.above is None else {"leaderboard": [{"name": _BOARD, "value": round(100.0 * grade.above, 2), "order": "asc"}]}
     return _text({"score": grade.points, "output": said, "tests": [_test(mark) for mark in grade.marks]} | board)
 
 
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
-    """A line for each student: points by assignment, empty where nothing was handed in, their sum, and what could not be looked at."""
+    """A line for each student: points by assignment, empty where nothing was handed in, their sum, what could not be looked at, and where a
+    program of which no function returned anything failed first."""
     names = sorted({name for one in grades.values() for name in one})
     rows = [["student", *names, "points", "remarks"]]
     for student in students:
         own = grades.get(student, {})
-        remarks = "; ".join(f"{name}: {own[name].refused}" for name in names if name in own and own[name].refused)
+        remarks = "; ".join(f"{name}: {said}" for name in names if name in own and (said := _remark(own[name])))
         points = [_points(own[name].points) if name in own else "" for name in names]
         rows.append([student, *points, _points(sum(grade.points for grade in own.values())), remarks])
     return table_csv(rows)
+
+
+def _remark(grade: Grade) -> str:
+    return grade.refused or (f"nothing runs: {grade.fault}" if grade.fault else "")
 
 
 def board_text(title: str, above: Mapping[str, float]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
-from crossopt.solvers.grading.notebooks import write_program
+from crossopt.solvers.grading.notebooks import Taken, notebooks_in, write_program
 from crossopt.solvers.grading.walls.running import Returned, run
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened
 
@@ -18,12 +18,13 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
     note = "" if walls or assignment.judge else UNCONFINED
     try:
         with opened(submission) as folder:
-            if assignment.judge is None:
-                write_program(folder, assignment.handed)
+            notebooks = notebooks_in(folder)
+            taken = write_program(folder, assignment.handed) if assignment.judge is None else None
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
-            marks = together(_marks(assignment, folder, seed, walls), assignment.whole)
-            return Grade(assignment.name, marks, note=note, above=assignment.rank(folder, seed) if assignment.rank else None)
+            marks, fault = _judged(assignment, folder, seed) if assignment.judge else _marks(assignment, folder, seed, walls, taken)
+            above = assignment.rank(folder, seed) if assignment.rank else None
+            return Grade(assignment.name, together(marks, assignment.whole), "", note, above, _file(assignment, taken, notebooks), fault)
     except SubmissionError as error:
         return replace(refused(assignment, str(error)), note=note)
 
@@ -37,12 +38,17 @@ def refused(assignment: Assignment, why: str) -> Grade:
 
 def _not_there(assignment: Assignment, folder: Path) -> str:
     """What to do about a file that is missing, by what there is instead."""
-    handed, remedy = assignment.handed, "see README" if assignment.judge else f"copy starter.py to {assignment.handed} and fill its holes"
+    handed = assignment.handed
+    remedy = "see README" if assignment.judge else f"copy starter.py to {handed} and fill its holes, or hand in the notebook alone"
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     deeper = [name for name in files if name.rpartition("/")[2] == handed]
     if deeper:
         return f"there is no {handed} at the top, but there is {_listed(deeper)} (hand in the folder that {handed} lies in, and no other)"
-    return f"there is no {handed} ({f'there is {_listed(files)}; ' if files else ''}{remedy})"
+    notebooks = notebooks_in(folder) if assignment.judge is None else ()
+    if len(notebooks) > 1:
+        return f"there is no {handed}, and which of {_listed(list(notebooks))} is meant is not known (hand in one notebook, or {handed})"
+    neither = " and no notebook" if not notebooks and assignment.judge is None else ""
+    return f"there is no {handed}{neither} ({f'there is {_listed(files)}; ' if files else ''}{remedy})"
 
 
 def _listed(names: list[str]) -> str:
@@ -50,17 +56,37 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:_SENTENCES])}{f' and {rest} more' if rest > 0 else ''}"
 
 
-def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tuple[Mark, ...]:
-    if assignment.judge:
-        return tuple(replace(mark, why=tuple(map(printable, mark.why))) for mark in assignment.judge(folder, seed))
+def _file(assignment: Assignment, taken: Taken | None, notebooks: tuple[str, ...]) -> str:
+    """Which file was looked at, and which notebooks were not."""
+    if taken:
+        return f"{taken.notebook}, its cells of code, as there is no {assignment.handed}"
+    beside = assignment.judge is None and notebooks
+    return f"{assignment.handed}{f'; {_listed(list(notebooks))} beside it is not looked at' if beside else ''}"
+
+
+def _judged(assignment: Assignment, folder: Path, seed: str) -> tuple[tuple[Mark, ...], str]:
+    """What is found of a file that is no program."""
+    found = assignment.judge(folder, seed) if assignment.judge else ()
+    return tuple(replace(mark, why=tuple(map(printable, mark.why))) for mark in found), ""
+
+
+def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: Taken | None) -> tuple[tuple[Mark, ...], str]:
+    """What each task earns; and the first failure, where no function returned anything."""
     program = folder / assignment.handed
-    marks, unloaded = list[Mark](), tuple[Returned, ...]()
+    marks, unloaded, failures = list[Mark](), tuple[Returned, ...](), list[str]()
     for task in assignment.tasks(seed):
         if not unloaded:  # a program that is not loaded once is not loaded another time either
-            returned = run(program, [case.call for case in task.cases], assignment.seconds, walls)
+            returned = tuple(
+                _placed(one, taken, program.name) for one in run(program, [case.call for case in task.cases], assignment.seconds, walls)
+            )
             unloaded = returned[:1] if returned[0].unloaded else ()
+            failures += [one.failure for one in returned]
         marks.append(mark_of(task, unloaded * len(task.cases) or returned))
-    return tuple(marks)
+    return tuple(marks), printable(failures[0]) if failures and all(failures) else ""
+
+
+def _placed(one: Returned, taken: Taken | None, program: str) -> Returned:
+    return replace(one, failure=taken.placed(one.failure, program)) if taken and one.failure else one
 
 
 def together(marks: tuple[Mark, ...], whole: int) -> tuple[Mark, ...]:

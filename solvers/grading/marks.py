@@ -98,7 +98,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """All marks of a submission. `refused` says why nothing could be looked at, `note` what was missing in the grading itself."""
+    """All marks of a submission. `refused` says why nothing could be looked at, `note` what was missing in the grading itself, `file` what
+    was looked at, and `fault` why no function of the program returned anything."""
 
     assignment: str
     marks: tuple[Mark, ...]
@@ -106,6 +107,8 @@ class Grade:
     note: str = ""
     above: float | None = None
     """How far what was found is above the bound that is proved, where there is a board for that."""
+    file: str = ""
+    fault: str = ""
 
     @property
     def points(self) -> float:

@@ -6,6 +6,8 @@ up to the first hole that is left. That one is tagged, so that it is no part of 
 
 import ast
 import json
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +62,40 @@ def _code(text: str, *tags: str) -> dict[str, Any]:
     return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": text.splitlines(keepends=True)}
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A notebook that was taken for the program, and which line of which cell of code stands behind each of the program's lines."""
+
+    notebook: str
+    lines: tuple[tuple[int, int], ...]
+
+    def placed(self, said: str, program: str) -> str:
+        """What is said of lines of the program, said of the notebook's."""
+
+        def place(found: re.Match[str]) -> str:
+            line = int(found[1]) - 1
+            there = self.lines[line] if line < len(self.lines) else None
+            return f"({self.notebook})" if there is None else f"(line {there[1]} of cell {there[0]} of code in {self.notebook})"
+
+        return re.sub(rf"\(line (\d{{1,9}}) of {re.escape(program)}\)", place, said)
+
+
 def program_in(notebook: str) -> str:
     """The program of a notebook: its cells of code, without those that only show something and without commands of the notebook itself;
     a ValueError where it is no notebook."""
+    return "\n".join(line for _, _, line in _lines_in(notebook))
+
+
+def _lines_in(notebook: str) -> list[tuple[int, int, str]]:
+    """Lines of the program, each with the number of its cell among those of code, as they stand, and of its line there."""
     document = json.loads(notebook)
     cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise ValueError("this is no notebook")
-    parts = ["".join(cell.get("source", "")) for cell in cells if cell.get("cell_type") == "code" and SHOWN not in _tags(cell)]
-    lines = [line for part in parts for line in [*part.splitlines(), ""]]
-    return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)
+    code = enumerate((cell for cell in cells if cell.get("cell_type") == "code"), start=1)
+    parts = [(number, "".join(cell.get("source", ""))) for number, cell in code if SHOWN not in _tags(cell)]
+    lines = [(number, place, line) for number, part in parts for place, line in enumerate([*part.splitlines(), ""], start=1)]
+    return [(number, place, "" if line.lstrip().startswith(("%", "!")) else line) for number, place, line in lines]
 
 
 def _tags(cell: dict[str, Any]) -> list[Any]:
@@ -78,13 +104,19 @@ def _tags(cell: dict[str, Any]) -> list[Any]:
     return tags if isinstance(tags, list) else []
 
 
-def write_program(folder: Path, name: str) -> None:
-    """Where a notebook is handed in instead of a program, write the program beside it; what is none is left to be told as missing."""
-    notebooks = sorted(folder.glob("*.ipynb"))
-    if (folder / name).exists() or len(notebooks) != 1 or notebooks[0].stat().st_size > _LARGEST:
-        return
+def notebooks_in(folder: Path) -> tuple[str, ...]:
+    """Names of the notebooks at the top of a folder."""
+    return tuple(path.name for path in sorted(folder.glob("*.ipynb")))
+
+
+def write_program(folder: Path, name: str) -> Taken | None:
+    """Where one notebook is handed in instead of a program, write the program beside it; what is none is left to be told as missing."""
+    notebooks = notebooks_in(folder)
+    if (folder / name).exists() or len(notebooks) != 1 or (folder / notebooks[0]).stat().st_size > _LARGEST:
+        return None
     try:
-        program = program_in(notebooks[0].read_text(encoding="utf-8"))
+        lines = _lines_in((folder / notebooks[0]).read_text(encoding="utf-8"))
     except (ValueError, TypeError, RecursionError):
-        return
-    (folder / name).write_text(program, encoding="utf-8")
+        return None
+    (folder / name).write_text("\n".join(line for _, _, line in lines), encoding="utf-8")
+    return Taken(notebooks[0], tuple((number, place) for number, place, _ in lines))

@@ -15,7 +15,7 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.study import Point, StudyText, place_of, points_of
 from crossopt.solvers.codesign.family import ALIASES, ENGINES
 from crossopt.solvers.study.records import Axis, Plan
-from crossopt.solvers.sweeps.asking import file_of, inner, items_of, placed
+from crossopt.solvers.sweeps.asking import file_of, inner, items_of, once_an_axis, placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def ask_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
         message = f"two questions are called {quoted(twice[0])} (give one of them a `name`)"
         faults.append(replace(place_of(study.root, "instances"), message=message))
     if faults:
-        raise InstanceError(study.source, faults)
+        raise InstanceError(study.source, once_an_axis(study, faults))
     axes = tuple(Axis(axis.label, axis.setting, axis.values) for axis in file.sweep)
     description = " ".join((file.description or "").split())
     plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes)

@@ -69,7 +69,7 @@ def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | No
             faults.append(replace(place_of(study.root, "instances"), message=message))
         names.add(question.name)
     if faults:
-        raise InstanceError(study.source, faults)
+        raise InstanceError(study.source, once_an_axis(study, faults))
     limit = file.time_limit if time_limit is None else time_limit
     turns = {kind: turns_of(family_of(kind), file.engines, limit, file.seeds) for kind in {question.kind for question in asked}}
     runs = [
@@ -173,6 +173,19 @@ def placed(fault: Fault, source: str, point: Point, keys: Keys) -> Fault:
             path = "" if source.startswith("--set ") else f"{said.path}: "
             return _at(setting, point, f"{path}{said.message}")
     return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
+
+
+def once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
+    """The faults; what is wrong with every value of an axis in the same words is wrong with its setting, and told there, once."""
+    found = list(dict.fromkeys(faults))
+    for number, axis in enumerate(study.file.sweep):
+        paths = [f"sweep[{number}].values[{place}]" for place in range(len(axis.values))]
+        for message in dict.fromkeys(fault.message for fault in found if fault.path in paths):
+            same = [fault for fault in found if fault.path in paths and fault.message == message]
+            if len(paths) > 1 and {fault.path for fault in same} == set(paths):
+                setting = replace(place_of(study.root, f"sweep[{number}].setting"), message=message)
+                found = [setting, *(fault for fault in found if fault not in same)]
+    return found
 
 
 def _at(setting: Setting, point: Point, message: str) -> Fault:

@@ -3,8 +3,9 @@
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.asking import Run, Sweep
 from crossopt.solvers.sweeps.store import Failure, Kept, Listed, Point, Row, all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED, Job
@@ -28,6 +29,8 @@ class Standing:
     """How many files it has, sound ones and others."""
     faults: tuple[str, ...] = ()
     """What is wrong with files that were not used."""
+    ruled: bool = False
+    """Whether it has no proof because its engine, a rule or a searcher that did all it was asked, proves nothing."""
 
 
 def listed_of(sweep: Sweep) -> Listed:
@@ -44,10 +47,10 @@ def row_of(run: Run) -> Row:
 
 def standings(folder: Path, listed: Listed, only: Container[str] | None = None) -> dict[str, Standing]:
     """What each run has come to, by its key; of all, or of some."""
-    return {key: standing_of(kept, failure, files) for key, kept, failure, files in _looked_at(folder, listed, only)}
+    return {row.key: standing_of(row, kept, failure, files) for row, kept, failure, files in _looked_at(folder, listed, only)}
 
 
-def _looked_at(folder: Path, listed: Listed, only: Container[str] | None) -> Iterator[tuple[str, Kept, Failure | None, int]]:
+def _looked_at(folder: Path, listed: Listed, only: Container[str] | None) -> Iterator[tuple[Row, Kept, Failure | None, int]]:
     found, seen = all_kept(folder), set[str]()
     for row in listed.rows:
         if row.key in seen or (only is not None and row.key not in only):
@@ -55,10 +58,10 @@ def _looked_at(folder: Path, listed: Listed, only: Container[str] | None) -> Ite
         seen.add(row.key)
         paths = found.get(row.key, ())
         kept = result_of(paths, row, listed.points[row.question])
-        yield row.key, kept, None if kept.data else failure_of(folder, row.key), len(paths)
+        yield row, kept, None if kept.data else failure_of(folder, row.key), len(paths)
 
 
-def standing_of(kept: Kept, failure: Failure | None, files: int) -> Standing:
+def standing_of(row: Row, kept: Kept, failure: Failure | None, files: int) -> Standing:
     """The same of one run."""
     if kept.data is None:
         state: State = "not asked" if failure is None else "refused" if failure.code == REFUSED else "failed"
@@ -74,7 +77,16 @@ def standing_of(kept: Kept, failure: Failure | None, files: int) -> Standing:
         gap=data["gap"],
         files=files,
         faults=kept.faults,
+        ruled=not data["proved"] and _proves_nothing(row.engine, data),
     )
+
+
+def _proves_nothing(engine: str, data: dict[str, Any]) -> bool:
+    """Whether the engine is none that proves: it ended without a bound, by itself or as searchers do, when its time was over. The first
+    engine of a kind, which chooses among all, is none of these."""
+    family = family_of(data["kind"])
+    ended = data["stopped"] == "complete" or (engine in family.searching and data["stopped"] == "time limit")
+    return engine != next(iter(family.engines)) and data["bound"] is None and ended
 
 
 def is_left(standing: Standing, retry: Container[str]) -> bool:
@@ -110,8 +122,10 @@ class Tally:
     proved: int
     infeasible: int
     """Of the proved ones those that prove that there is no answer."""
+    ruled: int
+    """Answered by engines that prove nothing."""
     open: int
-    """Answered without a proof."""
+    """Answered without a proof by others."""
     widest: float | None
     """The widest gap of the open ones that have a bound."""
     stopped: int
@@ -125,13 +139,14 @@ def tally(keys: Sequence[str], standings: dict[str, Standing]) -> Tally:
     """How many of these runs have come to what."""
     found = [standings[key] for key in keys]
     answered = [one for one in found if one.state == "answered"]
-    unproved = [one for one in answered if not one.proved]
+    unproved = [one for one in answered if not one.proved and not one.ruled]
     return Tally(
         runs=len(found),
         keys=len(set(keys)),
         answered=len(answered),
-        proved=len(answered) - len(unproved),
+        proved=sum(one.proved for one in answered),
         infeasible=sum(one.status == "INFEASIBLE" for one in answered),
+        ruled=sum(one.ruled for one in answered),
         open=len(unproved),
         widest=max((one.gap for one in unproved if one.gap is not None), default=None),
         stopped=sum(one.stopped == "time limit" for one in unproved),

@@ -177,9 +177,9 @@ def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
         except ValueError as error:
             faults.append(f"{path.parent.name}/{path.name}: {error}")
     if not sound:
-        return Kept(None, None, tuple(faults))
+        return Kept(None, None, tuple(f"{fault} (it is asked again)" for fault in faults))
     path, data = min(sound, key=lambda one: (_rank(one[1]), one[0].name))
-    return Kept(data, path, tuple(faults))
+    return Kept(data, path, tuple(f"{fault} (another file answers in its place: this one may be deleted)" for fault in faults))
 
 
 def _sound(path: Path, row: Row, point: Point) -> dict[str, Any]:

@@ -221,7 +221,8 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
     kept = wait.kept
     if status is not None and os.WIFEXITED(status):
         code = os.WEXITSTATUS(status)
-        kept = None if code == USAGE else kept  # what the simplest rule said meanwhile is no answer of an engine that refuses to answer
+        if code == USAGE and kept is not None and kept.code != USAGE:
+            kept = None  # what the simplest rule said meanwhile is no answer of an engine that refuses to answer
     else:
         why = "at the time limit" if status is None and not wait.signals else "on request"
         if status is not None:

@@ -39,10 +39,17 @@ def compare(options: Namespace) -> Ending:
         check_target(target, flag)
         for path in options.files:
             spare_question(target, question_path(path))
-    study = _run(options, by_study=kinds == ["study"])
-    ending = Ending(_status(study), all(run.proved for run in study.runs), study.stopped == "complete" or not study.runs)
+    by_study = kinds == ["study"]
+    study = _run(options, by_study)
+    refused = bool(refused_in(study)) and (by_study or options.engines is not None)
+    ending = Ending(_status(study), all(run.proved for run in study.runs), study.stopped == "complete" or not study.runs, refused)
     _deliver(options, study, code_of_ending(ending))
     return ending
+
+
+def refused_in(study: Study) -> dict[tuple[str, str], str]:
+    """Why engines do not answer questions, by both their names."""
+    return {(run.engine, study.questions[run.question].name): run.note for run in study.runs if run.note}
 
 
 def _status(study: Study) -> "Status":
@@ -140,11 +147,12 @@ def _limit(text: str | None) -> float | None:
 
 def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
     """The runs for the file that is named, and what is shown of them."""
+    from crossopt.reports.sheets.compared import refused_text  # noqa: PLC0415
     from crossopt.reports.texts.study import study_text  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
-    text = text_of(study)
-    return text if options.out else None, text if str(options.out) == "-" else fitted(study_text(study))
+    text, refused = text_of(study), refused_in(study) if len(study.questions) > 1 else {}  # of one question the table says it
+    return text if options.out else None, text if str(options.out) == "-" else fitted(study_text(study) + refused_text(refused))
 
 
 def _deliver(options: Namespace, study: Study, code: int) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from crossopt.instances.files.saved import write_whole
 from crossopt.reports.commands.console import check_target, usage
-from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY
+from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.families import check as check_result
 from crossopt.reports.commands.progress import notes_on
-from crossopt.reports.commands.studies.words import failures_text, tally_text
+from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text
 from crossopt.reports.tables.swept import Cells, cells_of, csv_of, markdown_of, write_parquet
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.sweeps.leases import held
@@ -22,7 +22,7 @@ INDEX = "index.sqlite"
 
 
 def status(options: Namespace, folder: Path) -> int:
-    """How far it is; exit code 12 where runs are left, as of everything that is not whole."""
+    """How far it is, with what asks the rest; it ends as the sweep itself would: 12 where runs are left, 1 where some failed."""
     del options
     listed = listing(folder)
     now, (alive, over) = standings(folder, listed), held(folder)
@@ -31,9 +31,9 @@ def status(options: Namespace, folder: Path) -> int:
     lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
     lines += [f"  {len(alive):,} being answered now"] if alive else []
     lines += [f"  {len(over):,} were being answered when their process ended"] if over else []
-    lines += [*_strangers(folder, listed), *failures_text(listed, keys, now)]
+    lines += [*_strangers(folder, listed), *failures_text(listed, keys, now), *remedies_text(folder, found)]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
-    return ENDED_EARLY if found.left else ANSWERED
+    return code_of_sweep(found)
 
 
 def _strangers(folder: Path, listed: Listed) -> list[str]:

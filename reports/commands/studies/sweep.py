@@ -19,7 +19,7 @@ from crossopt.instances.files.saved import check_writable
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
+from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
 from crossopt.reports.texts.width import fitted
@@ -29,10 +29,9 @@ from crossopt.solvers.sweeps.supervisor import Supervisor
 
 if TYPE_CHECKING:  # loaded after the first process was started, which takes as long
     from crossopt.solvers.sweeps.asking import Sweep
-    from crossopt.solvers.sweeps.standing import Standing, Tally
+    from crossopt.solvers.sweeps.standing import Standing
     from crossopt.solvers.sweeps.worker import Job
 
-FAILED = 1
 _USUAL = ("codesign",)
 """Kinds of questions that most studies ask."""
 _MOST_WORKERS = 1_024
@@ -127,7 +126,7 @@ def _say_what_is_left(options: Namespace, asked: "Sweep") -> int:
 
 def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
     """Have what is left answered, and say what came of all."""
-    from crossopt.reports.commands.studies.words import failures_text, tally_text  # noqa: PLC0415
+    from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text  # noqa: PLC0415
     from crossopt.solvers.sweeps.standing import in_shard, is_left, jobs_of, listed_of, standings, tally  # noqa: PLC0415
 
     began, folder, listed, wish = monotonic(), crew.folder, listed_of(asked), _Wish()
@@ -146,9 +145,9 @@ def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
     found, count, seconds = tally(keys, now), len(crew.answered | crew.failed), monotonic() - began
     lines = [f"{folder}: {asked.title}", *tally_text(len(asked.questions), found)]
     lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
-    lines += [*failures_text(listed, keys, now), f"  `crossopt sweep table {folder}` has each of them"]
+    lines += [*failures_text(listed, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
-    return _code(found)
+    return code_of_sweep(found)
 
 
 def _work(dask: str | None, crew: Supervisor, jobs: "list[Job]") -> None:
@@ -177,14 +176,6 @@ def _heard(wish: _Wish) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _code(found: "Tally") -> int:
-    if found.left:
-        return ENDED_EARLY
-    if found.failed:
-        return FAILED
-    return UNPROVED if found.open else ANSWERED
 
 
 def _dry_words(asked: "Sweep", keys: Sequence[str], before: dict[str, "Standing"], left: set[str]) -> str:

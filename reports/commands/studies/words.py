@@ -1,13 +1,25 @@
 """What a sweep has come to, in lines."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.texts.width import listed, wrapped
 from crossopt.solvers.sweeps.standing import Standing, Tally
 from crossopt.solvers.sweeps.store import Listed
 
+FAILED = 1
 SHOWN = 10
 """Failures that are told one by one."""
+
+
+def code_of_sweep(found: Tally) -> int:
+    """The exit code: what is left counts before what failed, and that before what an engine that proves left without a proof."""
+    if found.left:
+        return ENDED_EARLY
+    if found.failed:
+        return FAILED
+    return UNPROVED if found.open else ANSWERED
 
 
 def tally_text(points: int, found: Tally) -> Iterator[str]:
@@ -21,10 +33,20 @@ def tally_text(points: int, found: Tally) -> Iterator[str]:
     if not found.answered:
         return
     none = f" ({found.infeasible:,} of them that there is no answer)" if found.infeasible else ""
-    open_ = f"{found.open:,} without a proof" if found.open else "none without a proof"
+    open_ = f", {found.open:,} without a proof" if found.open else "" if found.ruled else ", none without a proof"
     gap = f", the widest known gap {found.widest:.2%}" if found.widest is not None else ""
     late = f", {found.stopped:,} of them stopped by time" if found.stopped else ""
-    yield from wrapped("  ", f"of those answered {found.proved:,} proved{none}, {open_}{late}{gap}")
+    ruled = f", {found.ruled:,} by engines that prove nothing" if found.ruled else ""
+    yield from wrapped("  ", f"of those answered {found.proved:,} proved{none}{open_}{late}{gap}{ruled}")
+
+
+def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
+    """What asks what is left, and what failed, FILE being the study."""
+    again = f"`crossopt sweep FILE --store {folder}"
+    if found.left:
+        yield from wrapped("  ", f"{again}` asks what is left")
+    if found.failed:
+        yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
 
 
 def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
@@ -44,5 +66,3 @@ def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Stand
                 yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.words}{tries}")
     if told > SHOWN:
         yield f"  and {told - SHOWN:,} more that failed; the table has them"
-    if told:
-        yield "  `--retry failed` asks these again"

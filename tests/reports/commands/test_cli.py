@@ -6,18 +6,22 @@ import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from crossopt.instances.errors import VerificationError
+from crossopt.instances.errors import RefusedError, VerificationError
 from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
 from crossopt.reports.cli import main, solve_main
+from crossopt.reports.commands import asking
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
+from crossopt.reports.commands.studies import compare
 from crossopt.solvers.answer import Limits, Watch
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.answers import ENGINES
+from tests.solvers.codesign.questions import LSTM
 
 TINY = str(INSTANCES / "tiny.yaml")
 NAMES = ", ".join(ENGINES)
@@ -265,6 +269,37 @@ def test_compare_tells_infeasible_from_not_found_in_any_order(names: str, code: 
     assert main(["compare", TINY, "--engines", names, "--set", "budget.power=100 W"]) == code
     out = capsys.readouterr().out
     assert ("no design of the question keeps every limit" if code == 20 else "no engine proved a bound") in out
+
+
+def test_an_engine_that_is_named_and_does_not_answer_ends_a_comparison_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """The integer model knows no step of an LSTM; where nobody named it, the table says so, and no more was asked."""
+    (tmp_path / "lstm.yaml").write_text(LSTM, encoding="utf-8")
+    asked = ["compare", str(tmp_path / "lstm.yaml"), "--out", str(tmp_path / "runs.json")]
+    assert main([*asked, "--engines", "exhaustive,milp"]) == 2
+    assert "the milp engine answers step_time questions of transformers" in capsys.readouterr().out
+    assert [run["status"] for run in json.loads((tmp_path / "runs.json").read_text(encoding="utf-8"))["runs"]] == ["OPTIMAL", "UNKNOWN"]
+    assert main(["compare", TINY, str(tmp_path / "lstm.yaml"), "--engines", "exhaustive,milp"]) == 2
+    assert "  milp does not answer lstm: the milp engine" in capsys.readouterr().out
+    asked = ["compare", str(tmp_path / "lstm.yaml"), "--time-limit", "20 ms"]
+    monkeypatch.setattr(compare, "COMPARED", "exhaustive,milp")
+    assert main(asked) == 0
+
+
+def test_the_same_of_other_kinds_of_questions(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    real = asking.solved
+
+    def refusing(family: Any, question: Any, engine: str, *more: Any) -> Any:  # noqa: ANN401 - of any kind
+        if engine == "cuts":
+            raise RefusedError("cuts has a day off")
+        return real(family, question, engine, *more)
+
+    monkeypatch.setattr(asking, "solved", refusing)
+    chain = str(INSTANCES / "stages" / "gpt2-two-versions.yaml")
+    for more, code in (((), 0), (("--engines", "auto,cuts"), 2)):
+        assert main(["compare", chain, *more]) == code
+        assert "cuts does not answer gpt2-two-versions: cuts has a day off" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

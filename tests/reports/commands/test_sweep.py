@@ -23,7 +23,7 @@ from crossopt.reports.commands.studies import arguments
 from crossopt.solvers.study.asking import ask_by_study
 from crossopt.solvers.study.running import run_all
 from crossopt.solvers.sweeps import keys
-from crossopt.solvers.sweeps.store import STUDY, keep
+from crossopt.solvers.sweeps.store import STUDY, Failure, keep, keep_failure, kept_at, listing
 from tests.every import every
 from tests.paths import INSTANCES, ROOT
 
@@ -106,12 +106,12 @@ def test_every_answer_is_a_file_that_check_takes(two: Path, capsys: Captured) ->
 def test_what_is_there_is_not_asked_again_and_a_new_value_asks_only_what_is_new(few: Path, tmp_path: Path, capsys: Captured) -> None:
     store = tmp_path / "runs"
     shutil.copytree(few, store)
-    assert swept(study(tmp_path, MANY, 1), store) == 11
+    assert swept(study(tmp_path, MANY, 1), store) == 0
     assert "nothing was left to ask" in capsys.readouterr().out
     before = results(store)
     assert swept(study(tmp_path, MANY, 2), store, "--dry-run") == 0
     assert "2 have come to something before, 2 would be asked now" in capsys.readouterr().out
-    assert swept(study(tmp_path, MANY, 2), store) == 11
+    assert swept(study(tmp_path, MANY, 2), store) == 0
     assert "4 answered" in (told := capsys.readouterr().out)
     assert "2 of them asked now" in told
     assert set(before) < set(results(store))
@@ -136,7 +136,8 @@ OTHER = [""]
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two answers, and the study beside it."""
     folder = tmp_path_factory.mktemp("few")
-    assert swept(study(folder, MANY, 1), folder / "runs") == 11  # a rule proves nothing
+    assert swept(study(folder, MANY, 1), folder / "runs") == 0  # a rule proves nothing, and does all that was asked
+    assert main(["sweep", "status", str(folder / "runs")]) == 0
     return folder / "runs"
 
 
@@ -150,13 +151,18 @@ def test_results_that_are_not_what_was_written_are_named_and_not_used(words: str
     if words.startswith(("another", "it is")):
         first.unlink()
     assert main(["sweep", "status", str(store)]) == 12
-    assert words in " ".join(capsys.readouterr().out.split())
+    told = capsys.readouterr()
+    assert words in " ".join(told.out.split())
+    assert f"`crossopt sweep FILE --store {store}` asks what is left" in " ".join(told.out.split())
+    assert "runs are not asked yet (exit code 12)" in told.err
     assert main(["sweep", "check", str(store)]) == 30
     assert "REFUSED" in capsys.readouterr().out
     assert [row["status"] for row in rows(table(store, capsys))].count("NOT ASKED") == 1
     if words == "edited or cut off":
-        assert swept(few.parent / "study.yaml", store) == 11  # asked again
+        assert swept(few.parent / "study.yaml", store) == 0  # asked again
         assert table(store, capsys) == whole
+        assert main(["sweep", "status", str(store)]) == 0
+        assert "(another file answers in its place: this one may be deleted)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_tables_take_columns_and_times_and_other_forms(two: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -267,11 +273,29 @@ def test_only_runs_that_failed_or_ran_out_of_time_are_asked_again_where_that_is_
     )
     text = text.replace("[cuts]", "[random]\ntime_limit: 50 ms")
     store, path = tmp_path / "runs", study(tmp_path, text, 1)
-    assert swept(path, store) == 11
+    assert swept(path, store) == 0  # searchers go on until their time is over
     assert [row["stopped"] for row in rows(table(store, capsys))] == ["time limit"]
     for retry, asked in (("failed", "nothing was left to ask"), ("failed,limit", "1 of them asked now")):
-        assert swept(path, store, "--retry", retry) == 11
+        assert swept(path, store, "--retry", retry) == 0
         assert asked in capsys.readouterr().out
+
+
+def test_a_sweep_ends_by_what_an_engine_that_proves_left_open_and_status_says_how_to_go_on(tmp_path: Path, capsys: Captured) -> None:
+    """Boxes whose time is over before they have a bound; then a failure that is written there by hand."""
+    text = "kind: study\ntitle: t\ninstances: [gpt3-175b-pathfinding-large]\nengines: [boxes]\ntime_limit: 1 ms\n"
+    path, store = study(tmp_path, text), tmp_path / "runs"
+    assert swept(path, store) == 11
+    assert "0 proved, 1 without a proof, 1 of them stopped by time" in said(capsys)
+    [row] = listing(store).rows
+    for file in kept_at(store, row.key):
+        file.unlink()
+    keep_failure(store, row.key, Failure("it broke", 1, 1, ""))
+    assert main(["sweep", "status", str(store)]) == 1
+    assert f"boxes: it broke `crossopt sweep FILE --store {store} --retry failed` asks these again" in said(capsys)
+
+
+def said(capsys: Captured) -> str:
+    return " ".join(capsys.readouterr().out.split())
 
 
 def command(path: Path, store: Path, *more: str) -> list[str]:
@@ -303,7 +327,7 @@ def killed_until_done(path: Path, store: Path, kills: int, points: int) -> None:
 def test_a_sweep_that_is_killed_goes_on_where_it_was_and_ends_with_the_same_bytes(tmp_path: Path, capsys: Captured) -> None:
     path = study(tmp_path, MANY, 6)
     killed_until_done(path, tmp_path / "killed", kills=1, points=12)
-    assert swept(path, tmp_path / "whole", "--shard", "0/2") == swept(path, tmp_path / "whole", "--shard", "1/2") == 11
+    assert swept(path, tmp_path / "whole", "--shard", "0/2") == swept(path, tmp_path / "whole", "--shard", "1/2") == 0
     assert table(tmp_path / "killed", capsys) == table(tmp_path / "whole", capsys)
     assert "NOT ASKED" not in table(tmp_path / "whole", capsys)
     assert len(results(tmp_path / "whole")) == 12
@@ -314,7 +338,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was_and_ends_with_the_same_byte
 def test_of_two_hundred_runs_nothing_is_lost_by_ten_kills(tmp_path: Path, capsys: Captured) -> None:
     path = study(tmp_path, MANY, 100)
     killed_until_done(path, tmp_path / "killed", kills=10, points=200)
-    assert swept(path, tmp_path / "whole") == 11
+    assert swept(path, tmp_path / "whole") == 0
     assert table(tmp_path / "killed", capsys) == table(tmp_path / "whole", capsys)
     assert "NOT ASKED" not in table(tmp_path / "whole", capsys)
     assert whole(tmp_path / "killed")
@@ -327,7 +351,7 @@ def test_of_two_hundred_runs_nothing_is_lost_by_ten_kills(tmp_path: Path, capsys
 def test_two_sweeps_at_once_share_the_work(tmp_path: Path, capsys: Captured) -> None:
     path, store = study(tmp_path, MANY, 40), tmp_path / "runs"
     processes = [begun(path, store), begun(path, store)]
-    assert [process.wait() for process in processes] == [11, 11]
+    assert [process.wait() for process in processes] == [0, 0]
     assert len(results(store)) == 80
     assert "NOT ASKED" not in table(store, capsys)
 
@@ -375,7 +399,7 @@ def test_joint_designs_come_out_the_same_in_several_processes(tmp_path: Path, ca
     """Cell by cell and bit by bit what `compare` says of them."""
     text = "kind: study\ntitle: t\ninstances: [small, quickstart]\nengines: [boxes, plan-only, hardware-only, recipes, expert]\n"
     path = study(tmp_path, f"{text}sweep:\n  - {{setting: budget.power, values: [300 W, 400 W]}}\n")
-    assert swept(path, tmp_path / "runs") == 11
+    assert swept(path, tmp_path / "runs") == 0
     found = rows(table(tmp_path / "runs", capsys))
     runs = run_all(ask_by_study(read_study(path)), lambda words: None).runs
     told = [(run.engine, run.status, run.value, run.bound, run.proved_by, run.design and run.design["words"]) for run in runs]

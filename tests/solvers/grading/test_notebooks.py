@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.reports.texts.course import grade_text
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Assignment
 from crossopt.solvers.grading.notebooks import SHOWN, notebook_of, program_in
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
+from tests.solvers.grading.programs import asking
 
 each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
@@ -77,6 +79,25 @@ def test_a_notebook_that_is_filled_in_earns_what_its_program_earns(tmp_path: Pat
     layer = ASSIGNMENTS[0]
     (tmp_path / "mine.ipynb").write_text(filled_in(layer), encoding="utf-8")
     assert graded(layer, tmp_path, "practice", walls=True).points == 100
+
+
+@walled
+def test_a_grade_says_which_file_it_is_of_and_counts_the_lines_of_a_notebook_by_its_cells(tmp_path: Path) -> None:
+    """A text lies before both cells of code; the second fails in its third line."""
+    code: list[dict[str, Any]] = [{"cell_type": "code", "source": text} for text in ("%time\nx = 1", "y = 2\n\nx = undefined")]
+    notebook = json.dumps({"cells": [{"cell_type": "markdown", "source": "text"}, *code]})
+    (tmp_path / "mine.ipynb").write_text(notebook, encoding="utf-8")
+    grade = graded(asking("one", "other"), tmp_path, "seed", walls=True)
+    assert grade.file == "mine.ipynb, its cells of code, as there is no solution.py"
+    assert grade.fault == "NameError: name 'undefined' is not defined (line 3 of cell 2 of code in mine.ipynb)"
+    assert f"  graded: {grade.file}\n" in grade_text(grade)
+    (tmp_path / "solution.py").write_text("def one():\n    return 1\n", encoding="utf-8")
+    grade = graded(asking("one", "other"), tmp_path, "seed", walls=True)
+    assert (grade.file, grade.fault) == ("solution.py; mine.ipynb beside it is not looked at", "")
+    (tmp_path / "solution.py").rename(tmp_path / "more.ipynb")
+    assert graded(asking("one"), tmp_path, "seed", walls=True).refused.startswith(
+        "there is no solution.py, and which of mine.ipynb, more.ipynb is meant is not known"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cells": 1}', '{"cells": [1]}', "nonsense"])

@@ -48,9 +48,9 @@ def test_a_zip_of_files_or_of_their_folder(tmp_path: Path) -> None:
         (["x/y/solution.py", "notes.txt"], "there is no solution.py at the top, but there is x/y/solution.py (hand in the folder"),
         (
             ["Solution.py", "b.py", "c.py", "d.py"],
-            "there is no solution.py (there is Solution.py, b.py, c.py and 1 more; copy starter.py to",
+            "there is no solution.py and no notebook (there is Solution.py, b.py, c.py and 1 more; copy starter.py to",
         ),
-        (["solution.py/x"], "there is no solution.py (there is x; copy starter.py"),
+        (["solution.py/x"], "there is no solution.py and no notebook (there is x; copy starter.py"),
     ],
 )
 def test_what_is_there_instead_of_a_solution_is_told(files: list[str], words: str, tmp_path: Path) -> None:

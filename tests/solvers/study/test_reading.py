@@ -8,6 +8,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.study import points_of, read_study
 from crossopt.solvers.study.asking import ask_by_study, strange_names
+from crossopt.solvers.sweeps.asking import ask
 from tests.every import every
 from tests.paths import INSTANCES
 
@@ -114,6 +115,16 @@ def test_all_faults_of_a_study_are_told_at_once_where_it_names_them(tmp_path: Pa
 def test_a_fault_is_told_where_it_stands_with_its_remedy(old: str, new: str, place: tuple[int, str], words: str, tmp_path: Path) -> None:
     found = faults(tmp_path, STUDY.replace(old, new))
     assert [(line, path) for line, _, path, message in found if words in message][:1] == [place], found
+
+
+def test_an_axis_that_is_misspelt_is_told_once_and_a_value_that_is_wrong_at_the_value(tmp_path: Path) -> None:
+    """Of all values in the same words it is the setting's fault; of one of them it is its own. Sweeps tell it the same way."""
+    misspelt = STUDY.replace("cluster.devices, name", "cluster.devces, name")
+    assert [(line, path) for line, _, path, _ in faults(tmp_path, misspelt)] == [(8, "sweep[0].setting")]
+    with pytest.raises(InstanceError) as caught:
+        ask(read_study(written(tmp_path, misspelt)))
+    assert [fault.path for fault in caught.value.faults] == ["sweep[0].setting"]
+    assert [path for _, _, path, _ in faults(tmp_path, STUDY.replace("[8, 16]", "[none, 16]"))] == ["sweep[0].values[0]"]
 
 
 def test_a_question_with_several_workloads_is_asked_about_one_of_them(tmp_path: Path) -> None:
