@@ -357,7 +357,10 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", type=Path, metavar="DIR", help="of a study: keep each run there, and take those that are there already")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
     parser.add_argument(
-        "--out", type=Path, metavar="RUNS.json", help="of joint designs: write every run as JSON to this file; - is standard output"
+        "--out",
+        type=Path,
+        metavar="RUNS.json",
+        help="write every run, of other questions the answer and its rivals, as JSON to this file; - is standard output",
     )
     parser.add_argument(
         "--chart", type=Path, metavar="PAGE.html", help="of joint designs: draw the comparison as a page of HTML into this file"
