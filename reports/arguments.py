@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from crossopt.reports.commands.studies.arguments import add_sweep
+from crossopt.reports.launching.arguments import add_export
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage, or an engine that does not answer · 3 invalid file ·
 10 time limit and no design · 11 not proved under --strict · 12 comparison ended early · 20 proven infeasible · 30 verification failed"""
@@ -29,7 +30,11 @@ def parser_of_commands() -> argparse.ArgumentParser:
     add_sweep(commands.add_parser("sweep", help="answer a study by several processes into a folder that survives them, and read from it"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
-    _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
+    add_export(
+        commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"),
+        _gap,
+        _SET_HELP,
+    )
     _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
@@ -239,49 +244,16 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="calibrate")
 
 
-STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
-CERTIFICATE, TRACE = "certificate", "perfetto"
-
-
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote; for a model, a question will do")
-    parser.add_argument(
-        "--as",
-        dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, TRACE),
-        help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
-        "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
-        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; or "
-        "what is done when, as a trace for ui.perfetto.dev",
-    )
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="PATH",
-        help="of a model: the file, or a folder for it (default: this folder); of a certificate: the "
-        "file, packed where it ends in .gz, and of a trace (default: print it)",
-    )
-    parser.add_argument(
-        "--within",
-        type=_gap,
-        metavar="SHARE",
-        help="of a model: keep plans that may be up to so much slower than the best design (default: 0, those that may be as fast)",
-    )
-    parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
-    parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
-    parser.set_defaults(command="export")
-
-
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="RESULT", help="results that `solve --out` wrote, all on one page")
-    kinds = ("html", "latex", "csv", "markdown", "text", "runs")
+    kinds = ("html", "latex", "csv", "markdown", "text", "runs", "svg", "pdf")
     parser.add_argument(
         "--as",
         dest="form",
         choices=kinds,
         default="html",
-        help="a page (the default), or tables for papers and spreadsheets; runs: of comparisons, CSV with one run a row",
+        help="a page (the default), or tables for papers and spreadsheets; runs: of comparisons, CSV with one run a row; "
+        "svg, pdf: each picture as a file of its own, OUT-TITLE.svg (pdf needs `pip install 'crossopt[figures]'`)",
     )
     where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
     parser.add_argument("--out", type=Path, metavar="FILE", help=where)
@@ -385,7 +357,10 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", type=Path, metavar="DIR", help="of a study: keep each run there, and take those that are there already")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
     parser.add_argument(
-        "--out", type=Path, metavar="RUNS.json", help="of joint designs: write every run as JSON to this file; - is standard output"
+        "--out",
+        type=Path,
+        metavar="RUNS.json",
+        help="write every run, of other questions the answer and its rivals, as JSON to this file; - is standard output",
     )
     parser.add_argument(
         "--chart", type=Path, metavar="PAGE.html", help="of joint designs: draw the comparison as a page of HTML into this file"

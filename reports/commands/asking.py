@@ -21,10 +21,10 @@ from crossopt.reports.sheets.compared import Compared, compared_text, refused_te
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.reports.texts.width import fitted
-from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
+from crossopt.solvers.answer import Limits, Result, Rival, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, held
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import Family, engine_of, family_of, no_ending, simplest_of, unit_of
+from crossopt.solvers.family import Family, engine_of, family_of, judge_rival, no_ending, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
 
 COMPARED = 60.0
@@ -128,7 +128,8 @@ def compare(options: Namespace, kind: str) -> Ending:
         found, whole = collected(answers, lambda some: keep_table(_table(kind, question, dict(some))))
     first = found[0][1]
     ending = Ending(first.status, first.proved, whole, bool(refused) and options.engines is not None)
-    show_table(_table(kind, question, dict(found)) + refused_text(refused), code_of_ending(ending), whole)
+    written = to_text(_joined(family, question, dict(found))) if options.out else None
+    show_table(_table(kind, question, dict(found)) + refused_text(refused), code_of_ending(ending), whole, written, options.out)
     return ending
 
 
@@ -148,6 +149,14 @@ def _table(kind: str, question: Any, results: dict[str, Result[Any, Any]]) -> st
     rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.rivals]
     sheet = next(one for one in sheets.values() if one.result is best)
     return compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)
+
+
+def _joined(family: Family[Any, Any, Any], question: Any, results: dict[str, Result[Any, Any]]) -> Result[Any, Any]:  # noqa: ANN401
+    """The answer with the best bound, with what the other engines found as its rivals beside those that it has."""
+    name, best = max(results.items(), key=lambda pair: float("-inf") if pair[1].bound is None else pair[1].bound)
+    others = [Rival(other, None, one.answer, "", one.seconds) for other, one in results.items() if other != name and one.answer is not None]
+    judged = (judge_rival(family.judge, question, one) for one in others)
+    return replace(best, rivals=(*best.rivals, *judged))
 
 
 def answers_of(

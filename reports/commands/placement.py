@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 from crossopt.instances.kinds import KINDS
@@ -14,8 +16,10 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.placement import devices_of, sheet
 from crossopt.reports.sheets.sheet import Bar
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, Rival, to_text
+from crossopt.solvers.family import judge_rival
 from crossopt.solvers.family import solve as solved
+from crossopt.solvers.placement.answer import Placement, judge_placement
 from crossopt.solvers.placement.family import FAMILY
 
 _PROOF, _SEARCH = 60.0, 5.0
@@ -41,8 +45,16 @@ def compare(options: argparse.Namespace) -> Ending:
         return compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows)
 
     rivals = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, splits)
-    others = (Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds) for one in rivals)
-    rows, whole = collected(chain([own], others), lambda some: keep_table(table(some)))
+    found = list[Rival[Placement]]()
+
+    def others() -> Iterator[Compared]:
+        for one in rivals:
+            found.append(one)
+            yield Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds)
+
+    rows, whole = collected(chain([own], others()), lambda some: keep_table(table(some)))
     whole = whole and result.stopped != "interrupted"
-    show_table(table(rows), code_of(result.status, unproved=False), whole)
+    beside = tuple(judge_rival(judge_placement, question, one) for one in found)
+    written = to_text(replace(result, rivals=beside)) if options.out else None
+    show_table(table(rows), code_of(result.status, unproved=False), whole, written, options.out)
     return Ending(result.status, result.proved, whole)

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from io import FileIO
+from os import get_terminal_size
 from pathlib import Path
 from time import monotonic
 from typing import TextIO
@@ -14,15 +16,19 @@ from crossopt.solvers.answer import Progress, Watch, in_words
 _PATIENCE = 1.0
 _LIVE = 0.1
 _PLAIN = 5.0
+_USUAL = 80
 
 
 @contextmanager
 def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None]]:
-    """A function that shows progress on the stream, and wipes the live line in the end."""
+    """A function that shows progress on the stream, and wipes the live line in the end. What is best stays where it is on the line."""
     with notes_on(stream) as note:
+        wide = 0
 
         def show(progress: Progress) -> None:
-            note(in_words(progress, unit))
+            nonlocal wide
+            wide = max(wide, len(progress.words)) if stream.isatty() else 0
+            note(in_words(replace(progress, words=f"{progress.words:<{wide}}"), unit))
 
         yield show
 
@@ -78,7 +84,8 @@ def notes_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
         if now - start < _PATIENCE or now - last < (_LIVE if live else _PLAIN):
             return
         last = now
-        stream.write(f"\r\x1b[K{now - start:6.1f} s  {line}" if live else f"{now - start:6.1f} s  {line}\n")
+        told = f"{now - start:6.1f} s  {line}"
+        stream.write(f"\r{told[: _columns(stream) - 1]}\x1b[K" if live else f"{now - start:6.1f} s  {line}\n")
         stream.flush()
 
     try:
@@ -87,3 +94,10 @@ def notes_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
         if live:
             stream.write("\r\x1b[K")
             stream.flush()
+
+
+def _columns(stream: TextIO) -> int:
+    """Of a terminal: a longer line would go on in the next one, and could not be wiped."""
+    with suppress(OSError, ValueError, AttributeError):
+        return get_terminal_size(stream.fileno()).columns or _USUAL
+    return _USUAL

@@ -3,12 +3,13 @@
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import Fault, InstanceError, VerificationError
-from crossopt.instances.files.saved import kind_of, read_as, write_whole
+from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
@@ -32,7 +33,7 @@ from crossopt.solvers.study.check import check as check_study
 from crossopt.solvers.study.records import Study
 from crossopt.solvers.study.records import from_json as study_from_json
 
-ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt", "runs": ".csv"}
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt", "runs": ".csv", "svg": ".svg", "pdf": ".pdf"}
 """Of files, by what is written."""
 MOST = 40
 """Results on one page."""
@@ -45,6 +46,9 @@ def report(options: Namespace) -> None:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
     suffix = ENDINGS[options.form]
     target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
+    if options.form in ("svg", "pdf"):
+        figures(options, target)
+        return
     check_target(target)
     draws = {"html": lambda: page_of(*files, check=options.check), "runs": lambda: runs_on(files)}
     text = draws.get(options.form, lambda: tables_on(options.form, files, options.check))()
@@ -57,6 +61,39 @@ def report(options: Namespace) -> None:
     write_whole(target, text)
     what = {"html": "report", "runs": "runs"}.get(options.form, "tables")
     sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
+
+
+def figures(options: Namespace, target: Path) -> None:
+    """Write each picture of the page as a file of its own, beside each other: NAME-TITLE.svg where NAME.svg was asked for."""
+    from crossopt.reports.render.figures import figures_of  # noqa: PLC0415 - few reports are such
+
+    if str(target) == "-":
+        usage(f"--as {options.form}: figures go into files of their own (name one, they are called after it)")
+    if options.form == "pdf" and find_spec("reportlab") is None:
+        usage("--as pdf: reportlab is not installed (pip install 'crossopt[figures]', or take --as svg)")
+    found = [figure for one in draw_results(options.files, options.check) for figure in figures_of(one.page)]
+    if not found:
+        usage(f"--as {options.form}: there is no picture on this page (take --as csv for its figures)")
+    places = [target.with_name(f"{target.stem}-{name}.{options.form}") for name, _ in found]
+    if len(set(places)) < len(places):
+        usage(f"--as {options.form}: several results have pictures of one name (draw them one after another)")
+    for place in places:
+        check_target(place)
+        spare_others(place, place if options.out else None)
+    for place, (_, svg) in zip(places, found, strict=True):
+        _write_figure(place, svg)
+    sys.stdout.write("".join([f"{len(places)} figure{'s' * (len(places) > 1)}:\n", *(f"  {place}\n" for place in places)]))
+
+
+def _write_figure(place: Path, svg: str) -> None:
+    if place.suffix == ".svg":
+        write_whole(place, svg)
+        return
+    from crossopt.reports.render.pdf import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
+
+    data = pdf_of(svg)
+    with naming(place):
+        place.write_bytes(data)
 
 
 def tables_on(form: str, paths: Sequence[Path], check: bool = False) -> str:

@@ -13,7 +13,7 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sharding import sheet
 from crossopt.reports.sheets.sheet import Bar
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, to_text
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.sharding.comparison import Row, compared, known_best
 from crossopt.solvers.sharding.family import FAMILY
@@ -42,5 +42,5 @@ def compare(options: Namespace) -> Ending:
         rivals = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, watch)
         listed, whole = collected(chain([own], rivals), lambda some: keep_table(table(some)))
     whole = whole and result.stopped != "interrupted"
-    show_table(table(listed), code_of(result.status, unproved=False), whole)
+    show_table(table(listed), code_of(result.status, unproved=False), whole, to_text(result) if options.out else None, options.out)
     return Ending(result.status, result.proved, whole)

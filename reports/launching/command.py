@@ -6,9 +6,9 @@ from pathlib import Path
 
 from crossopt.instances.files.saved import kind_of, read_as
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, TRACE
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, code_of
+from crossopt.reports.launching.arguments import CERTIFICATE, MODELS, PLACEMENTS, TRACE
 
 TRACED = ("pipedream", "piper", "chain")
 """Kinds of plans whose stages have a time line, beside placements and joint designs."""

@@ -1,4 +1,4 @@
-"""A sheet for the terminal: 80 columns, figures first, the certificate last. What only a page can show is left out."""
+"""A sheet for the terminal: 80 to 120 columns, figures first, the certificate last. What only a page can show is left out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +9,8 @@ from typing import Final, assert_never
 from crossopt.reports.drawing.timeline import Track
 from crossopt.reports.sheets.amounts import above, digits
 from crossopt.reports.sheets.sheet import Bar, Bars, Column, Folded, Part, Picture, Search, Section, Share, Sheet, Table, Timeline
+from crossopt.reports.texts.width import sheet_width
 
-_WIDTH: Final = 80
 _BAR: Final = 24
 _FILLS: Final = "█▒░▓"
 """Of bars, by the kind of work."""
@@ -21,7 +21,7 @@ _LONG: Final = 24
 """Letters from which on a column may be told below its rows, where there is no room for it."""
 _NARROW: Final = 14
 _GAP: Final = 2
-_ROOM: Final = _WIDTH - 2
+_MARGIN: Final = 2
 
 
 def terminal(sheet: Sheet) -> str:
@@ -32,6 +32,11 @@ def terminal(sheet: Sheet) -> str:
     return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.whole, closing_of(sheet))
 
 
+def _room() -> int:
+    """Of the columns of a table."""
+    return sheet_width() - _MARGIN
+
+
 def closing_of(sheet: Sheet) -> str:
     """The certificate, as the last line tells it."""
     proof = "certificate" if sheet.result.settled or sheet.result.bound is not None else "no proof"
@@ -40,7 +45,7 @@ def closing_of(sheet: Sheet) -> str:
 
 def text_of(headline: str, figures: Sequence[str], sections: Sequence[Section], closing: str) -> str:
     """Lines below each other, as every answer has them."""
-    lines = wrap(headline, _WIDTH, subsequent_indent="    ")
+    lines = wrap(headline, sheet_width(), subsequent_indent="    ")
     lines += ["", *figures] if figures else []
     for section in sections:
         inside = [line for part in section.parts for line in _part(part)]
@@ -73,7 +78,7 @@ def _part(part: Part) -> Iterator[str]:
 
 
 def _wrapped(words: str, indent: str = "    ") -> list[str]:
-    return wrap(words, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    return wrap(words, sheet_width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
 # --- bars ----------------------------------------------------------------------------------------------------------------------------
@@ -154,7 +159,7 @@ def _table(table: Table) -> Iterator[str]:
         yield from _pairs(*table.columns)
         return
     below = list[_Cells]()
-    while _taken(columns) > _ROOM and (long := [one for one in columns[1:] if not one.number and one.width > _LONG]):
+    while _taken(columns) > _room() and (long := [one for one in columns[1:] if not one.number and one.width > _LONG]):
         below.append(max(long, key=lambda one: one.width))
         columns.remove(below[-1])
     yield from _grid(columns, below)
@@ -164,7 +169,7 @@ def _pairs(names: Column, words: Column) -> Iterator[str]:
     """Words behind names, over as many lines as they need."""
     wide = max(map(len, names.words)) + _GAP
     for name, said in zip(names.words, words.words, strict=True):
-        yield from wrap(said, _WIDTH, initial_indent=f"    {name:<{wide}}", subsequent_indent=" " * (wide + 4)) or [f"    {name}"]
+        yield from wrap(said, sheet_width(), initial_indent=f"    {name:<{wide}}", subsequent_indent=" " * (wide + 4)) or [f"    {name}"]
 
 
 def _cells(column: Column, most: int) -> _Cells:
@@ -179,12 +184,12 @@ def _taken(columns: Sequence[_Cells]) -> int:
 def _grid(columns: Sequence[_Cells], below: Sequence[_Cells]) -> Iterator[str]:
     """The rows; names are broken, and columns go on in a further table, where there is no room for all."""
     first, count = columns[0], len(columns)
-    width = max(first.width + min(_ROOM - _taken(columns), 0), min(first.width, _NARROW))
+    width = max(first.width + min(_room() - _taken(columns), 0), min(first.width, _NARROW))
     first = replace(first, width=width)
-    while count > 2 and _taken([first, *columns[1:count]]) > _ROOM:
+    while count > 2 and _taken([first, *columns[1:count]]) > _room():
         count -= 1
     shown = [first, *columns[1:count]]
-    margin = " " * (4 if _taken(shown) + 4 <= _WIDTH else 2)
+    margin = " " * (4 if _taken(shown) + 4 <= sheet_width() else 2)
     for row in range(len(first.words)):
         cells = [one.lines(row) for one in shown]
         high = max(map(len, cells))

@@ -1,4 +1,4 @@
-"""How wide a text is on the terminal: as wide as that, within reason, and a hundred signs where there is none."""
+"""How a text stands on the terminal: as wide as that, up to 120 signs, and a hundred where there is none; in colour where there is one."""
 
 import os
 import re
@@ -6,7 +6,10 @@ import sys
 from contextlib import suppress
 from textwrap import wrap
 
-_LEAST, _MOST = 60, 100
+from crossopt.reports.render.colour import coloured, wants_colour
+
+_LEAST, _MOST, _USUAL = 60, 120, 100
+_OF_SHEETS = 80
 _HANGING = 4
 _COUNTABLE = 10**10
 _TIE = "\N{NO-BREAK SPACE}"
@@ -15,13 +18,20 @@ _TIE = "\N{NO-BREAK SPACE}"
 def page_width() -> int:
     """Signs on a line."""
     there = _columns()
-    return _MOST if there is None else min(max(there, _LEAST), _MOST)
+    return _USUAL if there is None else min(max(there, _LEAST), _MOST)
+
+
+def sheet_width() -> int:
+    """The same of answers that are drawn from a sheet, which are 80 signs wide where there is no terminal."""
+    there = _columns()
+    return _OF_SHEETS if there is None else min(max(there, _OF_SHEETS), _MOST)
 
 
 def fitted(text: str) -> str:
-    """The text with no line that is wider than the terminal; as it is where there is no terminal, as programs may read it."""
+    """The text with no line that is wider than the terminal, in colour; as it is where there is no terminal, as programs may read it."""
     there = _columns()
-    return text if there is None else "".join(_broken(line, max(there, _LEAST)) for line in text.splitlines(keepends=True))
+    text = text if there is None else "".join(_broken(line, max(there, _LEAST)) for line in text.splitlines(keepends=True))
+    return coloured(text) if wants_colour() else text
 
 
 def wrapped(label: str, text: str) -> list[str]:

@@ -1,11 +1,16 @@
 """Texts fit the terminal that they are printed on: nothing is wider than 80 signs where that is its width, and nothing is lost by it."""
 
+import re
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.reports.commands import progress
+from crossopt.reports.render.colour import coloured, wants_colour
 from crossopt.reports.texts.width import fitted, page_width
+from crossopt.solvers.answer import Progress
 from tests.paths import INSTANCES
 
 QUICK = (str(INSTANCES / "quickstart.yaml"), "--set=tensor=[1, 2]", "--set=microbatch=1")
@@ -61,7 +66,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("columns", "page"), [("80", 80), ("40", 60), ("200", 100), ("", 100), ("wide", 100), ("0", 100)])
+@pytest.mark.parametrize(("columns", "page"), [("80", 80), ("40", 60), ("200", 120), ("", 100), ("wide", 100), ("0", 100)])
 def test_a_page_is_as_wide_as_the_terminal_within_reason(columns: str, page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     assert page_width() == page
@@ -72,3 +77,44 @@ def test_without_a_terminal_lines_stay_whole_and_words_are_never_broken(monkeypa
     assert fitted(line) == line
     monkeypatch.setenv("COLUMNS", "80")
     assert fitted(line).split() == line.split()
+
+
+def test_wide_terminals_are_used_up_to_120_signs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for columns, arguments in (("200", COMMANDS["evaluate"]), ("200", ["solve", str(INSTANCES / "placement/gpt3-13b-on-8.yaml")])):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(arguments) == 0
+        assert 80 < max(map(len, capsys.readouterr().out.splitlines())) <= 120
+
+
+def test_colours_change_no_word_and_are_for_terminals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "tiny   24 designs, not proved: time\n\n  limits\n    memory  |████|  binds\nother: proved optimal\nREFUSED  x, accepted\n"
+    shown = coloured(text)
+    assert re.sub(r"\x1b\[\d+m", "", shown) == text
+    told = ("33mnot proved", "1m  limits", "34m████", "33mbinds", "32mproved optimal", "31mREFUSED", "32maccepted")
+    assert [one for one in told if f"\x1b[{one}\x1b[0m" not in shown] == []
+    monkeypatch.setenv("TERM", "xterm")
+    assert not wants_colour()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert wants_colour()
+    assert fitted(text) == shown
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert fitted(text) == text
+
+
+class Screen(StringIO):
+    """A terminal of unknown width."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_stays_on_its_line_and_the_best_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_LIVE", 0.0)
+    screen = Screen()
+    with progress.progress_on(screen, "s") as watch:
+        for words in ("900 designs and more of them", "1,000 designs", "x" * 100):
+            watch(Progress(words, 7.1, None))
+    shown = [line.removesuffix("\x1b[K") for line in screen.getvalue().split("\r")[1:-1]]
+    assert max(map(len, shown)) == 79
+    assert shown[0].index("best") == shown[1].index("best")

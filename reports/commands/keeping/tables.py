@@ -52,6 +52,7 @@ def hand_over(shown: str, code: int, written: str | None = None, out: Path | Non
         keep.keep(kept)
 
 
-def show_table(shown: str, code: int, whole: bool) -> None:
-    """The same of a table that goes to no file."""
-    hand_over(fitted(shown if whole else early(shown)), code if whole else ENDED_EARLY)
+def show_table(shown: str, code: int, whole: bool, written: str | None = None, out: Path | None = None) -> None:
+    """The same of a table, with the answer and its rivals for the file that is named."""
+    told = fitted(shown if whole else early(shown))
+    hand_over(written if written and str(out) == "-" else told, code if whole else ENDED_EARLY, written if out else None, out)

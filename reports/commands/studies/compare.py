@@ -85,9 +85,11 @@ def check(path: Path) -> Report:
 def _of_family(options: Namespace, family: str) -> Ending:
     """The comparison of another family, which has one question and a table."""
     engines = options.engines if KINDS[family].commands or not KINDS[family].family else None  # asked by all kinds alike
-    for given, flag in ((options.out, "--out"), (options.chart, "--chart"), (engines, "--engines"), (options.store, "--store")):
+    for given, flag in ((options.chart, "--chart"), (engines, "--engines"), (options.store, "--store")):
         if given is not None:
             usage(f"{flag}: this is for joint designs, and says nothing of {KINDS[family].about} (leave it out)")
+    check_target(options.out)
+    spare_question(options.out, options.files[0])
     options.file, options.seeds = options.files[0], options.seeds or 1
     return command_of(family, "compare")(options)
 

@@ -187,5 +187,5 @@ def test_notes_come_after_a_second_and_are_wiped_from_a_terminal(live: bool, mon
             note(word)
     lines = ["   1.2 s  first", "   6.5 s  later"]
     assert stream.getvalue() == (
-        "".join(f"\r\x1b[K{line}" for line in lines) + "\r\x1b[K" if live else "".join(f"{line}\n" for line in lines)
+        "".join(f"\r{line}\x1b[K" for line in lines) + "\r\x1b[K" if live else "".join(f"{line}\n" for line in lines)
     )

@@ -1,5 +1,8 @@
 """What others do with the same graph: lists by hand, equal shares, searches that keep their seeds."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,8 @@ from crossopt.solvers.placement.search.lists import by_rank, by_work
 from crossopt.solvers.placement.search.minimum_cut import equal_shares
 from crossopt.solvers.placement.throughput.comparison import SEARCHES, SEEDED, compared, local_search
 from tests.instances.placement.graphs import graph, question, random_graph
+from tests.instances.placement.test_formats import document
+from tests.instances.placement.test_formats import written as graph_in
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, silent
 
@@ -86,3 +91,15 @@ def test_the_table_names_what_is_broken(capsys: pytest.CaptureFixture[str]) -> N
     text = capsys.readouterr().out
     assert "bert24_training_expert  49.40491" in text
     assert "data flow in a circle" in text
+
+
+@pytest.mark.parametrize("kind", ["placement", "chain"])
+def test_a_comparison_is_kept_as_an_answer_with_its_rivals_that_is_checked_and_drawn(kind: str, tmp_path: Path) -> None:
+    asked = str(graph_in(tmp_path, document())) if kind == "placement" else "gpt3-96-layers"
+    kept = tmp_path / "kept.json"
+    assert main(["compare", asked, "--time-limit", "1s", "--out", str(kept)]) == 0
+    saved = json.loads(kept.read_text(encoding="utf-8"))
+    assert len(saved["rivals"]) >= 3
+    assert all(rival["value"] is None or rival["value"] >= saved["bound"] for rival in saved["rivals"])
+    assert main(["check", str(kept)]) == 0
+    assert main(["report", str(kept), "--out", str(tmp_path / "page.html")]) == 0

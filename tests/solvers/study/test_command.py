@@ -168,7 +168,7 @@ def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Pat
     for arguments, words in (
         (("tiny", graph), "asks about operators of a graph on devices; several questions in one comparison are joint designs"),
         ((study, "tiny"), "a study names all of its questions itself (compare it alone)"),
-        ((graph, "--out", str(tmp_path / "x.json")), "--out: this is for joint designs, and says nothing of operators of a graph"),
+        ((graph, "--chart", str(tmp_path / "x.html")), "--chart: this is for joint designs, and says nothing of operators of a graph"),
         (("tiny", "--devices", "8"), "--devices: this says nothing of a joint design"),
         (("tiny", "--out", str(tmp_path)), "this is a directory"),
         ((study, "--out", study), "this is the question itself"),
