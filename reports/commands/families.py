@@ -27,9 +27,11 @@ class Ending(NamedTuple):
     proved: bool
     whole: bool = True
     """Whether it came to its end; a comparison that did not has a table of what was done."""
+    as_expected: bool = True
+    """Whether nothing that a study expects is otherwise."""
 
 
-ANSWERED, NO_DESIGN, UNPROVED, ENDED_EARLY, INFEASIBLE = 0, 10, 11, 12, 20
+ANSWERED, NO_DESIGN, UNPROVED, ENDED_EARLY, OTHERWISE, INFEASIBLE = 0, 10, 11, 12, 13, 20
 """Exit codes of answers."""
 
 
@@ -43,8 +45,10 @@ def code_of(status: "Status", unproved: bool) -> int:
 
 
 def code_of_ending(ending: Ending) -> int:
-    """The same of a comparison, which may have been ended before all had answered."""
-    return code_of(ending.status, unproved=False) if ending.whole else ENDED_EARLY
+    """The same of a comparison, which may have been ended before all had answered, or be otherwise than its study expects."""
+    if not ending.whole:
+        return ENDED_EARLY
+    return code_of(ending.status, unproved=False) if ending.as_expected else OTHERWISE
 
 
 def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:

@@ -40,7 +40,8 @@ def compare(options: Namespace) -> Ending:
         for path in options.files:
             spare_question(target, question_path(path))
     study = _run(options, by_study=kinds == ["study"])
-    ending = Ending(_status(study), all(run.proved for run in study.runs), study.stopped == "complete" or not study.runs)
+    as_expected = all(one.verdict != "failed" for one in study.findings)
+    ending = Ending(_status(study), all(run.proved for run in study.runs), study.stopped == "complete" or not study.runs, as_expected)
     _deliver(options, study, code_of_ending(ending))
     return ending
 
@@ -140,7 +141,7 @@ def _limit(text: str | None) -> float | None:
 
 def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
     """The runs for the file that is named, and what is shown of them."""
-    from crossopt.reports.texts.study import study_text  # noqa: PLC0415
+    from crossopt.reports.texts.studies.study import study_text  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     text = text_of(study)
@@ -153,7 +154,7 @@ def _deliver(options: Namespace, study: Study, code: int) -> None:
     written, shown = _told(options, study)
     try:
         if options.chart:
-            from crossopt.reports.pages.study import study_page  # noqa: PLC0415
+            from crossopt.reports.pages.studies.study import study_page  # noqa: PLC0415
 
             write_whole(options.chart, study_page(study))
     finally:  # a full disk must not cost the answer
