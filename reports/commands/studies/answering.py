@@ -19,11 +19,11 @@ from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.words import failures_text, tally_text
 from crossopt.reports.texts.width import fitted
-from crossopt.solvers.sweeps.asking import Sweep, ask, strange_names
+from crossopt.solvers.sweeps.asking import Sweep, ask, mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
 from crossopt.solvers.sweeps.process import Process
 from crossopt.solvers.sweeps.standing import Standing, Tally, in_shard, is_left, jobs_of, listed_of, standings, tally
-from crossopt.solvers.sweeps.store import RESULTS, open_store
+from crossopt.solvers.sweeps.store import RESULTS, known, open_store
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.worker import Job
 
@@ -63,7 +63,7 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Proce
         return _say_what_is_left(options, _asked(options, study, limit))
     crew = Supervisor(folder, workers, memory, kinds, crew=begun)
     try:
-        return _answer(options, _asked(options, study, limit), crew)
+        return _answer(options, study, limit, crew)
     finally:
         crew.dismiss()
 
@@ -81,10 +81,15 @@ def _say_what_is_left(options: Namespace, asked: Sweep) -> int:
     return ANSWERED
 
 
-def _answer(options: Namespace, asked: Sweep, crew: Supervisor) -> int:
-    """Have what is left answered, and say what came of all."""
-    began, folder, listed, wish = monotonic(), crew.folder, listed_of(asked), _Wish()
-    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
+def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Supervisor) -> int:
+    """Have what is left answered, and say what came of all; questions are read where they are to be asked, or are others than before."""
+    began, folder, wish = monotonic(), crew.folder, _Wish()
+    mark = mark_of(study, tuple(options.settings), limit)
+    listed, asked = known(folder, mark), None
+    if listed is None:
+        asked = _asked(options, study, limit)
+        listed = listed_of(asked, mark)
+    keys = [row.key for row in listed.rows if in_shard(row.key, options.shard)]
     open_store(folder, listed)
     now = standings(folder, listed, set(keys))
     left = {key for key in keys if is_left(now[key], options.retry or ())}
@@ -94,10 +99,10 @@ def _answer(options: Namespace, asked: Sweep, crew: Supervisor) -> int:
         crew.spoiled = {key: now[key].files for key in left if now[key].files}
         crew.stopping = wish
         with _heard(wish), notes_on(sys.stderr) as crew.note:
-            _work(options.dask, crew, jobs_of(asked, left))
+            _work(options.dask, crew, jobs_of(asked or _asked(options, study, limit), left))
         now = standings(folder, listed, set(keys))
     found, count, seconds = tally(keys, now), len(crew.answered | crew.failed), monotonic() - began
-    lines = [f"{folder}: {asked.title}", *tally_text(len(asked.questions), found)]
+    lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
     lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
     lines += [*failures_text(listed, keys, now), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
