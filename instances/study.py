@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
+from crossopt.instances.claims.sections import SUBJECT, Claims, DerivedSection, ExpectedSection, MeasuredSection, Places, as_name, faults_of
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
 from crossopt.instances.files.quantities import Duration, Positive
@@ -38,6 +39,9 @@ class AxisSection:
     setting: Annotated[str, Doc("a key of `--set`")]
     values: Annotated[tuple[str, ...], Doc("that it takes in turn")]
     name: Annotated[str | None, Doc("what to call the axis; the setting where nothing is said")] = None
+    beside: Annotated[dict[str, tuple[str, ...]], Doc("further settings, each with as many values, which change in step")] = field(
+        default_factory=dict
+    )
 
     @property
     def label(self) -> str:
@@ -57,6 +61,15 @@ class StudyFile:
     sweep: Annotated[tuple[AxisSection, ...], Doc("axes; of the first one pictures show the course")] = ()
     time_limit: Annotated[Duration | None, Doc("of each run; searchers have 5 s where nothing is said, others no limit")] = None
     seeds: Annotated[Positive, Doc("how often engines that draw at random are asked")] = 1
+    derive: Annotated[tuple[DerivedSection, ...], Doc("columns that follow from the answers, for `compare`")] = ()
+    expect: Annotated[tuple[ExpectedSection, ...], Doc("what is expected to hold, for `compare`")] = ()
+    against: Annotated[tuple[MeasuredSection, ...], Doc("points that somebody measured, drawn beside a derived column")] = ()
+    leaves_open: Annotated[tuple[str, ...], Doc("sentences about what the study does not say, for its page")] = ()
+
+    @property
+    def claims(self) -> Claims:
+        """What it says of its own answers."""
+        return Claims(self.derive, self.expect, self.against, tuple(" ".join(words.split()) for words in self.leaves_open))
 
 
 class Setting(NamedTuple):
@@ -110,22 +123,27 @@ def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[Point]:
     """All questions: the instances in their order, and of each the last axis fastest; settings of the command line come last."""
     file, root = study.file, study.root
     shared = list(_settings(file.settings, root, "settings"))
-    columns = [_column(axis, root, f"sweep[{number}].values") for number, axis in enumerate(file.sweep)]
+    columns = [_column(axis, root, f"sweep[{number}]") for number, axis in enumerate(file.sweep)]
     for number, given in enumerate(file.instances):
         asked = AskedSection(given) if isinstance(given, str) else given
         own = list(_settings(asked.settings, root, f"instances[{number}].settings"))
         for chosen in product(*columns):
             at = tuple(value for value, _ in chosen)
             subject = (asked.name or Path(asked.instance).stem) if len(file.instances) > 1 or not at else ""
-            swept = [setting for _, setting in chosen]
+            swept = [setting for _, settings in chosen for setting in settings]
             settings = (*shared, *own, *swept, *(Setting(text, None) for text in more))
             place = place_of(root, f"instances[{number}]")
             yield Point(subject, asked.instance, asked.workload, place, at, settings)
 
 
-def _column(axis: AxisSection, root: Node, path: str) -> list[tuple[str, Setting]]:
-    """The values of an axis, each with its setting."""
-    return [(value, Setting(f"{axis.setting}={value}", place_of(root, f"{path}[{at}]"))) for at, value in enumerate(axis.values)]
+def _column(axis: AxisSection, root: Node, path: str) -> list[tuple[str, list[Setting]]]:
+    """The values of an axis, each with its setting and those that change in step."""
+    found = []
+    for at, value in enumerate(axis.values):
+        settings = [Setting(f"{axis.setting}={value}", place_of(root, f"{path}.values[{at}]"))]
+        settings += [Setting(f"{key}={values[at]}", place_of(root, f"{path}.beside.{key}[{at}]")) for key, values in axis.beside.items()]
+        found.append((value, settings))
+    return found
 
 
 def place_of(root: Node, path: str) -> Fault:
@@ -155,6 +173,8 @@ def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
     for number, axis in enumerate(file.sweep):
         rules.append((f"sweep[{number}].values", bool(axis.values), "an axis has values (give at least one, or remove it)"))
         rules.append((f"sweep[{number}].values", len(set(axis.values)) == len(axis.values), "a value is given twice (keep one)"))
+        even = all(len(values) == len(axis.values) for values in axis.beside.values())
+        rules.append((f"sweep[{number}].beside", even, "settings beside an axis have a value for each of its values (give as many)"))
     labels = [axis.label for axis in file.sweep]
     rules.append(("sweep", len(set(labels)) == len(labels), "two axes have one name (give one of them another `name`)"))
     count = len(file.instances)
@@ -166,6 +186,17 @@ def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
     for path, holds, message in rules:
         if not holds:
             yield replace(place_of(root, path), message=message)
+    for path, message in faults_of(file.claims, places_of(file)):
+        yield replace(place_of(root, path), message=message)
+
+
+def places_of(file: StudyFile) -> Places:
+    """What formulas of the study may name."""
+    asked = [AskedSection(given) if isinstance(given, str) else given for given in file.instances]
+    subjects = [one.name or Path(one.instance).stem for one in asked]
+    axes = {as_name(axis.label): axis.values for axis in file.sweep}
+    first = as_name(file.sweep[0].label) if file.sweep else ""
+    return Places({**axes, SUBJECT: subjects}, first, file.engines)
 
 
 # --- lists and mappings as values ----------------------------------------------------------------------------------------------------
@@ -173,7 +204,10 @@ def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
 
 def _flowing(root: Node) -> Node:
     """The tree with the values of settings and axes as text, in which lists and mappings are written on one line."""
-    return _within(_within(_within(root, ("settings", "*")), ("instances", "*", "settings", "*")), ("sweep", "*", "values", "*"))
+    ways = (("settings", "*"), ("instances", "*", "settings", "*"), ("sweep", "*", "values", "*"), ("sweep", "*", "beside", "*", "*"))
+    for steps in ways:
+        root = _within(root, steps)
+    return root
 
 
 def _within(node: Node, steps: tuple[str, ...]) -> Node:

@@ -9,7 +9,8 @@ from crossopt.reports.commands.studies.arguments import add_sweep
 from crossopt.reports.launching.arguments import add_export
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage, or an engine that does not answer · 3 invalid file ·
-10 time limit and no design · 11 not proved under --strict · 12 comparison ended early · 20 proven infeasible · 30 verification failed"""
+10 time limit and no design · 11 not proved under --strict · 12 comparison ended early ·
+13 a study is otherwise than it expects · 20 proven infeasible · 30 verification failed"""
 
 
 def parser_of_commands() -> argparse.ArgumentParser:

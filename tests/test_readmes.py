@@ -36,6 +36,10 @@ PUBLIC = {
 LEFT_OUT = {
     "compare joint-vs-single-layer": "eleven questions, one to two minutes",
     "compare logic-memory-network-scaling": "sixty-three questions, one to two minutes",
+    "compare diminishing-returns": "eighty questions, half a minute",
+    "compare sharing-in-groups": "forty questions, ten seconds",
+    "compare links-in-the-package": "eighteen questions, half a minute",
+    "compare chiplets-and-yield": "eighty-four questions, ten seconds",
     "solve gnmt_training.json --contiguous no": "up to minutes of two solvers",
     "solve problem.json.gz": "asks for up to a minute, and the contest's problem does not come along",
     "compare problem.json.gz": "the contest's problem and its best values do not come along",

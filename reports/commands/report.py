@@ -19,7 +19,7 @@ from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_
 from crossopt.reports.facts.design import asked_of
 from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.shell import page
-from crossopt.reports.pages.study import study_content
+from crossopt.reports.pages.studies.study import study_content
 from crossopt.reports.pages.together import Drawn, as_proved, as_said, together_page
 from crossopt.reports.shown import shown_of
 from crossopt.reports.tables.digest import of_front

@@ -37,7 +37,7 @@ def cells_of(folder: Path, listed: Listed, seconds: bool = False) -> Cells:
     """The whole table."""
     kept, known, faults = all_kept(folder), dict[str, dict[str, Value]](), dict[str, None]()
     rows, answers = list[dict[str, Value]](), dict[str, None]()
-    axes = [_column(axis) for axis in listed.axes]
+    axes = axis_columns(listed)
     for row in listed.rows:
         point = listed.points[row.question]
         if row.key not in known:
@@ -58,6 +58,11 @@ _ANSWERS: Final = ("chip", "plan", "answer")
 def _by_kind(name: str) -> int:
     """Chips before plans; each in the order of results."""
     return _ANSWERS.index(name.partition(".")[0])
+
+
+def axis_columns(listed: Listed) -> list[str]:
+    """The columns of the axes."""
+    return [_column(axis) for axis in listed.axes]
 
 
 def _column(axis: str) -> str:
@@ -146,8 +151,8 @@ def _short(cell: Value) -> str:
 
 def write_parquet(cells: Cells, target: Path) -> None:
     """Columns of numbers where all their cells are, else of text; an ImportError where pyarrow is not there."""
-    import pyarrow  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - few have it, and who has not reads CSV
-    import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    import pyarrow  # noqa: PLC0415 - few have it, and who has not reads CSV
+    import pyarrow.parquet  # noqa: PLC0415
 
     columns = {}
     for head in cells.heads:

@@ -73,7 +73,7 @@ def ask_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
         raise InstanceError(study.source, once_an_axis(study, faults))
     axes = tuple(Axis(axis.label, axis.setting, axis.values) for axis in file.sweep)
     description = " ".join((file.description or "").split())
-    plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes)
+    plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes, file.claims)
     return Asking(plan, tuple(asked))
 
 

@@ -7,7 +7,7 @@ Bounds are told, as the engines that proved them are not run again; that no desi
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum, inf, isfinite
 from typing import Any
@@ -21,6 +21,7 @@ from crossopt.solvers.codesign.answer import Candidate, from_words, to_words
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.pricing import price_together
 from crossopt.solvers.study.records import Run, Study
@@ -34,7 +35,7 @@ def check(study: Study, in_blocks: bool = False) -> Report:
     refused = _form(study)
     if refused:
         return Report((), tuple(refused))
-    told = False
+    told, instances = False, list[Instance]()
     for place, asked in enumerate(study.questions):
         runs = study.runs_of(place)
         try:
@@ -42,6 +43,7 @@ def check(study: Study, in_blocks: bool = False) -> Report:
         except InstanceError as error:
             refused.append(f"questions[{place}]: it cannot be read: {error}")
             continue
+        instances.append(instance)
         if (asked.objective, asked.unit) != (instance.objective, UNITS[instance.objective]):
             refused.append(f"questions[{place}]: the question asks for {instance.objective} in {UNITS[instance.objective]}")
         seen = _priced_in_blocks(instance, runs) if in_blocks else dict[str, _Seen]()
@@ -51,10 +53,14 @@ def check(study: Study, in_blocks: bool = False) -> Report:
             hold_together(asked.name, runs)
         except VerificationError as error:
             refused.append(str(error))
+    if not refused:
+        refused += _column_faults(study, instances)
+    derived = ("what was derived and expected was derived anew",) if study.derived or study.findings else ()
     checked = (
         f"{len(study.questions)} questions were read anew",
         f"{sum(run.design is not None for run in study.runs)} designs were priced anew, each in the question as it was asked",
         "no design is below any bound of its question",
+        *derived,
     )
     return Report(checked, tuple(refused), told)
 
@@ -83,6 +89,17 @@ def _form(study: Study) -> list[str]:
     if study.stopped == "complete" and any(not _whole(study, engine) for engine in plan.engines):
         faults.append("runs: one is missing")
     return faults
+
+
+def _column_faults(study: Study, instances: Sequence[Instance]) -> list[str]:
+    """Whether columns and findings are those that follow from the runs; none follows from a part of them."""
+    bare = replace(study, derived=(), findings=())
+    try:
+        anew = with_columns(bare, instances) if study.stopped == "complete" else bare
+    except ValueError as error:
+        return [f"claims: {error}"]
+    rules = (("derived", anew.derived == study.derived), ("findings", anew.findings == study.findings))
+    return [f"{name}: these do not follow from the runs" for name, holds in rules if not holds]
 
 
 def _whole(study: Study, engine: str) -> bool:

@@ -3,8 +3,9 @@
 import json
 from bisect import bisect_left, bisect_right
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from crossopt.instances.claims.sections import Claims
 from crossopt.solvers.answer import Status, record
 
 KIND, FORMAT = "study", 1
@@ -30,6 +31,27 @@ class Plan:
     """Of each run in seconds; None for none, but five for searchers."""
     seeds: int
     axes: tuple[Axis, ...] = ()
+    claims: Claims = field(default_factory=Claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A derived column: between which ends it lies at each question; None where it says nothing."""
+
+    name: str
+    unit: str
+    ends: tuple[tuple[float, float] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of an expectation; `open` where bounds leave it undecided, or where it says nothing."""
+
+    says: str
+    verdict: Literal["held", "failed", "open"]
+    words: str
+    """At how many places, and at which it does not hold."""
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +123,9 @@ class Study:
     seconds: float
     """Of all together, with what the comparison itself takes."""
     versions: dict[str, str]
+    derived: tuple[Derived, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """Both empty until all runs are done: of a part of them nothing is claimed."""
 
     def runs_of(self, question: int, engine: str | None = None) -> tuple[Run, ...]:
         """Those of a question, of one engine or of all."""

@@ -12,6 +12,7 @@ from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
 from crossopt.solvers.study.asking import Asked, Asking
+from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
 from crossopt.solvers.sweeps.asking import turns_of as turns_for
@@ -62,7 +63,7 @@ def _held(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> 
     study = Study(asking.plan, sources, questions, tuple(runs), stopped, whole, versions())
     for place, asked in enumerate(asking.questions):
         hold_together(asked.name, study.runs_of(place))
-    return study
+    return study if stopped != "complete" else with_columns(study, [asked.instance for asked in asking.questions])
 
 
 def turns_of(plan: Plan) -> list[tuple[str, Limits]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from crossopt.instances.question import read
 from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import Family, family_of
-from crossopt.solvers.sweeps.keys import key_of, question_digest
+from crossopt.solvers.sweeps.keys import answerers, digest_of, key_of, question_digest
 
 SEARCH = 5.0
 """Seconds of an engine that goes on until its time is over, where no limit is given."""
@@ -78,6 +79,18 @@ def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | No
         for engine, limits in turns[question.kind]
     ]
     return Sweep(file.title, tuple(axis.label for axis in file.sweep), tuple(asked), tuple(runs))
+
+
+def mark_of(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> str:
+    """A digest of all that the runs follow from where questions name no further files; empty where a question is not there."""
+    files = dict[str, str]()
+    for given in study.file.instances:
+        name = given if isinstance(given, str) else given.instance
+        found = file_of(name, study.folder)
+        if isinstance(found, str) or not found.is_file():
+            return ""
+        files[name] = sha256(found.read_bytes()).hexdigest()
+    return digest_of({"study": repr(study.file), "settings": settings, "limit": time_limit, "files": files, "code": answerers()})
 
 
 def turns_of(family: Family[Any, Any, Any], engines: Sequence[str], time_limit: float | None, seeds: int) -> list[tuple[str, Limits]]:

@@ -6,7 +6,7 @@ code that answers, and of the solvers beside it. Paths, names, times and machine
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -32,7 +32,18 @@ def key_of(question: str, engine: str, limits: Limits) -> str:
     """The key of a question, which is told by its digest, asked of an engine within these limits."""
     seconds = limits.seconds if isfinite(limits.seconds) else None
     spent = {"seconds": seconds, "seed": limits.seed, "gap": limits.gap, "form": limits.form, "workers": limits.workers}
-    return digest_of({"question": question, "engine": engine, "limits": spent, "code": code_digest(), "beside": _beside()})[:LENGTH]
+    return digest_of({"question": question, "engine": engine, "limits": spent, **answerers()})[:LENGTH]
+
+
+def answerers() -> dict[str, Any]:
+    """The code and the packages that answer, beside which an answer of others is another one."""
+    return {"code": code_digest(), "beside": _beside()}
+
+
+@lru_cache(maxsize=64)
+def _tree_of(text: str, source: str) -> Node:
+    """A question before its settings, which most points of a study share."""
+    return read_text(text, source)
 
 
 def question_digest(kind: str, document: Mapping[str, Any]) -> str:
@@ -42,7 +53,7 @@ def question_digest(kind: str, document: Mapping[str, Any]) -> str:
     if "text" not in document or Path(document["source"]).suffix.lower() in AUTHORS:
         text = document["digest"] if "text" not in document else sha256(document["text"].encode()).hexdigest()
         return digest_of({**asked, "text": text, "settings": list(document["settings"])})
-    root = read_text(document["text"], document["source"])
+    root = _tree_of(document["text"], document["source"])
     keys = getattr(import_module(KINDS[kind].question), "KEYS", TOP_ONLY)
     for setting in document["settings"]:
         root = lay_over(root, setting, document["source"], keys)

@@ -16,12 +16,11 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Final
 
+from crossopt.solvers.sweeps.process import PRINTED
 from crossopt.solvers.sweeps.store import RUNNING, kept_at
 
 BEAT: Final = 15.0
 """Seconds after which a sweep touches its leases."""
-PRINTED: Final = "crossopt-sweep-"
-"""How files begin into which processes print; the number of the process that ordered follows."""
 _OVER: Final = 300.0
 """Seconds after which one of another machine is over that nobody touched."""
 _YOUNG: Final = 10.0

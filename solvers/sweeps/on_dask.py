@@ -71,15 +71,18 @@ def _client(address: str, workers: int) -> Iterator[tuple[Any, int, Any]]:
     """A client of the cluster, how many threads that has, and what waits for tasks."""
     try:
         import dask  # noqa: PLC0415 - few have it, and nobody else waits for it
-        from distributed import Client, LocalCluster, wait  # noqa: PLC0415
+        import distributed  # noqa: PLC0415
     except ImportError as error:
         raise RefusedError("--dask: this needs Dask (`pip install 'crossopt[dask]'`, or leave it out)") from error
+    cluster_of: Any = distributed  # which states some of its types
     with dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}):
         cluster = None
         try:
             if address == LOCAL:
-                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit=0)
-            client = Client(address if cluster is None else cluster, timeout="10s")
+                cluster = cluster_of.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit=0
+                )
+            client = cluster_of.Client(address if cluster is None else cluster, timeout="10s")
         except (OSError, ValueError) as error:
             raise RefusedError(f"--dask {address}: there is no cluster ({' '.join(str(error).split())})") from error
         try:
@@ -88,7 +91,7 @@ def _client(address: str, workers: int) -> Iterator[tuple[Any, int, Any]]:
                 raise RefusedError(f"--dask {address}: this cluster has no workers (start some)")
             if strange := sorted(name for name, digest in client.run(code_digest).items() if digest != code_digest()):
                 raise RefusedError(f"--dask {address}: {strange[0]} runs another version of crossopt (install this one there)")
-            yield client, threads, wait
+            yield client, threads, cluster_of.wait
         finally:
             client.close()
             if cluster is not None:

@@ -33,10 +33,11 @@ class Standing:
     """Whether it has no proof because its engine, a rule or a searcher that did all it was asked, proves nothing."""
 
 
-def listed_of(sweep: Sweep) -> Listed:
-    """What a sweep asks, as its folder keeps it."""
+def listed_of(sweep: Sweep, mark: str = "") -> Listed:
+    """What a sweep asks, as its folder keeps it; with a mark where nothing but the study's own files says what is asked."""
+    alone = all("text" in one.document and not one.document.get("files") for one in sweep.questions)
     points = tuple(Point(one.name, one.subject, one.at, one.kind, one.digest) for one in sweep.questions)
-    return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs))
+    return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs), mark if alone else "")
 
 
 def row_of(run: Run) -> Row:

@@ -12,7 +12,7 @@ from them. Several processes, on several machines, may fill one folder.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,7 @@ _OURS: Final = (STUDY, RESULTS, FAILED, RUNNING)
 _DIGEST: Final = 16
 _NAME: Final = re.compile(rf"([0-9a-f]{{{LENGTH}}})\.([0-9a-f]{{{_DIGEST}}})\.json")
 _KEY: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}")
+_CUT: Final = f"this list of a sweep was edited or cut off, or is none of format {FORMAT}"
 _BETTER: Final = ("OPTIMAL", "INFEASIBLE", "FEASIBLE", "UNKNOWN")
 
 
@@ -65,6 +66,8 @@ class Listed:
     axes: tuple[str, ...]
     points: tuple[Point, ...]
     rows: tuple[Row, ...]
+    mark: str = ""
+    """A digest of all that it follows from, by which it is known again without reading the questions; empty where more files are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class Failure:
 def open_store(folder: Path, listed: Listed) -> None:
     """Make the folder, or take it where it keeps this study, and say there what is asked; a RefusedError or an OSError else."""
     if (folder / STUDY).exists():
-        if (title := listing(folder).title) != listed.title:
+        if (title := _title_of(folder, listed)) != listed.title:
             raise RefusedError(f"--store {folder}: this keeps the study {title!r}, and here is {listed.title!r} (name another folder)")
     elif folder.is_dir() and any(path.name not in _OURS and path.name[0] != "." for path in folder.iterdir()):
         raise RefusedError(f"--store {folder}: this folder holds other files (name an empty one, or one that is not there yet)")
@@ -95,11 +98,28 @@ def open_store(folder: Path, listed: Listed) -> None:
         write_whole(folder / STUDY, text)
 
 
+def _title_of(folder: Path, listed: Listed) -> str:
+    """What the folder keeps; a list that was cut off keeps nobody from asking, as the answers are whole."""
+    try:
+        return listing(folder).title
+    except InstanceError:
+        return listed.title
+
+
+def known(folder: Path, mark: str) -> Listed | None:
+    """The list that is there, where it is this one."""
+    try:
+        listed = listing(folder) if mark and (folder / STUDY).is_file() else None
+    except InstanceError:
+        return None
+    return listed if listed and listed.mark == mark else None
+
+
 def text_of(listed: Listed) -> str:
     """The list as JSON, with a line for each point and each run."""
     points = [json.dumps([one.name, one.subject, list(one.at), one.kind, one.digest]) for one in listed.points]
     rows = [json.dumps([one.question, one.engine, one.seed, one.seconds, one.key]) for one in listed.rows]
-    head = f'"format": {FORMAT},\n"title": {json.dumps(listed.title)},\n"axes": {json.dumps(list(listed.axes))}'
+    head = f'"format": {FORMAT},\n"title": {json.dumps(listed.title)},\n"axes": {json.dumps(list(listed.axes))},\n"mark": "{listed.mark}"'
     return f'{{{head},\n"points": [\n{_lines(points)}],\n"runs": [\n{_lines(rows)}]}}\n'
 
 
@@ -111,22 +131,27 @@ def listing(folder: Path) -> Listed:
     """What was asked last; an InstanceError in words where the folder keeps no sweep."""
     if not (folder / STUDY).is_file():
         raise RefusedError(f"{folder}: this folder keeps no sweep (`crossopt sweep FILE --store {folder}` makes one)")
-    return read_as(folder / STUDY, _listed)
+    path = folder / STUDY
+    try:
+        return read_as(path, _listed)
+    except InstanceError as error:
+        remedy = f"`crossopt sweep FILE --store {folder}` writes it anew; what was answered stays"
+        raise InstanceError(str(path), [replace(fault, message=f"{_CUT} ({remedy})") for fault in error.faults]) from error
 
 
 def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(f"this is no list of a sweep of format {FORMAT} (ask again into another folder)")
+        raise ValueError(_CUT)
     try:
         points = tuple(Point(name, subject, tuple(at), kind, digest) for name, subject, at, kind, digest in data["points"])
         rows = tuple(Row(*row) for row in data["runs"])
-        listed = Listed(data["title"], tuple(data["axes"]), points, rows)
+        listed = Listed(data["title"], tuple(data["axes"]), points, rows, str(data["mark"]))
         sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows) and isinstance(listed.title, str)
         sound = sound and all(KINDS[point.kind].family and all(isinstance(word, str) for word in _words_of(point)) for point in points)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError("this list of a sweep was edited or cut off (ask again: what was answered stays)") from error
+        raise ValueError(_CUT) from error
     if not sound:
-        raise ValueError("a point or a run of this list is none (ask again: what was answered stays)")
+        raise ValueError(_CUT)
     return listed
 
 

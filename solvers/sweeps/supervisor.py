@@ -5,49 +5,27 @@ that they started: when a run takes more than a fifth longer than it may and fiv
 run that has ended two processes is put aside, with what was printed last.
 """
 
-import os
-import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import wait
 from pathlib import Path
-from tempfile import mkstemp
 from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import FailedError
-from crossopt.solvers.sweeps.leases import BEAT, PRINTED, beat, release, take
+from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
+from crossopt.solvers.sweeps.process import Process, bury, end, how_it_ended, last_words, start
 from crossopt.solvers.sweeps.store import Failure, keep_failure, kept_at
-from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job, answer, serve
+from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job
 
 TRIES: Final = 2
 """Processes that a run may end before it is put aside."""
 _SHARE, _BESIDE, _LOADING = 1.2, 5.0, 60.0
 """Of its limit, and seconds, after which a run is ended; more for the first one of a process, which may have to compile."""
-_TICK, _TAIL = 0.5, 2_000
-_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-@dataclass(slots=True)
-class _Worker:
-    """A process, the line to it, and what it does."""
-
-    process: SpawnProcess
-    line: Connection
-    lifeline: Connection
-    said: Path
-    job: Job | None = None
-    deadline: float = inf
-    ready: bool = False
-    warm: bool = False
-    """Whether it has answered before."""
-    ended: str = ""
-    """Why it was ended, where this process did it."""
+_TICK: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -59,7 +37,10 @@ class Supervisor:
     memory: int | None = None
     kinds: tuple[str, ...] = ()
     """Of questions that will probably be asked, so that what reads them is loaded ahead."""
-    work: Answer = answer
+    work: Answer | None = None
+    """What answers in place of the usual."""
+    crew: list[Process] = field(default_factory=list)
+    """Processes that were started already."""
     stopping: Callable[[], int] = lambda: 0
     """How often somebody asked it to end: once, and nothing new is begun; twice, and all is ended."""
     note: Callable[[str], None] = lambda words: None
@@ -67,21 +48,14 @@ class Supervisor:
     """How many files of a run are there that do not count."""
     answered: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    _crew: list[_Worker] = field(default_factory=list)
     _waiting: deque[Job] = field(default_factory=deque)
     _others: deque[Job] = field(default_factory=deque)
     """Runs that another sweep answers."""
     _deaths: dict[str, int] = field(default_factory=dict)
     _stillborn: int = 0
-    _hired: int = 0
     _total: int = 0
     _beaten: float = 0.0
     _looked: float = 0.0
-
-    def hire(self, count: int) -> None:
-        """Start processes before there is work, so that they load while it is read."""
-        while len(self._crew) < min(count, self.workers):
-            self._crew.append(self._start())
 
     def run(self, jobs: Iterable[Job]) -> None:
         """Every job answered, failed or put aside; or nothing new, where somebody wants it to end."""
@@ -95,19 +69,19 @@ class Supervisor:
 
     def dismiss(self) -> None:
         """End all processes, the idle ones by telling them."""
-        for worker in self._crew:
+        for worker in self.crew:
             if worker.job is None:
                 with suppress(OSError):
                     worker.line.send(None)
-        for worker in self._crew:
+        for worker in self.crew:
             if worker.job is not None or not worker.ready:
-                _end(worker)
+                end(worker)
             worker.process.join(1.0)
             self._bury(worker)
-        self._crew.clear()
+        self.crew.clear()
 
     def _goes_on(self) -> bool:
-        busy = any(worker.job for worker in self._crew)
+        busy = any(worker.job for worker in self.crew)
         if self.stopping():
             return busy and self.stopping() == 1
         return busy or bool(self._waiting or self._others)
@@ -116,9 +90,9 @@ class Supervisor:
         """A job to everybody who is idle."""
         if self.stopping():
             return
-        while len(self._crew) < min(self.workers, max(len(self._waiting), bool(self._others))):
-            self._crew.append(self._start())
-        for worker in [one for one in self._crew if one.ready and one.job is None]:
+        while len(self.crew) < min(self.workers, max(len(self._waiting), bool(self._others))):
+            self.crew.append(start(self.memory, self.kinds, self.work))
+        for worker in [one for one in self.crew if one.ready and one.job is None]:
             job = self._next()
             if job is None:
                 return
@@ -144,14 +118,14 @@ class Supervisor:
 
     def _attend(self) -> None:
         """Hear who has something to say, or has ended."""
-        now, late = monotonic(), min((worker.deadline for worker in self._crew), default=inf)
-        things = {worker.line: worker for worker in self._crew} | {worker.process.sentinel: worker for worker in self._crew}
+        now, late = monotonic(), min((worker.deadline for worker in self.crew), default=inf)
+        things = {worker.line: worker for worker in self.crew} | {worker.process.sentinel: worker for worker in self.crew}
         ready = wait(list(things), min(_TICK, max(late - now, 0.0)))
         for worker in {id(things[one]): things[one] for one in ready}.values():  # type: ignore[index]
             if not self._heard(worker):
                 self._buried(worker)
 
-    def _heard(self, worker: _Worker) -> bool:
+    def _heard(self, worker: Process) -> bool:
         """Whether a process is still there, after all that it said was taken in."""
         try:
             while worker.line.poll():
@@ -160,7 +134,7 @@ class Supervisor:
             return False
         return worker.process.is_alive()
 
-    def _take_in(self, worker: _Worker, message: tuple[str, ...]) -> None:
+    def _take_in(self, worker: Process, message: tuple[str, ...]) -> None:
         worker.ready = True
         if message[0] == "ready" or worker.job is None:
             return
@@ -171,11 +145,11 @@ class Supervisor:
             raise FailedError(words)
         (self.answered if how == "answered" else self.failed).add(key)
 
-    def _buried(self, worker: _Worker) -> None:
+    def _buried(self, worker: Process) -> None:
         """A process has ended: its run is tried once more, or put aside."""
         worker.process.join()
-        how, tail = _how(worker), _tail(worker.said)
-        self._crew.remove(worker)
+        how, tail = how_it_ended(worker), last_words(worker)
+        self.crew.remove(worker)
         self._bury(worker)
         job = worker.job
         if job is None:
@@ -194,82 +168,23 @@ class Supervisor:
     def _look_after(self) -> None:
         """End what takes too long, or all where somebody wants that, and say that the rest is alive."""
         now = monotonic()
-        for worker in self._crew:
+        for worker in self.crew:
             if worker.job and now > worker.deadline:
                 worker.ended = f"as it took more than {_SHARE:g} times its limit and {_BESIDE:g} s"
                 worker.deadline = inf
-                _end(worker)
+                end(worker)
         if now - self._beaten > BEAT:
             self._beaten = now
-            beat(self.folder, [worker.job.key for worker in self._crew if worker.job])
+            beat(self.folder, [worker.job.key for worker in self.crew if worker.job])
 
-    def _start(self) -> _Worker:
-        context = get_context("spawn")
-        line, far = context.Pipe()
-        reader, lifeline = context.Pipe(duplex=False)
-        self._hired += 1
-        handle, name = mkstemp(prefix=f"{PRINTED}{os.getpid()}-", suffix=".txt")
-        os.close(handle)
-        said = Path(name)
-        given = (far, reader, said, self.memory, self.kinds, self.work)
-        process = context.Process(target=serve, args=given, name=f"crossopt-{self._hired}")
-        with _one_thread():
-            process.start()
-        far.close()
-        reader.close()
-        return _Worker(process, line, lifeline, said)
-
-    def _bury(self, worker: _Worker) -> None:
-        """Nothing is left of a process, nor of what it started."""
-        _end(worker)
-        worker.process.join()
-        worker.line.close()
-        worker.lifeline.close()
-        worker.said.unlink(missing_ok=True)
+    def _bury(self, worker: Process) -> None:
+        bury(worker)
         if worker.job:
             release(self.folder, worker.job.key)
 
     def _words(self) -> str:
-        names = [worker.job.name for worker in self._crew if worker.job]
+        names = [worker.job.name for worker in self.crew if worker.job]
         done = f"{len(self.answered):,} of {self._total:,} answered"
         lost = f", {len(self.failed):,} failed" if self.failed else ""
         others = f", {len(self._others):,} with another sweep" if self._others else ""
         return f"{done}{lost}{others}  {'  '.join(name[:40] for name in names[:2])}"
-
-
-def _end(worker: _Worker) -> None:
-    """Kill a process with all that it started."""
-    with suppress(OSError, AttributeError):  # before it has a group of its own there is none of this number
-        if worker.process.pid:
-            os.killpg(worker.process.pid, signal.SIGKILL)
-    if worker.process.is_alive():
-        worker.process.kill()
-
-
-def _how(worker: _Worker) -> str:
-    code = worker.process.exitcode
-    if worker.ended:
-        return f"ended {worker.ended}"
-    if code is None or code >= 0:
-        return f"with exit code {code}"
-    name = signal.Signals(-code).name
-    return f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
-
-
-def _tail(said: Path) -> str:
-    try:
-        return said.read_bytes()[-_TAIL:].decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes that multiply matrices with one thread each, unless somebody said otherwise."""
-    given = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(given, "1"))
-    try:
-        yield
-    finally:
-        for name in given:
-            del os.environ[name]

@@ -1,7 +1,7 @@
 """The studies that come along: `python -m tests.benchmarks.studies` runs them and writes what is kept of them.
 
-That is the runs and the page in `reports/gallery`, and the tables in the text beside each study, between its two marks. With `--tables`
-nothing is run: the tables are written anew from the runs that are there.
+That is the runs and the page in `reports/gallery`, and where a study has a text beside it the tables between its two marks. With `--tables`
+nothing is run: the tables are written anew from the runs that are there. Names of studies run only these.
 """
 
 import sys
@@ -11,21 +11,25 @@ from pathlib import Path
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main as command
 from crossopt.reports.texts.design import amount
-from crossopt.reports.texts.study import course_words, share_of
+from crossopt.reports.texts.studies.study import course_words, share_of
 from crossopt.solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
 from crossopt.solvers.study.records import Study, from_json
 from tests.paths import INSTANCES, ROOT
 
-STUDIES = ("joint-vs-single-layer", "logic-memory-network-scaling")
+TOLD = ("joint-vs-single-layer", "logic-memory-network-scaling")
+"""Studies with a text beside them."""
+STUDIES = (*TOLD, "diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield")
 GALLERY = ROOT / "reports/gallery"
 FIRST, LAST = "<!-- table -->", "<!-- end of table -->"
 
 
 def main() -> None:
     """Run the studies, unless only tables are wanted, and write the tables."""
-    for name in STUDIES:
+    wanted = [name for name in sys.argv[1:] if name in STUDIES] or STUDIES
+    for name in wanted:
         if "--tables" not in sys.argv[1:]:
             command(["compare", name, "--out", str(GALLERY / f"{name}.json"), "--chart", str(GALLERY / f"{name}.html")])
+    for name in (name for name in wanted if name in TOLD):
         path = text_beside(name)
         path.write_text(with_table(path.read_text(encoding="utf-8"), kept(name)), encoding="utf-8")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 ACTIONS: Final = ("status", "table", "check", "index", "script")
 """What else may be done about a sweep."""
-FORMS: Final = ("csv", "markdown", "parquet")
+FORMS: Final = ("csv", "markdown", "parquet", "html")
 RETRIED: Final = ("failed", "limit")
 OF_RUNS: Final = ("settings", "dask", "store", "workers", "shard", "retry", "dry_run", "time_limit", "memory")
 OF_ACTIONS: Final = {
@@ -43,7 +43,9 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
     dask = "answer on a cluster of Dask, by the address of its scheduler, or on one of this machine alone: local"
     parser.add_argument("--dask", metavar="ADDRESS", help=dask)
     of_table = parser.add_argument_group("table")
-    of_table.add_argument("--as", dest="form", choices=FORMS, help="comma-separated values (default), Markdown, or Parquet by pyarrow")
+    of_table.add_argument(
+        "--as", dest="form", choices=FORMS, help="comma-separated values (default), Markdown, Parquet by pyarrow, or a page"
+    )
     of_table.add_argument("--columns", metavar="NAMES", help="only these, with commas between")
     of_table.add_argument("--seconds", action="store_true", help="with the seconds that each run took, which differ from time to time")
     of_table.add_argument("--out", type=Path, metavar="FILE", help="of tables and scripts: into this file (default: standard output)")

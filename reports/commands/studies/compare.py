@@ -42,7 +42,9 @@ def compare(options: Namespace) -> Ending:
     by_study = kinds == ["study"]
     study = _run(options, by_study)
     refused = bool(refused_in(study)) and (by_study or options.engines is not None)
-    ending = Ending(_status(study), all(run.proved for run in study.runs), study.stopped == "complete" or not study.runs, refused)
+    as_expected = all(one.verdict != "failed" for one in study.findings)
+    whole = study.stopped == "complete" or not study.runs
+    ending = Ending(_status(study), all(run.proved for run in study.runs), whole, refused, as_expected)
     _deliver(options, study, code_of_ending(ending))
     return ending
 
@@ -150,7 +152,7 @@ def _limit(text: str | None) -> float | None:
 def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
     """The runs for the file that is named, and what is shown of them."""
     from crossopt.reports.sheets.compared import refused_text  # noqa: PLC0415
-    from crossopt.reports.texts.study import study_text  # noqa: PLC0415
+    from crossopt.reports.texts.studies.study import study_text  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     text, refused = text_of(study), refused_in(study) if len(study.questions) > 1 else {}  # of one question the table says it
@@ -163,7 +165,7 @@ def _deliver(options: Namespace, study: Study, code: int) -> None:
     written, shown = _told(options, study)
     try:
         if options.chart:
-            from crossopt.reports.pages.study import study_page  # noqa: PLC0415
+            from crossopt.reports.pages.studies.study import study_page  # noqa: PLC0415
 
             write_whole(options.chart, study_page(study))
     finally:  # a full disk must not cost the answer

@@ -11,6 +11,7 @@ from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.families import check as check_result
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text
+from crossopt.reports.pages.studies.swept import MOST, swept_page
 from crossopt.reports.tables.swept import Cells, cells_of, csv_of, markdown_of, write_parquet
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.sweeps.leases import held
@@ -48,7 +49,8 @@ def _strangers(folder: Path, listed: Listed) -> list[str]:
 def table(options: Namespace, folder: Path) -> int:
     """One row a run."""
     check_target(options.out)
-    cells = cells_of(folder, listing(folder), options.seconds)
+    listed = listing(folder)
+    cells = cells_of(folder, listed, options.seconds)
     cells = _chosen(cells, options.columns) if options.columns else cells
     if options.form == "parquet":
         if options.out is None:
@@ -58,7 +60,9 @@ def table(options: Namespace, folder: Path) -> int:
         except ImportError:
             usage("--as parquet: this needs pyarrow (`pip install pyarrow`, or take --as csv)")
         return ANSWERED
-    text = markdown_of(cells) if options.form == "markdown" else csv_of(cells)
+    if options.form == "html" and len(cells.rows) > MOST:
+        usage(f"--as html: {len(cells.rows):,} rows are more than a page holds, {MOST:,} (take --as csv)")
+    text = _page(folder, listed, cells) if options.form == "html" else markdown_of(cells) if options.form == "markdown" else csv_of(cells)
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(text)
     else:
@@ -66,6 +70,10 @@ def table(options: Namespace, folder: Path) -> int:
     for fault in cells.faults:
         sys.stderr.write(f"not used  {fault}\n")
     return ANSWERED
+
+
+def _page(folder: Path, listed: Listed, cells: Cells) -> str:
+    return swept_page(listed, cells, tally([row.key for row in listed.rows], standings(folder, listed)))
 
 
 def _chosen(cells: Cells, names: str) -> Cells:

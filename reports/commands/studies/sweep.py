@@ -1,40 +1,20 @@
-"""The command `sweep`: a study's runs answered by several processes into a folder, and what is there told, checked and put into tables."""
+"""The command `sweep`: a study's runs answered by several processes into a folder, and what is there told, checked and put into tables.
 
-import os
-import signal
-import sys
+The first process is started before anything else is loaded here, so that what it loads is loaded meanwhile.
+"""
+
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from time import monotonic
-from types import FrameType
-from typing import TYPE_CHECKING
 
-from crossopt.instances.errors import Fault
-from crossopt.instances.files.document import Node
-from crossopt.instances.files.saved import check_writable
-from crossopt.instances.kinds import kind_asked, question_path
-from crossopt.instances.study import MOST_SWEPT, StudyText, read_study
-from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.families import ANSWERED
-from crossopt.reports.commands.progress import notes_on
+from crossopt.instances.kinds import question_path
+from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
-from crossopt.reports.texts.width import fitted
-from crossopt.solvers.sweeps.leases import clear
-from crossopt.solvers.sweeps.store import RESULTS, STUDY, open_store
-from crossopt.solvers.sweeps.supervisor import Supervisor
-
-if TYPE_CHECKING:  # loaded after the first process was started, which takes as long
-    from crossopt.solvers.sweeps.asking import Sweep
-    from crossopt.solvers.sweeps.standing import Standing
-    from crossopt.solvers.sweeps.worker import Job
+from crossopt.solvers.sweeps.process import bury, start
 
 _USUAL = ("codesign",)
 """Kinds of questions that most studies ask."""
-_MOST_WORKERS = 1_024
 
 
 def sweep(options: Namespace) -> int:
@@ -61,129 +41,20 @@ def _refuse_strangers(options: Namespace, used: Sequence[str], command: str) -> 
             usage(f"--{flags.get(name, name.replace('_', '-'))}: this says nothing to `{command}` (leave it out)")
 
 
-def study_in(path: Path) -> StudyText:
-    """The study in a file; usage where it is another question."""
-    found = question_path(path)
-    if found.exists() and kind_asked(found) != "study":
-        usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
-    return read_study(found, _strange_names, MOST_SWEPT)
-
-
-def _strange_names(root: Node, folder: Path) -> Iterator[Fault]:
-    from crossopt.solvers.sweeps.asking import strange_names  # noqa: PLC0415 - loaded where there are faults
-
-    yield from strange_names(root, folder)
-
-
-@dataclass(slots=True)
-class _Wish:
-    """How often somebody asked for the end."""
-
-    times: int = 0
-
-    def __call__(self) -> int:
-        return self.times
-
-
 def _run(options: Namespace, path: Path) -> int:
-    """Answer what is left; say what all of it, or of the shard, has come to."""
-    folder, workers = options.store, options.workers or _cores()
-    if workers > _MOST_WORKERS:
-        usage(f"--workers {workers}: this is too many (write {_MOST_WORKERS} or less; more than the machine's cores gain nothing)")
-    if folder is None and not options.dry_run:
-        usage("--store: say where the answers are to be kept (`--store runs/`)")
-    if options.dask and options.memory:
-        usage("--memory: with --dask the cluster says what a process may take (leave it out)")
+    """Answer what is left; where there is no folder yet, all of it is, and a process is needed at once."""
     memory = None if options.memory is None else _bytes_of(options.memory)
-    study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
-    if options.dry_run:
-        return _say_what_is_left(options, _asked(options, study, limit))
-    crew = Supervisor(folder, workers, memory, _USUAL)
+    new = (
+        question_path(path).exists() and options.store is not None and not options.store.exists() and not (options.dask or options.dry_run)
+    )
+    begun = [start(memory, _USUAL)] if new else []
     try:
-        if not options.dask and not (folder / STUDY).exists():
-            crew.hire(1)  # which loads what it needs while the questions are read
-        return _answer(options, _asked(options, study, limit), crew)
+        from crossopt.reports.commands.studies.answering import answer  # noqa: PLC0415 - loaded while the process loads
+
+        return answer(options, path, memory, begun, _USUAL)
     finally:
-        crew.dismiss()
-
-
-def _asked(options: Namespace, study: StudyText, limit: float | None) -> "Sweep":
-    from crossopt.solvers.sweeps.asking import ask  # noqa: PLC0415
-
-    return ask(study, tuple(options.settings), limit)
-
-
-def _say_what_is_left(options: Namespace, asked: "Sweep") -> int:
-    from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed_of, standings  # noqa: PLC0415
-
-    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
-    missing = dict.fromkeys(keys, Standing("not asked"))
-    before = standings(options.store, listed_of(asked), set(keys)) if options.store else missing
-    left = {key for key in keys if is_left(before[key], options.retry or ())}
-    sys.stdout.write(fitted(_dry_words(asked, keys, before, left)))
-    return ANSWERED
-
-
-def _answer(options: Namespace, asked: "Sweep", crew: Supervisor) -> int:
-    """Have what is left answered, and say what came of all."""
-    from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text  # noqa: PLC0415
-    from crossopt.solvers.sweeps.standing import in_shard, is_left, jobs_of, listed_of, standings, tally  # noqa: PLC0415
-
-    began, folder, listed, wish = monotonic(), crew.folder, listed_of(asked), _Wish()
-    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
-    open_store(folder, listed)
-    now = standings(folder, listed, set(keys))
-    left = {key for key in keys if is_left(now[key], options.retry or ())}
-    if left:
-        check_writable(folder / RESULTS / "any.json")
-        clear(folder)
-        crew.spoiled = {key: now[key].files for key in left if now[key].files}
-        crew.stopping = wish
-        with _heard(wish), notes_on(sys.stderr) as crew.note:
-            _work(options.dask, crew, jobs_of(asked, left))
-        now = standings(folder, listed, set(keys))
-    found, count, seconds = tally(keys, now), len(crew.answered | crew.failed), monotonic() - began
-    lines = [f"{folder}: {asked.title}", *tally_text(len(asked.questions), found)]
-    lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
-    lines += [*failures_text(listed, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
-    sys.stdout.write(fitted("\n".join(lines) + "\n"))
-    return code_of_sweep(found)
-
-
-def _work(dask: str | None, crew: Supervisor, jobs: "list[Job]") -> None:
-    """By processes of this machine, or by those of a cluster."""
-    if dask is None:
-        crew.run(jobs)
-        return
-    from crossopt.solvers.sweeps.on_dask import run_on_dask  # noqa: PLC0415 - few have it
-
-    run_on_dask(dask, crew, jobs)
-
-
-@contextmanager
-def _heard(wish: _Wish) -> Iterator[None]:
-    """Ctrl-C, and how batch systems say it, as a wish that is heard between two answers."""
-
-    def note(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        wish.times += 1
-        told = "what is being answered is finished; once more ends it at once" if wish.times == 1 else "ended"
-        sys.stderr.write(f"\n{told}\n")
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _dry_words(asked: "Sweep", keys: Sequence[str], before: dict[str, "Standing"], left: set[str]) -> str:
-    done = sum(one.state != "not asked" for one in before.values())
-    twice = len(keys) - len(set(keys))
-    lines = [f"{asked.title}: {len(asked.questions):,} points, {len(keys):,} runs"]
-    lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
-    return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
+        for one in begun:
+            bury(one)
 
 
 def _bytes_of(text: str) -> int:
@@ -193,11 +64,3 @@ def _bytes_of(text: str) -> int:
         return int(parse_quantity(text, "bytes"))
     except ValueError:
         usage(f"--memory: {text!r} is no size (write for example 4GiB)")
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

@@ -14,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 from time import sleep
+from urllib.parse import unquote
 
 import pytest
 
@@ -187,6 +188,48 @@ def test_a_form_that_needs_another_package_says_so(two: Path, tmp_path: Path, mo
         with pytest.raises(SystemExit):
             main(["sweep", "table", str(two), "--as", "parquet", *more])
         assert words in capsys.readouterr().err
+
+
+def test_a_page_stands_alone_and_reads_without_its_script(few: Path, tmp_path: Path, capsys: Captured) -> None:
+    page = tmp_path / "page.html"
+    assert main(["sweep", "table", str(few), "--as", "html", "--out", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    for row in rows(table(few, capsys)):
+        assert f"{float(row['value']):.5g}</td>" in shown
+    assert re.findall(r"(?:src|href)=\"(?!data:)", text) == []
+    saved = re.search(r'href="data:text/csv;charset=utf-8,([^"]*)"', text)
+    assert saved
+    assert unquote(saved[1]) == table(few, capsys)
+    assert json.loads(re.findall(r'id="axes">(.*?)</script>', text)[0]) == ["axis devices", "batch"]
+
+
+def test_parquet_has_the_same_figures(few: Path, tmp_path: Path, capsys: Captured) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow does not come along")
+    assert main(["sweep", "table", str(few), "--as", "parquet", "--out", str(tmp_path / "table.parquet")]) == 0
+    kept = parquet.read_table(tmp_path / "table.parquet").to_pylist()
+    told = rows(table(few, capsys))
+    assert [(one["question"], one["value"], one["axis devices"]) for one in kept] == [
+        (row["question"], float(row["value"]), row["axis devices"]) for row in told
+    ]
+
+
+def test_a_list_that_was_cut_off_is_written_anew_and_answers_stay(few: Path, tmp_path: Path, capsys: Captured) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(few, store)
+    whole = (store / STUDY).read_bytes()
+    (store / STUDY).write_bytes(whole[:200])
+    assert main(["sweep", "status", str(store)]) == 3
+    assert "writes it anew; what was answered stays" in capsys.readouterr().err
+    assert swept(few.parent / "study.yaml", store) == 11
+    assert "nothing was left to ask" in capsys.readouterr().out
+    assert (store / STUDY).read_bytes() == whole
+
+
+def test_questions_are_not_read_again_where_nothing_changed(few: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr("crossopt.reports.commands.studies.answering.ask", None)
+    assert swept(few.parent / "study.yaml", few) == 11
+    assert "nothing was left to ask" in capsys.readouterr().out
 
 
 def test_what_makes_no_sense_is_refused_in_one_sentence(two: Path, tmp_path: Path, capsys: Captured) -> None:

@@ -17,7 +17,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from crossopt.reports.texts.study import study_text
+from crossopt.reports.texts.studies.study import study_text
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, from_words
 from crossopt.solvers.codesign.engines import ENGINES

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from crossopt.instances.errors import VerificationError
-from crossopt.reports.pages.study import study_page
+from crossopt.reports.pages.studies.study import study_page
 from crossopt.reports.tables.study_digest import of_study
-from crossopt.reports.texts.study import course_words, partial_words, refuted_words, study_text
+from crossopt.reports.texts.studies.study import course_words, partial_words, refuted_words, study_text
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.figures import (

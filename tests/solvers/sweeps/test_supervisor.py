@@ -9,6 +9,7 @@ import pytest
 from crossopt.instances.errors import FailedError
 from crossopt.solvers.sweeps import supervisor
 from crossopt.solvers.sweeps.leases import held, release, take
+from crossopt.solvers.sweeps.process import start
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.worker import Answer, Job
@@ -108,8 +109,9 @@ def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_ta
 
 def test_a_process_that_ends_while_it_waits_for_another_sweep_is_replaced(folder: Path) -> None:
     assert take(folder, "b" * 32)
-    crew = Supervisor(folder, 1, work=idle)
-    crew.note = lambda words: release(folder, "b" * 32) if crew._hired > 1 else None
+    crew = Supervisor(folder, 1, work=idle, crew=[start(work=idle)])
+    first = {crew.crew[0].process.pid}
+    crew.note = lambda words: release(folder, "b" * 32) if first.isdisjoint(one.process.pid for one in crew.crew) else None
     crew.run([job("a", "first"), job("b", "second")])
     crew.dismiss()
     assert asked(folder) == ["first", "second"]
@@ -122,7 +124,7 @@ def test_processes_end_with_the_one_that_ordered_however_busy_they_are(folder: P
     while not (folder / "child.txt").exists():
         crew._hand_out()
         crew._attend()
-    (worker,) = crew._crew
+    (worker,) = crew.crew
     worker.lifeline.close()
     child = int((folder / "child.txt").read_text(encoding="utf-8"))
     while worker.process.is_alive() or not ended(child):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from crossopt.instances.claims.sections import Claims
 from crossopt.reports.drawing.plots import Line as Drawn
 from crossopt.reports.drawing.plots import Mark, Row, ranges
 from crossopt.reports.drawing.plots import lines as drawn
@@ -12,8 +13,18 @@ from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
+from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, open_section, set_up
 from crossopt.reports.texts.design import amount, seconds_of
-from crossopt.reports.texts.study import asked_words, course_words, ends_of, partial_words, refuted_words, share_of, time_of, uses_in
+from crossopt.reports.texts.studies.study import (
+    asked_words,
+    course_words,
+    ends_of,
+    partial_words,
+    refuted_words,
+    share_of,
+    time_of,
+    uses_in,
+)
 from crossopt.solvers.study.figures import (
     NEVER,
     Cell,
@@ -66,12 +77,17 @@ def study_content(study: Study) -> Page:
         heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
         _proof(study, optima, words + stopped, tiles(facts)),
         paragraph(f"Of each run: {limit}{seeds}. Of several seeds the median counts.", "soft"),
+        set_up(study) if study.plan.claims != Claims() else "",
+        derived_section(study),
+        expected_section(study),
         *_along(study),
         _over_all(study),
         _pictures(study) if any(bound is not None and bound < NEVER for bound in bounds) else "",
         _each(study),
         _uses(study),
         _designs(study),
+        columns_section(study),
+        open_section(study),
         section("How this is known", paragraph(_TOLD)),
     )
     return Page(plan.title, sections, json.loads(text_of(study)))

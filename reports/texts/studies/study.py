@@ -7,6 +7,7 @@ from crossopt.instances.codesign.question import asked_in
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
 from crossopt.reports.texts.design import amount, seconds_of
+from crossopt.reports.texts.studies.findings import findings_text
 from crossopt.reports.texts.width import listed, page_width, wrapped
 from crossopt.solvers.study.figures import (
     NEVER,
@@ -36,7 +37,11 @@ _SUBJECT, _LONGEST = 13, 54
 def study_text(study: Study) -> str:
     """All of it as text."""
     partial = [*wrapped("  ", f"{partial_words(study)}."), ""] if partial_words(study) else []
-    blocks = [*partial, *(_one(study) if len(study.questions) == 1 else [*_several(study), *_engines(study), *_along(study)])]
+    blocks = [
+        *partial,
+        *(_one(study) if len(study.questions) == 1 else [*_several(study), *_engines(study), *_along(study)]),
+        *findings_text(study),
+    ]
     asked = sum(run.seconds for run in study.runs)
     words = f"{_counted(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
     if study.stopped != "complete":

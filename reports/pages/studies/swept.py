@@ -1,0 +1,106 @@
+"""The page of a sweep: how far it is, every run in a table that reads without any script, and axes to choose where a script may run.
+
+The script takes the table from the link that saves it, so that the page holds each figure once; it is short, and asks nobody for anything.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+from urllib.parse import quote
+
+from crossopt.reports.drawing.plots import Line, lines
+from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.pages.shell import ProofBox, figure, frame, heading, listing, said, section, table
+from crossopt.reports.pages.studies.script import SCRIPT
+from crossopt.reports.tables.swept import Cells, Value, axis_columns, csv_of
+from crossopt.solvers.sweeps.standing import Tally
+from crossopt.solvers.sweeps.store import Listed
+
+MOST: Final = 5_000
+"""Rows of a page; a browser has trouble with more."""
+_SHOWN: Final = ("engine", "seed", "status", "value", "unit", "bound", "gap", "plan", "note")
+_LINES, _PLACES = 8, 24
+"""Courses and places that a picture can tell apart."""
+_WAYS: Final = """\
+<p class="soft" id="ways" hidden>Show <select id="shown"></select> along <select id="along"></select>
+where <span id="where"></span> <label>filter <input id="words" size="14"></label></p>
+<div id="drawn"></div>"""
+
+
+def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
+    """The page, which claims nothing about runs that were not asked."""
+    axes = _axes(listed, cells)
+    parts = [f"{found.proved:,} of {found.runs:,} runs are proved"]
+    parts += [f"{found.infeasible:,} of these that there is no answer"] if found.infeasible else []
+    parts += [f"{found.open:,} have no proof"] if found.open else []
+    parts += [f"{found.refused:,} were not answered by the engine that was asked"] if found.refused else []
+    parts += [f"{found.failed:,} failed"] if found.failed else []
+    parts += [f"{found.left:,} were not asked, of which nothing is said"] if found.left else []
+    names = ", ".join(axes)
+    return frame(
+        listed.title,
+        (
+            heading(listed.title, f"{len(listed.points):,} points, {found.runs:,} runs{f', along {names}' if names else ''}."),
+            ProofBox("proved" if found.proved == found.runs else "not all proved", f"{', '.join(parts)}.", found.proved == found.runs),
+            section("Along the axes", _picture(listed, cells, axes), _WAYS),
+            section("Every run", _saved(listed, cells), f'<div id="runs">{_table(cells, axes)}</div>'),
+            section("The same of all", listing(_shared(cells))),
+            section("Not used", listing(list(cells.faults))),
+            f'<script type="application/json" id="axes">{_json(axes)}</script>\n<script>{SCRIPT}</script>',
+        ),
+    )
+
+
+def _axes(listed: Listed, cells: Cells) -> list[str]:
+    """The columns by which runs differ: axes, and what else tells them apart."""
+    return [*axis_columns(listed), *(head for head in ("subject", "engine", "seed") if len({row.get(head) for row in cells.rows}) > 1)]
+
+
+def _json(axes: Sequence[str]) -> str:
+    """A list of names that no tag ends early."""
+    return "[" + ",".join('"' + name.translate({34: '\\"', 92: "\\\\", 60: "\\u003c", 10: " "}) + '"' for name in axes) + "]"
+
+
+def _saved(listed: Listed, cells: Cells) -> str:
+    """A link that saves the table, with all its columns."""
+    name = escape("".join(sign if sign.isalnum() else "-" for sign in listed.title)[:60])
+    return f'<p><a id="csv" download="{name}.csv" href="data:text/csv;charset=utf-8,{quote(csv_of(cells))}">Save as CSV</a></p>'
+
+
+def _table(cells: Cells, axes: Sequence[str]) -> str:
+    heads = [*axes, *(head for head in _SHOWN if head not in axes and any(row.get(head) not in {None, ""} for row in cells.rows))]
+    heads = heads if axes else ["question", *heads]
+    rows = [[_short(row.get(head)) for head in heads] for row in cells.rows]
+    return table(heads, rows, numbers=[place for place, head in enumerate(heads) if head in {"value", "bound", "gap"}], wide=True)
+
+
+def _short(cell: Value) -> str:
+    return "" if cell is None else f"{cell:.5g}" if isinstance(cell, float) else str(cell)
+
+
+def _shared(cells: Cells) -> list[str]:
+    """What every run has, so that no column tells it."""
+    every = {head: {row.get(head) for row in cells.rows} for head in cells.heads}
+    return [f"{head}: {_short(next(iter(found)))}" for head, found in every.items() if len(found) == 1 and found not in ({None}, {""})]
+
+
+def _picture(listed: Listed, cells: Cells, axes: Sequence[str]) -> str:
+    """The values along the first axis, where they are few and above zero."""
+    if not listed.axes or not axes:
+        return ""
+    places = list(dict.fromkeys(str(row.get(axes[0])) for row in cells.rows))
+    courses = dict[str, dict[str, float]]()
+    for row in cells.rows:
+        value = row.get("value")
+        if isinstance(value, float | int) and value > 0.0:
+            name = ", ".join(str(row.get(axis)) for axis in axes[1:] if row.get(axis)) or "value"
+            courses.setdefault(name, {})[str(row.get(axes[0]))] = float(value)
+    units = {str(row.get("unit")) for row in cells.rows if row.get("unit")}
+    if not 0 < len(courses) <= _LINES or len(places) > _PLACES or len(units) > 1:
+        return ""
+    drawn = [Line(name, tuple(found.get(place) for place in places), (False,) * len(places)) for name, found in courses.items()]
+    values = [value for found in courses.values() for value in found.values()]
+    upward = f"value in {next(iter(units))}" if units else "value"
+    described = "; ".join(f"{line.label}: {', '.join(_short(value) or 'none' for value in line.values)}" for line in drawn)
+    titles = Titles("swept", f"{upward} along {said(axes[0])}", f"{described}.")
+    return figure(lambda width: lines(titles.at(width), places, drawn, (axes[0], upward), (min(values), max(values))))

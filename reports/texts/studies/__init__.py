@@ -1,0 +1,1 @@
+"""Studies in lines for the terminal."""
