@@ -120,7 +120,7 @@ class _Run:
 
 def _begun(question: CollectiveQuestion, limits: Limits, watch: Watch) -> _Run:
     """The bounds of every number of chunks."""
-    options = question.file.chunks
+    options = question.options
     asked = [asked_of(question, option) for option in options]
     weights = tuple(weights_of(one) for one in asked)
     bounds = [least_time(one, own) for one, own in zip(asked, weights, strict=True)]

@@ -12,7 +12,7 @@ from crossopt.solvers.proofs import Weighed, Word
 
 def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watch) -> Proved:
     """The bound counted anew."""
-    proof, options = saved.proof, question.file.chunks
+    proof, options = saved.proof, question.options
     if isinstance(proof, Word):
         return Proved((f"the bound is the word of {proof.by}, not proved anew",), told=True)
     if not isinstance(proof, Weighed) or len(proof.weights) != len(options):

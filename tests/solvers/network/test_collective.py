@@ -14,6 +14,7 @@ from crossopt.formulation.shop import Scheduled, Shop
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.instances.question import read
+from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.family import solve
@@ -143,6 +144,45 @@ def test_all_ways_to_deal_chunks_are_there_once() -> None:
     assert sorted(rows) == sorted(one for one in product(range(5), repeat=3) if sum(one) == 4)
 
 
+ASTRA_NETWORK = "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]  # GB/s\nlatency: [ 500.0 ]  # ns\n"
+ASTRA_SYSTEM = """\
+{"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1, "preferred-dataset-splits": 4,
+ "all-reduce-implementation": ["ring"], "collective-optimization": "localBWAware", "local-mem-bw": 50}
+"""
+
+
+def in_astras_files(folder: Path, network: str = ASTRA_NETWORK, system: str = ASTRA_SYSTEM) -> Path:
+    path = folder / "asked.yaml"
+    path.write_text("kind: collective\nbytes: 1 MiB\nnetwork: net.yml\nsystem: sys.json\n", encoding="utf-8")
+    (folder / "net.yml").write_text(network, encoding="utf-8")
+    (folder / "sys.json").write_text(system, encoding="utf-8")
+    return path
+
+
+def test_astra_sims_own_files_give_its_own_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The simulator's regression value, 117,780 ns, and a phase of 4 chunks: 10 + 14 x (1,110 + 10) + 7 x 3 x 655 = 29,445."""
+    assert main(["solve", str(in_astras_files(tmp_path)), "--out", str(tmp_path / "found.json")]) == 0
+    said = capsys.readouterr().out
+    assert "117,780" in said
+    (tmp_path / "net.yml").unlink()
+    assert main(["check", str(tmp_path / "found.json")]) == 0, "a result holds the texts of both files"
+
+
+@pytest.mark.parametrize(
+    ("network", "system", "words"),
+    [
+        (ASTRA_NETWORK.replace("[ 8 ]", "[ 8, 2 ]"), ASTRA_SYSTEM, "2 numbers are given for 1 dimensions"),
+        (ASTRA_NETWORK.replace("Ring", "Torus"), ASTRA_SYSTEM, "'Torus' is unknown"),
+        (ASTRA_NETWORK, ASTRA_SYSTEM.replace('["ring"]', "[]"), "0 algorithms are given for 1 dimensions"),
+        (ASTRA_NETWORK, ASTRA_SYSTEM.replace("10,", "0,"), "'0' is too small"),
+        (ASTRA_NETWORK, ASTRA_SYSTEM.replace('["ring"]', '["oneRing"]'), "'oneRing' is unknown"),
+    ],
+)
+def test_faults_of_astra_sims_files_are_told_in_a_sentence(network: str, system: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InstanceError, match=words):
+        read(in_astras_files(tmp_path, network, system), ())
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
@@ -154,6 +194,7 @@ def test_all_ways_to_deal_chunks_are_there_once() -> None:
         ("dimensions.0.bandwidth=1 B/s", "bandwidths of links lie between"),
         ("dimensions.0.latency=2 s", "no latency of a link"),
         ("chunks=[0]", "too small"),
+        ("network=net.yml", "dimensions or ASTRA-sim's network file are needed, and not both"),
     ],
 )
 def test_faults_are_told_in_a_sentence(setting: str, words: str) -> None:
