@@ -121,6 +121,8 @@ def times_of(asked: Asked, counts: Whole) -> Whole:
 
 def compositions(total: int, parts: int) -> Whole:
     """All ways to write a number as a sum of so many, zeros too, a row each: bars among stars."""
+    if parts == 1:
+        return np.array([[total]])
     places = total + parts - 1
     bars = np.array(list(combinations(range(places), parts - 1)), np.int64).reshape(-1, parts - 1)
     ends = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), places)])

@@ -2,18 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from crossopt.crossflow.astra.chunks import Chunk
 from crossopt.crossflow.astra.collective import jobs_of
 from crossopt.crossflow.astra.phase import Phase, Step, steps_of
+from crossopt.crossflow.astra.simulated import SETTINGS, npu_times
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.collective.question import CollectiveQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.collective.answer import Chunks, Schedule
 
+_MESSAGES = 64
+"""NPUs along a dimension of which every message is counted."""
 _KINDS = ("reduce_scatter", "all_gather", "all_to_all", "all_reduce")
 
 
@@ -24,7 +28,8 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
     if details is not None and answer is not None and result.value is not None:
         summary = _words(answer)
         sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
-        figures = (("in the simulator, first come first served", f"{details.fifo:,} ns"),)
+        figures = (("first come first served", f"{details.fifo:,} ns"),)
+    sections = (*sections, _simulated(question))
     words = [_words(rival.answer) for rival in result.rivals]
     return Sheet(
         result=result,
@@ -95,6 +100,24 @@ def _phases(question: CollectiveQuestion, answer: Chunks) -> Section:
         names("steps", (step for _, _, _, step in lines)),
     )
     return Section("What each phase is made of", (words, Table(columns, most=24)))
+
+
+def _simulated(question: CollectiveQuestion) -> Section:
+    """What the simulator itself says, by its settings, of every number of chunks."""
+    network = replace(question.network, active_chunks=question.file.active_chunks)
+    single = len(network.dimensions) == 1
+    few = max(one.size for one in network.dimensions) <= _MESSAGES
+    columns = [names("chunks", (f"{option:,}" for option in question.options))]
+    for name, setting in SETTINGS.items():
+        if setting.congestion and not (single and few):
+            continue
+        if not few and any(one.algorithm == "direct" and one.shape == "ring" for one in network.dimensions):
+            continue
+        found = [npu_times(question.collective, question.size, option, network, setting)[0] for option in question.options]
+        columns.append(counts(f"{name} ns", found))
+    words = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links."
+    parts: tuple[Part, ...] = (words, Table(tuple(columns)))
+    return Section("What ASTRA-sim says", parts if len(columns) > 1 else ())
 
 
 def _lines(question: CollectiveQuestion, answer: Chunks) -> Iterator[tuple[str, str, int, str]]:

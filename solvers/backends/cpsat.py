@@ -6,14 +6,18 @@ of it. A field that was never set reads 0, which is no bound: where the search e
 
 from collections.abc import Mapping
 from importlib.metadata import version
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, assert_never
 
 from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Table, Variable
+from crossopt.formulation.shop import Scheduled, Shop, Way
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named
+from crossopt.solvers.backends.wall import LateError, Place
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -123,3 +127,81 @@ def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, model: Mo
 def _whole(figure: float) -> int | None:
     """The integer that a figure of an all-integer objective stands for; None where floating point cannot tell."""
     return round(figure) if abs(figure) < EXACT else None
+
+
+# --- schedules -----------------------------------------------------------------------------------------------------------------------
+
+
+def scheduled(shop: Shop, seconds: float, workers: int, seed: int) -> Scheduled:
+    """The best schedule of a shop that CP-SAT finds below the one that is known, and its bound; nothing new where it is late."""
+    place, deadline = Place("cpsat", f"cpsat {version('ortools')}"), monotonic() + seconds
+    try:
+        found: Scheduled = place.ask(run_shop, shop, deadline, workers, seed, until=deadline + 1.0)
+    except LateError:
+        return Scheduled(shop.least)
+    finally:
+        place.close()
+    return found
+
+
+def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -> Scheduled:
+    """One schedule, behind the wall."""
+    from ortools.sat.python import cp_model
+
+    posted = cp_model.CpModel()
+    end = posted.new_int_var(shop.least, shop.most, "end")
+    machines: dict[int, list[cp_model.IntervalVar]] = {}
+    chosen, starts = list[list[cp_model.IntVar]](), list[dict[tuple[int, int], cp_model.IntVar]]()
+    for job in range(shop.jobs):
+        ways, own = post_job(posted, shop, job, end, machines)
+        chosen.append(ways)
+        starts.append(own)
+    for intervals in machines.values():
+        posted.add_no_overlap(intervals)
+    places = [cp_model.LinearExpr.weighted_sum(ways, list(range(len(ways)))) for ways in chosen]
+    for one, other in pairwise(places):  # jobs are alike, so that they may stand by their ways
+        posted.add(one <= other)
+    posted.minimize(end)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = seed
+    solver.parameters.catch_sigint_signal = False
+    solver.parameters.max_time_in_seconds = left_until(deadline)
+    line.stop = solver.stop_search
+    with named(f"cpsat {version('ortools')}"):
+        status = solver.status_name(solver.solve(posted))
+    if status not in {"OPTIMAL", "FEASIBLE"}:
+        return Scheduled(shop.most if status == "INFEASIBLE" else shop.least)
+    taken = [next(place for place, one in enumerate(ways) if solver.value(one)) for ways in chosen]
+    began = tuple(tuple(solver.value(own[visit]) for visit in visits_of(shop.ways[way])) for way, own in zip(taken, starts, strict=True))
+    return Scheduled(max(solver.response_proto.inner_objective_lower_bound, shop.least), tuple(taken), began)
+
+
+def visits_of(way: Way) -> list[tuple[int, int]]:
+    """The machines of a way, each with how often it was visited before."""
+    machines = [machine for machine, _ in way]
+    return [(machine, machines[:place].count(machine)) for place, machine in enumerate(machines)]
+
+
+def post_job(
+    posted: "cp_model.CpModel", shop: Shop, job: int, end: "cp_model.IntVar", machines: "dict[int, list[cp_model.IntervalVar]]"
+) -> "tuple[list[cp_model.IntVar], dict[tuple[int, int], cp_model.IntVar]]":
+    """A job: one of its ways, an interval for each visit, which ends before the next one of that way begins."""
+    from ortools.sat.python import cp_model
+
+    ways = [posted.new_bool_var(f"w{job}_{place}") for place in range(len(shop.ways))]
+    posted.add_exactly_one(ways)
+    starts, ends = dict[tuple[int, int], cp_model.IntVar](), dict[tuple[int, int], cp_model.IntVar]()
+    times = [dict(zip(visits_of(way), (time for _, time in way), strict=True)) for way in shop.ways]
+    for visit in visits_of(shop.ways[0]):
+        own = [time[visit] for time in times]
+        name = f"{job}_{visit[0]}_{visit[1]}"
+        length = posted.new_int_var_from_domain(cp_model.Domain.from_values(own), f"d{name}")
+        posted.add(length == cp_model.LinearExpr.weighted_sum(ways, own))
+        starts[visit], ends[visit] = (posted.new_int_var(0, shop.most, f"{mark}{name}") for mark in "se")
+        machines.setdefault(visit[0], []).append(posted.new_interval_var(starts[visit], length, ends[visit], f"i{name}"))
+        posted.add(ends[visit] <= end)
+    for place, way in enumerate(shop.ways):
+        for before, after in pairwise(visits_of(way)):
+            posted.add(ends[before] <= starts[after]).only_enforce_if(ways[place])
+    return ways, starts

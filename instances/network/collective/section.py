@@ -35,11 +35,19 @@ class CollectiveFile:
     """In which order does each chunk of a collective pass the dimensions?"""
 
     kind: Annotated[Literal["collective"], Doc("the kind of question")]
-    dimensions: Annotated[tuple[LinkedSection, ...], Doc("innermost first, four at the most")]
     bytes: Annotated[Bytes, Doc("at each NPU before it; of an all-gather its own part")]
+    dimensions: Annotated[tuple[LinkedSection, ...], Doc("innermost first, four at the most")] = ()
+    network: Annotated[str | None, Doc("instead of dimensions: the path of ASTRA-sim's network file, in YAML")] = None
+    system: Annotated[str | None, Doc("with it: the path of ASTRA-sim's system file, in JSON")] = None
     collective: Annotated[Collective, Doc("what is exchanged")] = "all_reduce"
-    chunks: Annotated[tuple[int, ...], Bounds(1, MOST_CHUNKS), Choice(), Doc("into how many the data may be cut")] = (4, 8, 16, 32)
-    endpoint: Annotated[EndpointSection, Doc("of every NPU")] = EndpointSection()
+    chunks: Annotated[
+        tuple[int, ...] | None,
+        Bounds(1, MOST_CHUNKS),
+        Choice(),
+        Doc("into how many the data may be cut; those of the system file, or 4, 8, 16 and 32"),
+    ] = None
+    endpoint: Annotated[EndpointSection | None, Doc("of every NPU; that of the system file where there is one")] = None
+    active_chunks: Annotated[int, Bounds(1, MOST_CHUNKS), Doc("at once on a dimension, in the simulator; here it is one")] = 1
     deadline: Annotated[Duration | None, Doc("the most that it may take")] = None
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None

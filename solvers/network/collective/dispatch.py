@@ -48,6 +48,25 @@ def dispatched(jobs: Jobs, dimensions: int, key: Key, most: float = inf) -> tupl
     return end, tuple(map(tuple, found))
 
 
+def finished(jobs: Jobs, sequences: Sequence[Sequence[int]]) -> int:
+    """When all is done in given sequences, each operation as early as may be."""
+    place, came = [0] * len(jobs), [0] * len(jobs)
+    free, served = [0] * len(sequences), [0] * len(sequences)
+    left = sum(map(len, sequences))
+    while left:
+        for dimension, sequence in enumerate(sequences):
+            while served[dimension] < len(sequence):
+                chunk = sequence[served[dimension]]
+                operation = jobs[chunk][place[chunk]]
+                if operation.phase.dimension != dimension:
+                    break
+                came[chunk] = free[dimension] = max(free[dimension], came[chunk]) + operation.duration
+                place[chunk] += 1
+                served[dimension] += 1
+                left -= 1
+    return max(free)
+
+
 def rules_of(jobs: Jobs) -> list[Key]:
     """Simple rules: by what is left of a chunk, how long a phase is, how far out it is, and the first come."""
     tails = [[sum(one.duration for one in job[place:]) for place in range(len(job) + 1)] for job in jobs]

@@ -9,7 +9,7 @@ from crossopt.solvers.network.collective.judge import judge
 from crossopt.solvers.network.collective.prove import prove
 
 _ENGINES = "crossopt.solvers.network.collective.engines"
-_SEARCH, _RULE = later(_ENGINES, "search"), later(_ENGINES, "by_rule")
+_AUTO, _SEARCH, _RULE = (later(_ENGINES, name) for name in ("auto", "search", "by_rule"))
 
 FAMILY: Family[CollectiveQuestion, Chunks, Schedule] = Family(
     kind="collective",
@@ -18,7 +18,8 @@ FAMILY: Family[CollectiveQuestion, Chunks, Schedule] = Family(
     answer=Chunks,
     details=Schedule,
     engines={
-        "auto": _SEARCH,
+        "auto": _AUTO,
+        "cpsat": _AUTO,
         "search": _SEARCH,
         "themis": partial(_RULE, "Themis", "themis"),
         "natural": partial(_RULE, "natural order", "natural"),
@@ -27,5 +28,5 @@ FAMILY: Family[CollectiveQuestion, Chunks, Schedule] = Family(
     judged="phases, sequences, deadline",
     prove=prove,
     said=frozenset({"loads of dimensions"}),
-    seeded=frozenset({"search"}),
+    seeded=frozenset({"auto", "cpsat", "search"}),
 )

@@ -12,7 +12,7 @@ from crossopt.solvers.network.collective.answer import Chunks, Ran, Schedule
 
 def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:
     """ns until the last chunk is done; a ValueError in words where the answer is none of the question."""
-    if answer.chunks not in question.file.chunks:
+    if answer.chunks not in question.options:
         raise ValueError(f"{answer.chunks} chunks are none of the options")
     sizes, count = chunk_sizes(question.size, answer.chunks), len(question.network.dimensions)
     if len(answer.orders) != len(sizes) or any(sorted(order) != list(range(count)) for order in answer.orders):

@@ -7,12 +7,14 @@ from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.network.collective.answer import Chunks, Schedule
-from crossopt.solvers.proofs import Weighed
+from crossopt.solvers.proofs import Weighed, Word
 
 
 def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watch) -> Proved:
     """The bound counted anew."""
-    proof, options = saved.proof, question.file.chunks
+    proof, options = saved.proof, question.options
+    if isinstance(proof, Word):
+        return Proved((f"the bound is the word of {proof.by}, not proved anew",), told=True)
     if not isinstance(proof, Weighed) or len(proof.weights) != len(options):
         return Proved((), ("proof: bounds on chunks are shown by weights of dimensions for each number of chunks",))
     try:

@@ -18,7 +18,7 @@ def rivals_of(question: CollectiveQuestion) -> tuple[Rival[Chunks], ...]:
 
 def best(question: CollectiveQuestion, rule: str) -> Chunks:
     """The number of chunks that suits a rule best."""
-    found = [as_run(question, option, RULES[rule](question, option)) for option in question.file.chunks]
+    found = [as_run(question, option, RULES[rule](question, option)) for option in question.options]
     return min(found, key=lambda one: one[0])[1]
 
 

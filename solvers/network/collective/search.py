@@ -14,7 +14,7 @@ from crossopt.formulation.network.orders import MOST_CHOICES, Asked, beginnings,
 from crossopt.formulation.network.program import Program
 from crossopt.solvers.network.barrier import minimise
 from crossopt.solvers.network.collective.answer import Chunks
-from crossopt.solvers.network.collective.dispatch import Key, dispatched, rules_of
+from crossopt.solvers.network.collective.dispatch import Key, dispatched, finished, rules_of
 
 _SCALE, _FEW = 1 << 30, 12
 
@@ -97,6 +97,14 @@ class Walk:
                     return
                 for number in range(len(rules_of([self.asked.operations[0]]))):
                     self.tried(rows, number)
+
+    def take_schedule(self, rows: tuple[int, ...], sequences: tuple[tuple[int, ...], ...]) -> None:
+        """A schedule of somebody else, run as early as its sequences let it."""
+        jobs = [self.asked.operations[row] for row in rows]
+        value = finished(jobs, sequences)
+        if value < self.value:
+            orders = tuple(self.asked.orders[row] for row in rows)
+            self.value, self.best, self.order = value, Chunks(self.option, orders, sequences), rows
 
     def tried(self, rows: tuple[int, ...], rule: int) -> None:
         jobs = [self.asked.operations[row] for row in rows]

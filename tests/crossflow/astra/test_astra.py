@@ -13,12 +13,14 @@ from crossopt.crossflow.astra.flow_shop import Policy
 from crossopt.crossflow.astra.links import congested, route, unhindered
 from crossopt.crossflow.astra.messages import finish_times
 from crossopt.crossflow.astra.phase import Phase, phase_time
+from crossopt.crossflow.astra.simulated import Scheduling, Setting, npu_times
 from crossopt.crossflow.astra.themis import themis_chunks
 from tests.paths import reference
 
 SHAPES: Mapping[str, Shape] = {"Ring": "ring", "FullyConnected": "fully_connected", "Switch": "switch"}
 PASSINGS: Mapping[str, Passing] = {"baseline": "baseline", "localBWAware": "bandwidth_aware"}
 POLICIES: Mapping[str, Policy] = {"FIFO": "fifo", "smallestFirst": "smallest_first"}
+SCHEDULINGS: Mapping[str, Scheduling] = {"baseline": "natural", "themis": "themis", "themisflex": "themis_flexible"}
 COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
 
 
@@ -38,21 +40,10 @@ def network_of(row: Mapping[str, str]) -> Network:
 
 def times_of(row: Mapping[str, str]) -> tuple[int, int]:
     """ns of the slowest and the fastest NPU by the model."""
-    network, size, chunks = network_of(row), int(row["size_bytes"]), int(row["chunks"])
-    collective: Collective = row["collective"]  # type: ignore[assignment]
-    if row["backend"] == "congestion_aware":
-        times = congested_times(chunk_sizes(size, chunks), collective, network)
-        return max(times), min(times)
-    inter, policy = row["inter_dim_policy"], POLICIES[row["intra_dim_policy"]]
-    if inter == "baseline":
-        parts = equal_chunks(collective, size, chunks, len(network.dimensions))
-        passing = PASSINGS[row["collective_optimization"]]
-    else:
-        links = [dimension.bandwidth for dimension in network.dimensions]
-        parts = themis_chunks(collective, size, chunks, network.dimensions, links, flexible=inter == "themisflex")
-        passing = "two_way"
-    time = time_collective(parts, collective, network, passing, policy).time
-    return time, time
+    inter = row["inter_dim_policy"]
+    passing = PASSINGS[row["collective_optimization"]] if inter == "baseline" else "two_way"
+    setting = Setting(passing, SCHEDULINGS[inter], POLICIES[row["intra_dim_policy"]], row["backend"] == "congestion_aware")
+    return npu_times(row["collective"], int(row["size_bytes"]), int(row["chunks"]), network_of(row), setting)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["astra-golden-dev.csv", "astra-golden-themis-dev.csv"])
