@@ -3,6 +3,7 @@
 A field is a float, or an array over many devices (all arrays of one `Hardware` have one length). Units are SI throughout.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from math import isfinite
@@ -115,6 +116,22 @@ class Efficiency:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """By which factors figures that nobody measured in training may differ from those stated; of links innermost first."""
+
+    l2: float
+    """Of the bandwidth."""
+    bandwidths: tuple[float, ...]
+    ring_latencies: tuple[float, ...]
+
+    def of(self, hardware: "Hardware") -> "Hardware":
+        """The device with these figures."""
+        factors = zip(hardware.links, self.bandwidths, self.ring_latencies, strict=True)
+        links = (replace(link, bandwidth=link.bandwidth * wide, ring_latency=link.ring_latency * slow) for link, wide, slow in factors)
+        return replace(hardware, l2=replace(hardware.l2, bandwidth=hardware.l2.bandwidth * self.l2), links=tuple(links))
+
+
+@dataclass(frozen=True, slots=True)
 class Hardware:
     """A device with its network, innermost level first."""
 
@@ -162,6 +179,8 @@ class Hardware:
     efficiency: Efficiency = Efficiency()
     variants: tuple[Efficiency, ...] = ()
     """Other sets of constants that measured runs leave possible, the optimistic and the pessimistic one; none without a fit."""
+    doubts: tuple["Doubt", ...] = ()
+    """How L2 and links differ under each of `variants`; not at all where it is empty."""
     error: float | None = None
     """Mean relative error of the step times of the runs that the constants were fitted to; None without a fit."""
 
@@ -204,6 +223,10 @@ class Budget:
         return self.reticle if self.reticle < self.die_area else float("inf")
 
 
+Kind = TypeVar("Kind", Hardware, Memory, Link)
+Record = TypeVar("Record", Memory, Link, Efficiency)
+
+
 def headroom_of(power: Real, idle_power: Real) -> Real:
     """Watts above idle that leave the sum, as computed, below the power."""
     return (power - idle_power) * (1.0 - _GUARD)
@@ -223,19 +246,30 @@ def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -
 
 
 def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
-    """The same device under each of its other sets of constants."""
-    return tuple(replace(hardware, efficiency=constants, variants=()) for constants in hardware.variants)
+    """The same device under each of its other sets of constants, with what is in doubt beside them."""
+    plain = replace(hardware, variants=(), doubts=())
+    devices = [doubt.of(plain) for doubt in hardware.doubts] or [plain] * len(hardware.variants)
+    return tuple(replace(device, efficiency=constants) for device, constants in zip(devices, hardware.variants, strict=True))
 
 
 def variants_together(hardware: Hardware) -> Hardware:
     """The same device under all its other sets of constants, of which there is one at least, as so many devices."""
-    sets = {field.name: [getattr(constants, field.name) for constants in hardware.variants] for field in fields(Efficiency)}
-    together = {name: values[0] if len(set(values)) == 1 else np.array(values) for name, values in sets.items()}
-    throughput = hardware.throughput * np.ones(len(hardware.variants))
-    return replace(hardware, throughput=throughput, efficiency=Efficiency(**together), variants=())
+    devices = variants_of(hardware)
+    links = tuple(_side_by_side(level) for level in zip(*(device.links for device in devices), strict=True))
+    return replace(
+        devices[0],
+        throughput=hardware.throughput * np.ones(len(devices)),
+        efficiency=_side_by_side([device.efficiency for device in devices]),
+        l2=_side_by_side([device.l2 for device in devices]),
+        links=links,
+    )
 
 
-Kind = TypeVar("Kind", Hardware, Memory, Link)
+def _side_by_side(records: Sequence[Record]) -> Record:
+    """One record with an array of every number in which they differ."""
+    columns = {field.name: [getattr(one, field.name) for one in records] for field in fields(records[0])}
+    arrays = {name: np.array(values) for name, values in columns.items() if any(one != values[0] for one in values)}
+    return replace(records[0], **arrays)  # type: ignore[arg-type]
 
 
 def take(hardware: Kind, index: int | Whole) -> Kind:

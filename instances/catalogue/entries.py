@@ -70,8 +70,11 @@ class CalibrationEntry:
     above: Annotated[dict[str, Ratio], Doc("share of the rows that are slower")]
     at_bound: Annotated[tuple[str, ...], Doc("constants that ended on a bound")]
     uncertainty: Annotated[
-        dict[str, tuple[Annotated[float, Bounds(0.0)], ...]], Doc("10th and 90th percentile of each constant over resampled fits")
+        dict[str, tuple[Annotated[float, Bounds(0.0)], ...]],
+        Doc("10th and 90th percentile of each constant over resampled fits, and what leaving a source out gives"),
     ]
+    left_out_below: Annotated[dict[str, Ratio], Doc("`below` of each source by constants fitted without it")] = field(default_factory=dict)
+    left_out_above: Annotated[dict[str, Ratio], Doc("`above` of each source by constants fitted without it")] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, interval in self.uncertainty.items():

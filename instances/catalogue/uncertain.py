@@ -1,12 +1,12 @@
 """Constants of which sources leave a range: by which factors a figure may differ, and an entry with figures so multiplied."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import ceil
 from typing import Any, Final, TypeVar
 
 from crossopt.crossflow.cost import Prices
-from crossopt.crossflow.hardware import Efficiency, Hardware
+from crossopt.crossflow.hardware import Doubt, Efficiency, Hardware
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.entries import DeviceEntry, RangeEntry
 from crossopt.instances.catalogue.technology_entries import GenerationEntry, TechnologyEntry
@@ -95,6 +95,31 @@ def _apart(central: Efficiency, variant: Efficiency, power: float) -> Efficiency
     pairs = ((name, getattr(central, name), value) for name, value in figures_of(variant))
     moved = {name: usual * (value / usual) ** power for name, usual, value in pairs if usual != value and min(usual, value) > 0.0}
     return replace(variant, **{name: 1.0 if constant_fault(name, value) else value for name, value in moved.items()})
+
+
+def doubted(device: Hardware, ranges: Mapping[str, RangeEntry], given: Sequence[bool]) -> Hardware:
+    """The device with what sources leave of its L2 and links beside its optimistic and its pessimistic constants: for stacks of which no
+    run says how far off all of them are together. `given` are links whose figures somebody else vouches for, innermost first."""
+    if not ranges or len(device.variants) != len(_FAST_AND_SLOW):
+        return device
+    levels = [None if known else ("network" if level else "node_network") for level, known in enumerate(given)]
+
+    def end(section: str | None, figure: str, place: int) -> float:
+        found = ranges.get(f"{section}.{figure}")
+        return 1.0 if found is None else (found.high, found.low)[place]
+
+    doubts = (
+        Doubt(
+            end("l2", "bandwidth", fast),
+            tuple(end(level, "bandwidth", fast) for level in levels),
+            tuple(end(level, "ring_latency", 1 - fast) for level in levels),
+        )
+        for fast in _FAST_AND_SLOW
+    )
+    return replace(device, doubts=tuple(doubts))
+
+
+_FAST_AND_SLOW: Final = (0, 1)
 
 
 def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:

@@ -24,6 +24,7 @@ from crossopt.instances.catalogue.uncertain import (
     Fault,
     Range,
     constants_with,
+    doubted,
     price_ranges,
     ranges_of,
     sets_of,
@@ -48,6 +49,7 @@ from crossopt.instances.codesign.section import (
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
+from crossopt.instances.known_runs import is_inside
 
 if TYPE_CHECKING:
     from crossopt.instances.codesign.stacks.table import Stack
@@ -309,6 +311,8 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     _tell(faults, report)
     reserved = _reserved(file, built.reserved_memory)
     built = replace(built, links=links, efficiency=own, variants=variants, host=_host(file.cluster), reserved_memory=reserved)
+    if not is_inside(file.stack or "", name, file.cluster.number):
+        built = doubted(built, entry.ranges, [_link_section(file.cluster, level).bandwidth is not None for level in names])
     return built, ranges_of(entry, own, variants)
 
 

@@ -16,7 +16,8 @@ from crossopt.crossflow.plan import Overlap, Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.registry import build_device, device, launched_by
-from crossopt.instances.catalogue.uncertain import spread_of, spread_out
+from crossopt.instances.catalogue.uncertain import doubted, spread_of, spread_out
+from crossopt.instances.known_runs import is_inside
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
@@ -118,7 +119,10 @@ def device_for(measurement: Measurement) -> Hardware:
     built = spread_out(built, spread_of(measurement.stack, place.gpu))
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
-    return replace(built, links=tuple(links))
+    built = replace(built, links=tuple(links))
+    if is_inside(measurement.stack, place.gpu, measurement.cluster.devices):
+        return built
+    return doubted(built, entry.ranges, [bandwidth is not None for bandwidth in given])
 
 
 class _RejectedError(Exception):

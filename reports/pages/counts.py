@@ -7,7 +7,6 @@ from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.design import Asked, Facts
-from crossopt.reports.facts.measured_runs import likely_of
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.sheets.sheet import label_of
@@ -67,8 +66,7 @@ def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
         facts.append(("step time", time_of(evaluation["step_time"])))
     goal = counted.parts[place].goal
     if evaluation is not None and goal is not None:
-        likely = likely_of(counted.parts[place], evaluation)
-        facts += [("the whole run", words) for words in run_figures(goal, evaluation["step_time"], likely)]
+        facts += [("the whole run", words) for words in run_figures(goal, evaluation["step_time"], evaluation["likely"])]
     return tiles(facts)
 
 

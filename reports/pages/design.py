@@ -7,7 +7,7 @@ from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
-from crossopt.reports.facts.measured_runs import doubt_words, likely_of
+from crossopt.reports.facts.measured_runs import doubt_words
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section, uses_table
 from crossopt.reports.pages.frame.first import first_screen
@@ -127,7 +127,7 @@ def _tiles(result: DesignResult, evaluation: dict[str, Any], asked: Asked) -> st
         facts += [("a device, on average", f"{evaluation['average_power']:.0f} W"), ("a step", shown(evaluation["energy"], "energy"))]
     facts += [("a step", f"{evaluation['cost']:.4g} USD")] if evaluation["cost"] is not None else []
     if asked.goal is not None:
-        words = run_figures(asked.goal, evaluation["step_time"], likely_of(asked.instance, evaluation))
+        words = run_figures(asked.goal, evaluation["step_time"], evaluation["likely"])
         facts += [("the whole run", one) for one in words]
     return tiles(facts)
 

@@ -51,7 +51,7 @@ def chip_rows(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) 
 def time_section(evaluation: dict[str, Any], of: Of = ALONE) -> str:
     parts = _parts(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]), "time")
     low, high = evaluation["likely"]
-    likely = f"By the optimistic and the pessimistic constants a step takes {time_of(low)} to {time_of(high)}." if low < high else ""
+    likely = f"By constants and public runs a step likely takes {time_of(low)} to {time_of(high)}." if low < high else ""
     total = time_of(evaluation["step_time"])
     titles = Titles(f"time{of.mark}", f"Where the step{of.words} goes", f"A bar of {total}, cut into {_listed(parts)}.")
     whole = figure(lambda width: stacked(titles.at(width), parts), f"A step of {total} on the fullest stage. {likely}".strip())

@@ -6,7 +6,6 @@ from typing import Any
 from crossopt.crossflow.goodput import goodput
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.facts.measured_runs import likely_of
 from crossopt.reports.texts.width import listed
 from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 
@@ -49,11 +48,7 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
 def run_words(instance: Instance, result: DesignResult) -> str:
     """The same of an answer; nothing where no run is asked about, or where there is no answer."""
     evaluation = evaluation_in(result)
-    return (
-        ""
-        if instance.goal is None or evaluation is None
-        else goal_words(instance.goal, evaluation["step_time"], likely_of(instance, evaluation))
-    )
+    return "" if instance.goal is None or evaluation is None else goal_words(instance.goal, evaluation["step_time"], evaluation["likely"])
 
 
 def days_of(seconds: float) -> str:

@@ -10,6 +10,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.chips import drawn_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
+from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.solvers.answer import Result
 from crossopt.solvers.proofs import Enumerated, Exact, Relaxation, Relaxed, Space
 
@@ -73,13 +74,14 @@ def relaxation_in(result: DesignResult) -> Relaxation | None:
     return result.proof.relaxation if isinstance(result.proof, Relaxed | Exact) else None
 
 
-def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
-    """An evaluation as plain data, with what follows from it."""
+def evaluation_json(instance: Instance, evaluation: Evaluation) -> dict[str, Any]:
+    """An evaluation as plain data, with what follows from it, and what public runs say of it."""
     limits = [{**asdict(limit), "kept": limit.kept} for limit in evaluation.limits]
     plain = {name: getattr(evaluation, name) for name in _PLAIN}
     return {
         **plain,
-        "likely": list(evaluation.likely),
+        "likely": list(likely_of(instance, evaluation.step_time, evaluation.likely)),
+        "likely_by_constants": list(evaluation.likely),
         "tokens_per_second": evaluation.tokens_per_second,
         "breakdown": dict(evaluation.breakdown),
         "memory": dict(evaluation.memory),

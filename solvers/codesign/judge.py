@@ -67,7 +67,7 @@ def _broken(part: Instance, verdict: Verdict[Evaluation], workloads: int) -> tup
 
 def _share(part: Instance, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
     regret = None if optimum is None else verdict.value / optimum - 1.0
-    return Share(part.name, weight, verdict.value, regret, evaluation_json(verdict.details))
+    return Share(part.name, weight, verdict.value, regret, evaluation_json(part, verdict.details))
 
 
 def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.hardware import Cluster, Doubt, Hardware, devices_in, variants_together
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
@@ -148,11 +148,10 @@ def priced_together(measurements: Sequence[Measurement]) -> list[list[int]]:
 
 def with_variants(run: Measurement) -> Hardware:
     """The run's device under its central constants, then under its optimistic and its pessimistic ones."""
-    hardware = device_for(run)
-    sets = [hardware.efficiency, *hardware.variants]
-    values = {field.name: [getattr(constants, field.name) for constants in sets] for field in fields(hardware.efficiency)}
-    varied = {name: np.array(figures) for name, figures in values.items() if len(set(figures)) > 1}
-    return replace(hardware, efficiency=replace(hardware.efficiency, **varied), variants=())
+    device = device_for(run)
+    stated = Doubt(1.0, (1.0,) * len(device.links), (1.0,) * len(device.links))
+    doubts = (stated, *device.doubts) if device.doubts else ()
+    return variants_together(replace(device, variants=(device.efficiency, *device.variants), doubts=doubts))
 
 
 def likely(measurements: Sequence[Measurement], seconds: Array) -> list[Range | None]:

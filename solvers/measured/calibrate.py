@@ -7,6 +7,7 @@ its bound is a finding about the data, and is said.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from crossopt.solvers.measured.accuracy import distinct
 from crossopt.solvers.measured.cross_validation import by_model, by_source, enough, folds, left_out_errors, without
 from crossopt.solvers.measured.fitting import Constant, Note, Task, at_bound, fitted, relative, row_weights, source_means, unnoted
 from crossopt.solvers.measured.provenance import kind_of
-from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resample, tilted
+from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, outside_left_out, resample, tilted
 
 CONSTANTS = (
     Constant("matrix", 0.5, 0.75, 0.95),
@@ -58,8 +59,11 @@ class Calibration:
     """Share of each source's rows that are faster than the range of the three predictions."""
     above: dict[str, float]
     """Share of the rows that are slower than it."""
+    left_out_below: dict[str, float]
+    """`below` of each source by constants fitted without it; empty with a single source."""
+    left_out_above: dict[str, float]
     uncertainty: dict[str, tuple[float, float]]
-    """10th and 90th percentile of each constant over resampled fits."""
+    """10th and 90th percentile of each constant over resampled fits, and further where fits without a source lie further off."""
 
 
 def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ...] = CONSTANTS, note: Note = unnoted) -> Calibration:
@@ -74,9 +78,12 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
     centre = np.array([_rounded(value) for value in points[0]])
     resamples, tilts = resample(measurements, weights, centre), tilted(weights, centre)
     around = fitted(measurements, constants, [*resamples, *tilts], note)
-    fast, slow = extremes(measurements, constants, weights, around[len(resamples) :])
+    places = extremes(measurements, constants, weights, around[len(resamples) :])
+    fast, slow = around[[len(resamples) + place for place in places]]
+    strangers = points[1 : 1 + len(sources)]
     off = np.abs(relative(measurements, constants, centre[None, :])[:, 0] - 1.0)
     below, above = outside(measurements, constants, np.array([centre, fast, slow]))
+    unseen = outside_left_out(measurements, constants, [*zip(sources, strangers, strict=True)], places, note)
     return Calibration(
         constants=_named(constants, centre),
         optimistic=_named(constants, fast),
@@ -85,13 +92,15 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
         rows=dict(Counter(row.source for row in measurements)),
         error=float(np.average(off, weights=weights)),
         errors=source_means(measurements, off),
-        left_out=left_out_errors(measurements, constants, sources, points[1 : 1 + len(sources)]),
+        left_out=left_out_errors(measurements, constants, sources, strangers),
         left_out_by_model=left_out_errors(measurements, constants, models, points[1 + len(sources) :]),
         below=below,
         above=above,
+        left_out_below=unseen[0],
+        left_out_above=unseen[1],
         uncertainty={
             constant.name: (_rounded(low), _rounded(high))
-            for constant, (low, high) in zip(constants, intervals(around[: len(resamples)]), strict=True)
+            for constant, (low, high) in zip(constants, intervals(around[: len(resamples)], strangers), strict=True)
         },
     )
 
@@ -132,13 +141,16 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+_BY_SOURCE: Final = ("errors", "left_out", "left_out_by_model", "below", "above", "left_out_below", "left_out_above")
+
+
 def registry_text(calibration: Calibration, data: str) -> str:
     """The sections of a device's registry file, as YAML."""
     lines = [f"efficiency: # fitted by `crossopt calibrate` to {data}", *_constants(calibration.constants)]
     lines += ["optimistic: # one run in twenty was faster", *_constants(calibration.optimistic)]
     lines += ["pessimistic: # one run in twenty was slower", *_constants(calibration.pessimistic)]
     lines += ["calibration:", f"  rows: {_flow(calibration.rows)}", f"  error: {calibration.error:.4f}"]
-    lines += [f"  {name}: {_flow(getattr(calibration, name))}" for name in ("errors", "left_out", "left_out_by_model", "below", "above")]
+    lines += [f"  {name}: {_flow(getattr(calibration, name))}" for name in _BY_SOURCE]
     lines += [f"  at_bound: [{', '.join(calibration.at_bound)}]", "  uncertainty:"]
     lines += [f"    {name}: [{low:g}, {high:g}]" for name, (low, high) in calibration.uncertainty.items()]
     return "\n".join(lines) + "\n"

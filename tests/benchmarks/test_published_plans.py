@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
+from crossopt.instances.codesign.stacks.known import KNOWN, STAGED, WITH_EXPERTS
 from crossopt.reports.api import read
-from crossopt.reports.facts.measured_runs import KNOWN, STAGED, WITH_EXPERTS
 from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, priced, refused, solve, with_plan
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, further, launched, opened, run_of, runs, seconds, sources, staged

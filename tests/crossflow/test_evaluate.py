@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.evaluate import Design, Limit, evaluate
-from crossopt.crossflow.hardware import Budget, Cluster, Hardware, Link, faults, variants_of
+from crossopt.crossflow.hardware import Budget, Cluster, Doubt, Hardware, Link, faults, variants_of
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Plan
@@ -166,3 +166,19 @@ def test_a_variant_is_the_same_device_under_other_constants(design: Design, smal
     assert found.likely == (min(*times, found.step_time), max(*times, found.step_time))
     for other, constants in zip(variants_of(device), device.variants, strict=True):
         assert other == replace(device, efficiency=constants, variants=())
+
+
+def test_what_is_in_doubt_of_l2_and_links_varies_with_the_constants(design: Design, small_model: Transformer) -> None:
+    """Whether sets are priced one by one or together; a slower L2 and slower links make no step shorter."""
+    device, places = design.hardware, len(design.hardware.links)
+    fast, slow = Doubt(1.5, (1.2,) * places, (0.5,) * places), Doubt(0.05, (0.8,) * places, (1.5,) * places)
+    doubted = replace(device, doubts=(fast, slow))
+    alone, found = evaluate(small_model, design), evaluate(small_model, on(design, doubted))
+    times = [evaluate(small_model, on(design, other)).step_time for other in variants_of(doubted)]
+    assert found.step_time == alone.step_time
+    assert found.likely == (min(*times, found.step_time), max(*times, found.step_time))
+    assert found.likely[0] <= alone.likely[0] < alone.likely[1] < found.likely[1]
+    slowest = variants_of(doubted)[1]
+    assert slowest.l2.bandwidth == 0.05 * device.l2.bandwidth
+    assert [link.bandwidth for link in slowest.links] == [0.8 * link.bandwidth for link in device.links]
+    assert [link.ring_latency for link in slowest.links] == [1.5 * link.ring_latency for link in device.links]

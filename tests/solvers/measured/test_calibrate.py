@@ -62,6 +62,11 @@ def test_the_optimistic_set_is_faster_and_the_pessimistic_one_slower_on_nearly_e
     assert np.mean((fast <= centre) & (centre <= slow)) > 0.9
     for share in (found.below, found.above):
         assert 0.0 < np.mean(list(share.values())) < 0.25
+    seen, unseen = (
+        sum(one.values()) + sum(other.values()) for one, other in ((found.below, found.above), (found.left_out_below, found.left_out_above))
+    )
+    assert set(found.left_out_below) == set(found.left_out_above) == {"one", "other"}
+    assert unseen > seen, "rows of somebody who was left out are outside more often"
 
 
 def test_the_interval_of_each_constant_is_an_interval_within_its_range(found: Calibration) -> None:
@@ -113,7 +118,18 @@ def test_the_sections_for_the_registry_hold_every_figure(found: Calibration) -> 
         assert text.count(f"\n  {constant.name}: ") == 3, "one for each set"
         assert text.count(f"\n    {constant.name}: [") == 1
     assert '\n  rows: {"one": 16, "other": 16}\n' in text
-    for key in ("error", "errors", "left_out", "left_out_by_model", "below", "above", "at_bound", "uncertainty"):
+    for key in (
+        "error",
+        "errors",
+        "left_out",
+        "left_out_by_model",
+        "below",
+        "above",
+        "left_out_below",
+        "left_out_above",
+        "at_bound",
+        "uncertainty",
+    ):
         assert text.count(f"\n  {key}:") == 1
 
 

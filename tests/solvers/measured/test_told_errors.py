@@ -6,8 +6,9 @@ from typing import Final
 import numpy as np
 import pytest
 
+from crossopt.instances.known_runs import MEASURED
 from crossopt.instances.measured.runs import Measurement, read_measured
-from crossopt.reports.facts.measured_runs import MEASURED, RANKED, RANKED_ON, Ranked
+from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
 from crossopt.solvers.measured.accuracy import Priced, choices, predictions
 from crossopt.solvers.measured.ranking import FEWEST, ranking
 from tests.every import every
@@ -51,9 +52,10 @@ def test_two_layers_make_five_sixths_of_the_regret_on_one_node() -> None:
 @every(("stack", "device"), tuple(MEASURED))
 def test_answers_tell_as_many_runs_and_as_large_errors_as_there_are(stack: str, device: str, runs: list[tuple[Measurement, float]]) -> None:
     sources = ON_A100 if stack == "fsdp" and device.startswith("a100") else SOURCES[stack]
-    errors = np.abs([error for row, error in runs if row.gpu == device and any(source in row.source for source in sources)])
+    known = [(row, error) for row, error in runs if row.gpu == device and any(source in row.source for source in sources)]
+    errors = np.abs([error for _, error in known])
     told = MEASURED[stack, device]
-    assert len(errors) == told.runs
+    assert (len(errors), max(row.cluster.devices for row, _ in known)) == (told.runs, told.devices)
     assert round(float(errors.mean()), 3) == told.error
     assert told.most is None or round(float(errors.max()), 3) == told.most
 

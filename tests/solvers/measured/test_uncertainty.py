@@ -39,8 +39,10 @@ def test_models_are_resampled_whole_and_each_source_keeps_their_number() -> None
 
 
 def test_an_interval_goes_from_the_tenth_to_the_ninetieth_percentile() -> None:
-    """Of 0, 1, ..., 10 these are 1 and 9."""
-    assert intervals(np.column_stack([np.arange(11.0), 7.0 * np.ones(11)])).tolist() == [[1.0, 9.0], [7.0, 7.0]]
+    """Of 0, 1, ..., 10 these are 1 and 9; further where a fit without a source lies further off."""
+    points = np.column_stack([np.arange(11.0), 7.0 * np.ones(11)])
+    assert intervals(points, np.empty((0, 2))).tolist() == [[1.0, 9.0], [7.0, 7.0]]
+    assert intervals(points, np.array([[12.0, 7.0], [5.0, 6.0]])).tolist() == [[1.0, 12.0], [6.0, 7.0]]
 
 
 def test_of_the_tilted_fits_those_with_a_twentieth_of_the_rows_beyond_them_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,8 +52,7 @@ def test_of_the_tilted_fits_those_with_a_twentieth_of_the_rows_beyond_them_are_t
     predicted = np.hstack([np.where(beyond, 1.1, 0.9), np.where(beyond, 0.9, 1.1)])
     monkeypatch.setattr(uncertainty, "relative", lambda *_: predicted)
     points = np.arange(2.0 * half)[:, None]
-    fast, slow = extremes([], CONSTANTS, np.ones(20), points)
-    assert (float(fast[0]), float(slow[0])) == (1.0, half + 1.0)
+    assert extremes([], CONSTANTS, np.ones(20), points) == (1, half + 1)
 
 
 def test_rows_are_outside_where_all_predictions_are_on_one_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,108 @@
+"""How far off the model is on public runs like a question, and between which step times its answer is likely for that reason.
+
+Runs are known by stack and device (`instances.known_runs`), those of a network or its family one by one, by the page of published plans.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.alike import known_as
+from crossopt.instances.catalogue.stack_sets import USUAL
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.known_runs import BEYOND, MEASURED, Measured, elsewhere, span_of
+
+Range = tuple[float, float]
+STAGED: Final = Measured(6, 0.059, 0.085, 512)
+"""Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
+benchmarks/llama3_h100_202412_torchtitan.md (31a17bfd), tables 5 and 6, with what was assumed in tests/benchmarks/published/runs.yaml."""
+WITH_EXPERTS: Final = Measured(21, 0.195, 0.409, 2048)
+"""Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
+KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
+    "deepseek-v3": {"h100-sxm": (-0.339, 0.113, 0.104, -0.128), "gb200-nvl72": (0.04,)},
+    "gpt-oss-120b": {"h100-sxm": (-0.236, -0.297), "b200": (-0.311,), "gb200-nvl72": (-0.327,)},
+    "gpt3-175b": {"h100-sxm": (-0.058, -0.073)},
+    "gpt3-5b": {"h100-sxm": (-0.136,)},
+    "grok-1": {"h100-sxm": (0.048,), "gb200-nvl72": (0.116,)},
+    "llama2-70b": {"h100-sxm": (-0.025,)},
+    "llama3-8b": {"h100-sxm": (0.068,), "b200": (0.017,)},
+    "llama3.1-8b": {"h100-sxm": (0.084, 0.078)},
+    "llama3-70b": {"h100-sxm": (0.011, 0.012, 0.08)},
+    "llama3-405b": {"h100-sxm": (-0.037, -0.039, -0.036, 0.129, 0.137, -0.12), "gb200-nvl72": (0.028,)},
+    "nemotron-4-15b": {"h100-sxm": (-0.051,)},
+    "nemotron-4-340b": {"h100-sxm": (-0.072,), "gb200-nvl72": (-0.019, 0.071)},
+    "qwen3-235b-a22b": {"gb200-nvl72": (0.132,), "h100-sxm": (0.071, 0.133, 0.117, -0.212, -0.284, 0.355)},
+    "qwen3-30b-a3b": {"h100-sxm": (-0.409, -0.187, -0.13)},
+}
+"""Of every network of that page that Megatron-Core or a like stack ran since H100: what is predicted over what was measured, less 1."""
+_WITH: Final[Mapping[str, str]] = {"deepseek": "DeepSeek-V3", "gpt": "GPT-OSS", "grok": "Grok-1", "qwen3": "Qwen3 with experts"}
+_DENSE: Final[Mapping[str, str]] = {"gpt3": "GPT-3", "llama2": "Llama 2", "llama3": "Llama 3", "nemotron": "Nemotron-4"}
+"""Families of networks by how their names begin."""
+ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
+
+
+def stack_of(instance: Instance) -> str:
+    """Of the question, or the one whose runs stand where it names none."""
+    return instance.stack.name if instance.stack is not None else USUAL
+
+
+def device_of(instance: Instance) -> str:
+    """The device of the question, or its technology."""
+    return instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+
+
+def has_experts(instance: Instance) -> bool:
+    """Whether it asks about a network with experts, of which other runs are known."""
+    return isinstance(instance.workload, Transformer) and instance.workload.experts > 1
+
+
+def runs_like(instance: Instance) -> Measured | None:
+    """Public runs like the question: of its stack on its device, or with experts on any."""
+    if not has_experts(instance):
+        return MEASURED.get((stack_of(instance), device_of(instance)))
+    own = [abs(error) for error in own_errors(instance)[1]]
+    return Measured(len(own), sum(own) / len(own), max(own), WITH_EXPERTS.devices) if own else WITH_EXPERTS
+
+
+def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:
+    """Signed errors on runs of the very network on the device, or else of its family, with whose they are; of experts at last of those on
+    any device. The network is told by its shapes, whatever it is called."""
+    model, device = instance.workload, device_of(instance)
+    if not isinstance(model, Transformer) or (model.experts == 1 and stack_of(instance) != USUAL):
+        return "", ()
+    known, families = known_as(model), _WITH if model.experts > 1 else _DENSE
+    if (words := families.get(_family(known[0]))) is None:
+        return "", ()
+    if own := {name: KNOWN[name][device] for name in known if device in KNOWN.get(name, {})}:
+        return f"{' and '.join(own)} on {ON.get(device, device)}", tuple(error for errors in own.values() for error in errors)
+    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(known[0])]
+    if near := tuple(error for runs in alike for error in runs.get(device, ())):
+        return f"{words} on {ON.get(device, device)}", near
+    return words, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()
+
+
+def _family(name: str) -> str:
+    return name.partition("-")[0].partition(".")[0]
+
+
+def outside(instance: Instance) -> int | None:
+    """Devices of the largest run of its stack, where the question has more; None where it has not."""
+    span = span_of(stack_of(instance), device_of(instance))
+    return span if span is not None and instance.cluster.devices > span else None
+
+
+def likely_of(instance: Instance, step_time: float, by_constants: Range) -> Range:
+    """The step times that are likely: those by the sets of constants, and no narrower than the model was off elsewhere.
+
+    That is the mean error on runs of the stack on the device, or with experts; without any, what taking constants over was off by; what
+    runs of the very network or its family took over what is predicted; and on more devices than any run what more ranks cost others.
+    Where no other constants are known, nothing is likely beside the step time.
+    """
+    low, high = by_constants
+    if not instance.hardware.variants:
+        return low, high
+    found, there = runs_like(instance), (stack_of(instance), device_of(instance)) in MEASURED
+    errors = [0.0 if found is None else found.error, 0.0 if there else elsewhere(stack_of(instance))]
+    own = own_errors(instance)[1]
+    least = min((-max(errors), *own, *([] if outside(instance) is None else [BEYOND])))
+    return min(low, step_time / (1.0 + max((*errors, *own)))), max(high, step_time / (1.0 + least))
