@@ -198,7 +198,7 @@ def refusing(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]
 
 def test_an_engine_that_does_not_answer_says_so_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setitem(ENGINES, "milp", refusing)
-    assert main(["compare", "tiny", "--engines", "milp,auto"]) == 0
+    assert main(["compare", "tiny", "--engines", "milp,auto"]) == 2
     assert "milp            not such questions" in capsys.readouterr().out
 
 
