@@ -90,7 +90,10 @@ class Supervisor:
         """A job to everybody who is idle."""
         if self.stopping():
             return
-        while len(self.crew) < min(self.workers, max(len(self._waiting), bool(self._others))):
+        wanted = min(self.workers, max(len(self._waiting), bool(self._others)))
+        if self.crew and not any(one.ready for one in self.crew):
+            wanted = 1  # others that load at the same time would keep the first answer back
+        while len(self.crew) < wanted:
             self.crew.append(start(self.memory, self.kinds, self.work))
         for worker in [one for one in self.crew if one.ready and one.job is None]:
             job = self._next()
