@@ -141,7 +141,7 @@ def _descend(scaled: _Scaled, count: int) -> Iterator[tuple[float, Array, Array]
         for _ in range(_STEPS):
             gradient, hessian = scaled.newton(weight, times, point)
             diagonal = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-            step = -np.linalg.lstsq(hessian / np.outer(diagonal, diagonal), gradient / diagonal, rcond=None)[0] / diagonal
+            step = -_solved(hessian / np.outer(diagonal, diagonal), gradient / diagonal) / diagonal
             falls = float(-gradient @ step)
             if falls <= 1e-9:
                 break
@@ -153,6 +153,14 @@ def _descend(scaled: _Scaled, count: int) -> Iterator[tuple[float, Array, Array]
         if conditions / weight <= _NEAR:
             return
         weight *= _GROWTH
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """The step of least squares where the Hessian is singular to working precision."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right), np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
 
 
 def _stepped(scaled: _Scaled, weight: float, at: tuple[Array, Array], step: Array, falls: float) -> tuple[Array, Array, bool]:
