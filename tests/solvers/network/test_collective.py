@@ -126,8 +126,7 @@ def test_a_schedule_by_hand(tmp_path: Path) -> None:
 
 def test_weights_of_many_choices_bound_no_higher_than_all_of_them_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = {count: least_time(asked_of(asked(tmp_path, NETWORKS["three"], [count]), count), ()) for count in (8, 16)}
-    monkeypatch.setattr("crossopt.formulation.network.orders.MOST_CHOICES", 0)
-    monkeypatch.setattr("crossopt.solvers.network.collective.search.MOST_CHOICES", 0)
+    monkeypatch.setattr("crossopt.formulation.network.orders.MOST_LOOKS", 0)
     for count, true in exact.items():
         one = asked_of(asked(tmp_path, NETWORKS["three"], [count]), count)
         weights = weights_of(one)
