@@ -143,9 +143,10 @@ def _descend(scaled: _Scaled, count: int) -> Iterator[tuple[float, Array, Array]
             diagonal = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
             step = -_solved(hessian / np.outer(diagonal, diagonal), gradient / diagonal) / diagonal
             falls = float(-gradient @ step)
-            if falls <= 1e-9:
+            value = scaled.value(weight, times, point)
+            if falls <= 1e-9 + 2.0**-50 * abs(value):  # less than that a sum of floating-point numbers does not show
                 break
-            times, point, moved = _stepped(scaled, weight, (times, point), step, falls)
+            times, point, moved = _stepped(scaled, weight, (times, point), step, (value, falls))
             if not moved:
                 break
         if conditions / weight <= _LOOKED_AT:
@@ -163,11 +164,10 @@ def _solved(matrix: Array, right: Array) -> Array:
         return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
 
 
-def _stepped(scaled: _Scaled, weight: float, at: tuple[Array, Array], step: Array, falls: float) -> tuple[Array, Array, bool]:
-    """As far along a step as the value falls; halved until then."""
-    times, point = at
-    value, length = scaled.value(weight, times, point), 1.0
-    while length > 1e-12:
+def _stepped(scaled: _Scaled, weight: float, at: tuple[Array, Array], step: Array, now: tuple[float, float]) -> tuple[Array, Array, bool]:
+    """As far along a step as the value falls, of which its value and how fast it falls are known; halved until then."""
+    (times, point), (value, falls), length = at, now, 1.0
+    while length > 1e-9:
         new = times + length * step[: len(times)], point + length * step[len(times) :]
         if scaled.value(weight, *new) <= value - 0.01 * length * falls:
             return *new, True

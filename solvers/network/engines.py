@@ -16,7 +16,7 @@ from crossopt.solvers.network.rivals import equal_split, rivals_of
 from crossopt.solvers.network.start import Point, fixed_in, inside
 from crossopt.solvers.proofs import Tangent, Tangents
 
-_NEAR = 1e-9
+_NEAR = 2e-8
 """A part whose bound is so near to the best answer is not cut."""
 _NEAR_COST = 3e-8
 """The same of time times cost, where two errors meet."""
