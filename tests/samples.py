@@ -107,7 +107,7 @@ workloads:
   - {name: two, collectives: [{collective: all_to_all, bytes: 8 MB, group: [1, 8]}]}
 """
 CATALOGUE = NETWORK.replace("chiplet}", "chiplet, options: [30 GB/s, 60 GB/s, 90 GB/s]}")
-WEIGHED = NETWORK.replace("{total: 100 GB/s}", "{at_least: 100 GB/s}\nobjective: time_cost")
+WEIGHED = NETWORK.replace("{total: 100 GB/s}", "{at_least: 100 GB/s}\nobjective: time_cost").replace("pod}", "pod, at_least: 10 GB/s}")
 COLLECTIVE = """\
 kind: collective
 bytes: 3 MiB

@@ -56,14 +56,21 @@ def reduces(collective: Collective) -> bool:
     return collective in ("reduce_scatter", "all_reduce")
 
 
+def share_of(phase: Phase, size: int) -> int:
+    """Bytes of a message that goes around or to everybody."""
+    return phase.bytes if phase.collective == "all_gather" else phase.bytes // size
+
+
+def count_of(phase: Phase, size: int, algorithm: Algorithm) -> int:
+    """How many of these an NPU sends."""
+    around = size * (size - 1) // 2 if (algorithm, phase.collective) == ("ring", "all_to_all") else size - 1
+    return 2 * around if phase.collective == "all_reduce" else around
+
+
 def messages_of(phase: Phase, size: int, algorithm: Algorithm) -> list[int]:
     """Bytes of the messages that an NPU sends, in the order in which it sends them."""
-    share = phase.bytes if phase.collective == "all_gather" else phase.bytes // size
-    if algorithm == "ring":
-        around = size * (size - 1) // 2 if phase.collective == "all_to_all" else size - 1
-        return [share] * (2 * around if phase.collective == "all_reduce" else around)
-    if algorithm == "direct":
-        return [share] * ((size - 1) * (2 if phase.collective == "all_reduce" else 1))
+    if algorithm != "halving_doubling":
+        return [share_of(phase, size)] * count_of(phase, size, algorithm)
     exchanges = size.bit_length() - 1
     if phase.collective == "all_gather":
         return [phase.bytes << step for step in range(exchanges)]
@@ -95,17 +102,18 @@ def reductions_of(phase: Phase, size: int, algorithm: Algorithm) -> int:
 def steps_of(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> tuple[Step, ...]:
     """The steps one after another, equal ones together; direct messages of a round fly at once, the farthest counts."""
     algorithm, size = algorithm_of(phase, dimension), dimension.size
-    messages = messages_of(phase, size, algorithm)
+    share, added = share_of(phase, size), reductions_of(phase, size, algorithm)
     if algorithm == "direct":
-        rounds = len(messages) // (size - 1)
-        farthest = max(hops_between(dimension, distance) for distance in range(1, size))
-        reduction = endpoint.reduction(messages[0]) if reduces(phase.collective) else 0
-        return (Step(rounds, messages[0], farthest, message_time(dimension, messages[0], farthest), reduction),)
+        rounds = count_of(phase, size, algorithm) // (size - 1)
+        farthest = hops_between(dimension, size // 2)
+        reduction = endpoint.reduction(share) if added else 0
+        return (Step(rounds, share, farthest, message_time(dimension, share, farthest), reduction),)
     if algorithm == "ring":
         hops = hops_between(dimension, 1)
-        reduction = reductions_of(phase, size, algorithm) * endpoint.reduction(messages[0])
-        return (Step(len(messages), messages[0], hops, message_time(dimension, messages[0], hops), reduction),)
-    added = reductions_of(phase, size, algorithm)
+        return (
+            Step(count_of(phase, size, algorithm), share, hops, message_time(dimension, share, hops), added * endpoint.reduction(share)),
+        )
+    messages = messages_of(phase, size, algorithm)
     return tuple(
         Step(
             1,

@@ -29,15 +29,17 @@ def options_of(question: NetworkQuestion) -> Options:
     return tuple(dimension.options for dimension in question.file.dimensions)
 
 
-def at_cost(question: NetworkQuestion, cost: float) -> Program:
-    """The time of networks that cost no more; the row of the cost is the last but for orders."""
-    program, costs = program_of(question), question.costs or ()
-    return replace(program, factors=(*program.factors, costs), most=(*program.most, cost))
-
-
 def cheapest(question: NetworkQuestion) -> Program:
-    """The cost alone."""
-    return replace(program_of(question), sent=(), linear=question.costs or ())
+    """The cost alone, between the ends that orders leave."""
+    program = replace(program_of(question), sent=(), linear=question.costs or ())
+    return part_of(program, options_of(question)) or program
+
+
+def at_cost(question: NetworkQuestion, cost: float) -> Program:
+    """The time of networks that cost no more, between ends that hold at every cost; the row of the cost is the last but for orders."""
+    program, costs = cheapest(question), question.costs or ()
+    factors, most = (*program.factors, costs), (*program.most, cost)
+    return replace(program, sent=program_of(question).sent, linear=(0.0,) * len(costs), factors=factors, most=most)
 
 
 def part_of(program: Program, options: Options) -> Program | None:

@@ -23,8 +23,8 @@ from crossopt.crossflow.astra.collective import jobs_of
 from crossopt.crossflow.astra.flow_shop import Operation
 from crossopt.instances.network.collective.question import CollectiveQuestion
 
-MOST_CHOICES = 200_000
-"""Numbers of chunks by order that are looked at one by one."""
+MOST_LOOKS = 1_000_000
+"""Orders in numbers of chunks by order that are looked at one by one, a tenth of a second's work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +42,10 @@ class Asked:
     """After it last left a dimension."""
 
     @property
-    def choices(self) -> int:
-        """In how many ways chunks may take orders."""
-        return comb(self.chunks + len(self.orders) - 1, len(self.orders) - 1)
+    def few(self) -> bool:
+        """Whether chunks may take orders in so few ways that all are looked at."""
+        orders = len(self.orders)
+        return comb(self.chunks + orders - 1, orders - 1) * orders <= MOST_LOOKS
 
     @property
     def least_chunk(self) -> int:
@@ -73,7 +74,7 @@ def asked_of(question: CollectiveQuestion, chunks: int) -> Asked:
 
 def least_time(asked: Asked, weights: Sequence[Sequence[int]]) -> int:
     """ns below which no chunks in any orders end; a ValueError where weights are none."""
-    if asked.choices <= MOST_CHOICES:
+    if asked.few:
         return max(_looked_at(asked), asked.least_chunk)
     sets = list(beginnings(asked))
     if len(weights) != len(sets):

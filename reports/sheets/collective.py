@@ -41,6 +41,7 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
         figures=figures,
         given=_given(question),
         sections=(*sections, rivals_in("schedule", result, result.rivals, words)),
+        among=" of equal chunks",
         judged="phase by phase",
     )
 
@@ -61,12 +62,12 @@ def _words(answer: Chunks | None) -> str:
 
 def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Section:
     """A lane for each dimension, and how much of the time it works."""
-    tracks = []
+    tracks, used = [], [kind for kind in _KINDS if any(run.collective == kind for run in details.runs)]
     for place, dimension in enumerate(question.file.dimensions):
         runs = [run for run in details.runs if run.dimension == place]
-        segments = tuple(Segment(run.start / 1e6, run.end / 1e6, _KINDS.index(run.collective)) for run in runs)
+        segments = tuple(Segment(run.start / 1e6, run.end / 1e6, used.index(run.collective)) for run in runs)
         tracks.append(Track(dimension.name, segments, f"{details.busy[place] / value:.1%} busy"))
-    kinds = tuple(kind.replace("_", "-") for kind in _KINDS)
+    kinds = tuple(kind.replace("_", "-") for kind in used)
     words = f"The last chunk is done after {value:,} ns."
     drawn = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", words)
     table = Table(
@@ -115,7 +116,8 @@ def _simulated(question: CollectiveQuestion) -> Section:
             continue
         found = [npu_times(question.collective, question.size, option, network, setting)[0] for option in question.options]
         columns.append(counts(f"{name} ns", found))
-    words = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links."
+    words = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links, "
+    words += "and its flexible chunks are of unequal sizes, which the answer is not compared with."
     parts: tuple[Part, ...] = (words, Table(tuple(columns)))
     return Section("What ASTRA-sim says", parts if len(columns) > 1 else ())
 

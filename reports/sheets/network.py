@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
+from crossopt.formulation.network.asked import total_time
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.reports.drawing.timeline import Segment, Track
@@ -19,8 +20,9 @@ def sheet(question: NetworkQuestion, result: Result[Bandwidths, Network]) -> She
     rates = result.answer.bandwidths if result.answer else ()
     if details is not None:
         summary = f"{format_quantity(details.total, 'bandwidth')} to an NPU"
-        sections = (_dimensions(question, rates), _exchanged(question, details), _workloads(question, details))
-    figures = [("cost", format_quantity(details.cost, "money"))] if details is not None and details.cost is not None else []
+        parts = (_dimensions(question, rates), _exchanged(question, details), _workloads(question, details))
+        sections = (*parts, _reached(question, rates))
+    figures = [("cost", f"{details.cost:,.0f} USD")] if details is not None and details.cost is not None else []
     words = [_words(rival.answer) for rival in result.rivals]
     return Sheet(
         result=result,
@@ -77,8 +79,10 @@ def _dimensions(question: NetworkQuestion, rates: Sequence[float]) -> Section:
 
 def _exchanged(question: NetworkQuestion, details: Network) -> Section:
     """A lane for each dimension of each collective, as long as it is busy; the longest is the collective's time."""
-    rows = [(one, place) for one in details.exchanged for place in range(len(one.bytes)) if one.bytes[place]]
-    labels = [f"{one.workload}: {one.collective.replace('_', '-')}" for one, _ in rows]
+    numbered = list(enumerate(details.exchanged, 1))
+    rows = [(one, place) for _, one in numbered for place in range(len(one.bytes)) if one.bytes[place]]
+    numbers = [number for number, one in numbered for size in one.bytes if size]
+    labels = [f"{number}: {one.workload}, {one.collective.replace('_', '-')}" for number, (one, _) in zip(numbers, rows, strict=True)]
     dimensions = [question.file.dimensions[place].name for _, place in rows]
     seconds, waits = [one.seconds[place] for one, place in rows], [max(one.seconds) for one, _ in rows]
     sizes = [one.bytes[place] for one, place in rows]
@@ -94,8 +98,8 @@ def _exchanged(question: NetworkQuestion, details: Network) -> Section:
     )
     longest = max(seconds, default=0.0)
     tracks = tuple(
-        Track(name, (Segment(0.0, own, 0), Segment(own, whole, 1, low=True)), f"{size / 1e6:.6g} MB, {own / whole:.0%} busy")
-        for name, size, own, whole in zip(dimensions, sizes, seconds, waits, strict=True)
+        Track(f"{number}: {name}", (Segment(0.0, own, 0), Segment(own, whole, 1, low=True)), f"{size / 1e6:.6g} MB, {own / whole:.0%} busy")
+        for number, name, size, own, whole in zip(numbers, dimensions, sizes, seconds, waits, strict=True)
     )
     words = "The slowest dimension of a collective sets its time; the others wait for it."
     drawn = Timeline(("sends", "waits"), tracks[:40], longest, "s of a collective", "the longest", words)
@@ -113,3 +117,19 @@ def _workloads(question: NetworkQuestion, details: Network) -> Section:
         names("weight", (f"{one.weight:g}" for one in workloads)),
     )
     return Section("Time of every workload", (Table(columns),))
+
+
+_REACHED = (0.9, 0.8, 0.7)
+"""Shares of a bandwidth that links reach in practice; what routing and congestion control take is one of these."""
+
+
+def _reached(question: NetworkQuestion, rates: Sequence[float]) -> Section:
+    """How much longer the workloads take where one dimension reaches less of its bandwidth."""
+    whole = total_time(question, rates)
+    columns = [names("dimension", (one.name for one in question.file.dimensions))]
+    for share in _REACHED:
+        lowered = [[rate * share if place == own else rate for place, rate in enumerate(rates)] for own in range(len(rates))]
+        longer = [total_time(question, one) / whole - 1.0 for one in lowered]
+        columns.append(Column(f"at {share:.0%}", tuple(f"+{one:.2%}" for one in longer), tuple(longer)))
+    words = "How much longer all takes where one dimension reaches only a share of its bandwidth, the others all of it:"
+    return Section("If less bandwidth is reached", (words, Table(tuple(columns))))

@@ -141,11 +141,12 @@ def _descend(scaled: _Scaled, count: int) -> Iterator[tuple[float, Array, Array]
         for _ in range(_STEPS):
             gradient, hessian = scaled.newton(weight, times, point)
             diagonal = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-            step = -np.linalg.lstsq(hessian / np.outer(diagonal, diagonal), gradient / diagonal, rcond=None)[0] / diagonal
+            step = -_solved(hessian / np.outer(diagonal, diagonal), gradient / diagonal) / diagonal
             falls = float(-gradient @ step)
-            if falls <= 1e-9:
+            value = scaled.value(weight, times, point)
+            if falls <= 1e-9 + 2.0**-50 * abs(value):  # less than that a sum of floating-point numbers does not show
                 break
-            times, point, moved = _stepped(scaled, weight, (times, point), step, falls)
+            times, point, moved = _stepped(scaled, weight, (times, point), step, (value, falls))
             if not moved:
                 break
         if conditions / weight <= _LOOKED_AT:
@@ -155,11 +156,18 @@ def _descend(scaled: _Scaled, count: int) -> Iterator[tuple[float, Array, Array]
         weight *= _GROWTH
 
 
-def _stepped(scaled: _Scaled, weight: float, at: tuple[Array, Array], step: Array, falls: float) -> tuple[Array, Array, bool]:
-    """As far along a step as the value falls; halved until then."""
-    times, point = at
-    value, length = scaled.value(weight, times, point), 1.0
-    while length > 1e-12:
+def _solved(matrix: Array, right: Array) -> Array:
+    """The step of least squares where the Hessian is singular to working precision."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right), np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
+
+
+def _stepped(scaled: _Scaled, weight: float, at: tuple[Array, Array], step: Array, now: tuple[float, float]) -> tuple[Array, Array, bool]:
+    """As far along a step as the value falls, of which its value and how fast it falls are known; halved until then."""
+    (times, point), (value, falls), length = at, now, 1.0
+    while length > 1e-9:
         new = times + length * step[: len(times)], point + length * step[len(times) :]
         if scaled.value(weight, *new) <= value - 0.01 * length * falls:
             return *new, True

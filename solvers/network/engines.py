@@ -5,8 +5,8 @@ from functools import partial
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.network.asked import at_cost, cheapest, cost_of, options_of, part_of, program_of, total_time, weighed_bound
-from crossopt.formulation.network.program import Multipliers
+from crossopt.formulation.network.asked import at_cost, cheapest, cost_of, total_time, weighed_bound
+from crossopt.formulation.network.program import Multipliers, broken_rows
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.network.answer import Bandwidths
@@ -16,11 +16,13 @@ from crossopt.solvers.network.rivals import equal_split, rivals_of
 from crossopt.solvers.network.start import Point, fixed_in, inside
 from crossopt.solvers.proofs import Tangent, Tangents
 
-_NEAR = 1e-9
+_NEAR = 2e-8
 """A part whose bound is so near to the best answer is not cut."""
 _NEAR_COST = 3e-8
 """The same of time times cost, where two errors meet."""
-_LINES = 200
+_LINES, _STALLS = 200, 6
+"""Costs that are looked at, and those in a row that raise no bound."""
+_LITTLE = 1e-8
 _ROOM = 1.0 + 1e-6
 """Above the least cost, so that there is room inside."""
 IMPOSSIBLE = Tangents("no bandwidths keep the limits", (None,), (Tangent((), ()),))
@@ -56,6 +58,23 @@ def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Found
     return Found(answer, tree.bound, tree.proof(), "tangents", stopped, rivals=rivals_of(question))
 
 
+def product_of(question: NetworkQuestion, point: Point) -> float:
+    """Time times cost."""
+    return total_time(question, point) * cost_of(question, point)
+
+
+def at_one_cost(question: NetworkQuestion, cost: float, near: Point) -> tuple[Multipliers, Point]:
+    """The quickest network of a cost, of equally quick ones the cheapest: a little of the cost is added to the time.
+
+    What is added goes to the price of the cost's row, so that the multipliers bound the time alone."""
+    own, costs = at_cost(question, cost), question.costs or ()
+    little = _LITTLE * total_time(question, near) / cost
+    multipliers, point = solved(replace(own, linear=tuple(price * little for price in costs)), near)
+    place = len(question.rows)
+    prices = (*multipliers.prices[:place], multipliers.prices[place] + little, *multipliers.prices[place + 1 :])
+    return Multipliers(multipliers.shares, prices), point
+
+
 def _between(question: NetworkQuestion, cheap: Point, usual: Point, cost: float) -> Point:
     """A network from the cheapest towards the usual one, halfway to a cost."""
     least, most = cost_of(question, cheap), cost_of(question, usual)
@@ -63,36 +82,35 @@ def _between(question: NetworkQuestion, cheap: Point, usual: Point, cost: float)
     return tuple(low + share * (high - low) for low, high in zip(cheap, usual, strict=True))
 
 
-def _kept(best: Bandwidths) -> Bandwidths:
+def _kept(best: Bandwidths | None) -> Bandwidths | None:
     return best
 
 
 def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[Bandwidths]:
     """The quickest network at one cost after another, each where the bound of those before is least."""
-    options, least = options_of(question), part_of(cheapest(question), options_of(question))
-    floor, cheap = solved(least) if least is not None else (Multipliers((), ()), program_of(question).lows)
-    usual = (least and inside(least, fixed_in(least))) or cheap
+    least = cheapest(question)
+    floor, cheap = solved(least)
+    usual = inside(least, fixed_in(least)) or cheap
     room, around = cost_of(question, cheap) * _ROOM, cost_of(question, usual)
     ahead, lowest = [room + (around - room) * 2.0**power for power in (-5, -3, -1)], around
-    lines, best, value, before, stopped = list[Multipliers](), Bandwidths(cheap), inf, -inf, "complete"
-    while len(lines) < _LINES:
+    lines, stopped = list[Multipliers](), "complete"
+    best, value = (None, inf) if broken_rows(least, cheap) else (Bandwidths(cheap), product_of(question, cheap))
+    before, stalled = -inf, 0
+    while len(lines) < _LINES and stalled < _STALLS:
         bound, cost = weighed_bound(question, floor, lines)
-        watch(Progress("costs", None if value == inf else value, bound, partial(_kept, best)))
-        if bound >= value * (1.0 - _NEAR_COST) or (not ahead and bound <= before):
+        watch(Progress("costs", None if best is None else value, bound, partial(_kept, best)))
+        if bound >= value * (1.0 - _NEAR_COST):
             break
         if monotonic() > deadline:
             stopped = "time limit"
             break
-        before = -inf if ahead else bound
+        stalled = 0 if bound > before or ahead else stalled + 1
+        before = max(before, bound)
         at = ahead.pop() if ahead else cost if cost > room else (room + lowest) / 2.0
         lowest = min(lowest, at)
-        own = part_of(at_cost(question, at), options)
-        if own is None or least is None:
-            break
-        own = replace(own, highs=least.highs)  # multipliers shall hold at every cost, so that this one takes no end down
-        multipliers, point = solved(own, _between(question, cheap, usual, at))
+        multipliers, point = at_one_cost(question, at, _between(question, cheap, usual, at))
         lines.append(multipliers)
-        now = total_time(question, point) * cost_of(question, point)
+        now = inf if broken_rows(least, point) else product_of(question, point)
         best, value = (Bandwidths(point), now) if now < value else (best, value)
     kept = tuple(Tangent(one.shares, one.prices) for one in (floor, *lines))
     proof = Tangents(f"convex duality at {len(lines)} costs", (None,), kept)

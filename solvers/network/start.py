@@ -20,6 +20,8 @@ def inside(program: Program, fixed: Sequence[bool]) -> Point | None:
     """A point strictly within everything, somewhere between the low ends and the high ones; None where none is met."""
     asked = max([-most for most in program.most], default=0.0)
     tops = [high if high < inf else 4.0 * low + 2.0 * asked for low, high in zip(program.lows, program.highs, strict=True)]
+    for more, less in reversed(program.descending):
+        tops[more] = min(max(tops[more], tops[less]), program.highs[more])
     rank = [1] * len(tops)
     for more, less in program.descending:  # those that have less lie nearer to their low ends
         rank[less] = max(rank[less], rank[more] + 1)

@@ -26,6 +26,7 @@ from tests.instances.sharding.tiny import least, tiny
 from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
+from tests.solvers.network.drawn import catalogue, chunks
 from tests.solvers.placement.test_portfolio import asked_at_random
 from tests.solvers.placement.test_stages import brute_force
 from tests.solvers.stages.chain.chains import asked_of, random_chain
@@ -179,6 +180,18 @@ def split_stages(seed: int) -> Drawn:
     return Drawn("piper", question, best_by_trying(question), ("auto",), 1e-12)
 
 
+def bandwidths(seed: int) -> Drawn:
+    """Bandwidths of a catalogue."""
+    question, true = catalogue(seed)
+    return Drawn("network", question, true, ("auto",), 1e-12)
+
+
+def ordered_chunks(seed: int) -> Drawn:
+    """Two chunks on two dimensions."""
+    question, true = chunks(seed)
+    return Drawn("collective", question, true, ("auto", "search"))
+
+
 DRAWS: dict[str, Callable[[int], Drawn]] = {
     "design": design,
     "moved design": moved_design,
@@ -190,4 +203,6 @@ DRAWS: dict[str, Callable[[int], Drawn]] = {
     "chain": chain,
     "profile": profile,
     "split stages": split_stages,
+    "bandwidths": bandwidths,
+    "ordered chunks": ordered_chunks,
 }

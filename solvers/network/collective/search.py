@@ -1,7 +1,8 @@
 """A search for chunks: numbers of chunks by order with the least bounds, sequences by simple rules, and keys changed at random."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 from random import Random
 from time import monotonic
@@ -10,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.astra.chunks import Order
-from crossopt.formulation.network.orders import MOST_CHOICES, Asked, beginnings, compositions, of_beginning, times_of
+from crossopt.formulation.network.orders import Asked, beginnings, compositions, of_beginning, times_of
 from crossopt.formulation.network.program import Program
 from crossopt.solvers.network.barrier import minimise
 from crossopt.solvers.network.collective.answer import Chunks
@@ -21,12 +22,13 @@ _SCALE, _FEW = 1 << 30, 12
 
 def weights_of(asked: Asked) -> tuple[tuple[int, ...], ...]:
     """For each set of dimensions to begin with the weights that bound best; none where choices are few enough to be looked at."""
-    if asked.choices <= MOST_CHOICES:
+    if asked.few:
         return ()
-    return tuple(_weights(asked, of_beginning(asked, begun))[0] for begun in beginnings(asked))
+    return tuple(_weights(asked, tuple(of_beginning(asked, begun)))[0] for begun in beginnings(asked))
 
 
-def _weights(asked: Asked, rows: Sequence[int]) -> tuple[tuple[int, ...], list[float]]:
+@lru_cache(maxsize=256)
+def _weights(asked: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list[float]]:
     """Weights of dimensions, and shares of orders: the least time T with  sum of shares * loads + around <= T,  and its prices."""
     loads = asked.loads[list(rows)].astype(float) * asked.chunks
     around = (asked.heads[list(rows)].min(axis=0) + asked.tails[list(rows)].min(axis=0)).astype(float)
@@ -47,7 +49,7 @@ def _weights(asked: Asked, rows: Sequence[int]) -> tuple[tuple[int, ...], list[f
 
 def promising(asked: Asked) -> Whole:
     """Numbers of chunks by order with the least bounds, the least first."""
-    if asked.choices <= MOST_CHOICES:
+    if asked.few:
         every = compositions(asked.chunks, len(asked.orders))
         times = times_of(asked, every)
         return every[np.argsort(times, kind="stable")[:_FEW]]
@@ -59,7 +61,7 @@ def promising(asked: Asked) -> Whole:
 def _rounded(asked: Asked, rows: list[int]) -> list[int]:
     """Whole numbers near the shares that bound best, bettered by moving a chunk from one order to another."""
     shares = np.zeros(len(asked.orders))
-    shares[rows] = _weights(asked, rows)[1]
+    shares[rows] = _weights(asked, tuple(rows))[1]
     counts = np.floor(shares * asked.chunks).astype(np.int64)
     for row in np.argsort(counts - shares * asked.chunks, kind="stable")[: asked.chunks - int(counts.sum())]:
         counts[row] += 1

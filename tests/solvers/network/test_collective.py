@@ -1,8 +1,7 @@
 """Chunks of collectives: against every sequence of few chunks, on the networks of Themis's study, and by hand."""
 
 from dataclasses import replace
-from itertools import permutations, product
-from math import inf
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from crossopt.solvers.network.collective.family import FAMILY
 from crossopt.solvers.network.collective.rivals import as_run, themis
 from crossopt.solvers.network.collective.search import weights_of
 from tests.paths import INSTANCES
+from tests.solvers.network.drawn import chunks, least_of
 
 SHIPPED = INSTANCES / "network/all-reduce-torus.yaml"
 Link = tuple[str, int, float, float, str]
@@ -95,22 +95,19 @@ def test_two_chunks_are_ordered_as_if_every_sequence_were_looked_at(collective: 
     links: tuple[Link, ...] = (("ring", 3, 20, 500, "ring"), ("fully_connected", 4, 5, 900, "direct"))
     question = asked(tmp_path, links, [2], collective=collective, bytes="3 MiB")
     result = solve(FAMILY, question, "auto", Limits(1.0), unwatched)
-    assert result.value == least_of_all(question)
+    assert result.value == least_of(question, 2)
     assert result.bound is not None
     assert result.bound <= result.value
 
 
-def least_of_all(question: CollectiveQuestion) -> float:
-    """The least time of two chunks on two dimensions."""
-    visits = 2 if question.collective == "all_reduce" else 1
-    ways, least = set(permutations((0, 1) * visits)), inf
-    for orders in product(permutations(range(2)), repeat=2):
-        for sequences in product(ways, repeat=2):
-            try:
-                least = min(least, FAMILY.judge(question, Chunks(2, orders, sequences)).value)
-            except ValueError as error:
-                assert "wait for each other" in str(error)
-    return least
+@pytest.mark.parametrize("seed", range(12))
+def test_no_chunks_of_random_networks_are_quicker(seed: int) -> None:
+    question, least = chunks(seed)
+    result = solve(FAMILY, question, "search", Limits(0.2), unwatched)
+    assert result.value is not None
+    assert result.bound is not None
+    assert result.bound <= least <= result.value
+    assert result.value <= 1.02 * least
 
 
 def test_a_schedule_by_hand(tmp_path: Path) -> None:
@@ -129,8 +126,7 @@ def test_a_schedule_by_hand(tmp_path: Path) -> None:
 
 def test_weights_of_many_choices_bound_no_higher_than_all_of_them_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = {count: least_time(asked_of(asked(tmp_path, NETWORKS["three"], [count]), count), ()) for count in (8, 16)}
-    monkeypatch.setattr("crossopt.formulation.network.orders.MOST_CHOICES", 0)
-    monkeypatch.setattr("crossopt.solvers.network.collective.search.MOST_CHOICES", 0)
+    monkeypatch.setattr("crossopt.formulation.network.orders.MOST_LOOKS", 0)
     for count, true in exact.items():
         one = asked_of(asked(tmp_path, NETWORKS["three"], [count]), count)
         weights = weights_of(one)

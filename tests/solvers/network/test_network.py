@@ -18,6 +18,7 @@ from crossopt.solvers.family import solve
 from crossopt.solvers.network.answer import Bandwidths, Network
 from crossopt.solvers.network.family import FAMILY
 from tests.paths import INSTANCES, reference
+from tests.solvers.network.drawn import catalogue
 
 SHIPPED = INSTANCES / "network/three-models-4096.yaml"
 WORDS = {"ALLREDUCE": "all_reduce", "ALLGATHER": "all_gather", "REDUCESCATTER": "reduce_scatter", "ALLTOALL": "all_to_all"}
@@ -146,6 +147,14 @@ def test_a_catalogue_is_searched_as_if_every_choice_were_looked_at() -> None:
         verdict = FAMILY.judge(question, Bandwidths(tuple(one * 1e9 for one in chosen)))
         least = least if verdict.violations else min(least, verdict.value)
     assert (result.value, result.status) == (least, "OPTIMAL")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_catalogues_are_searched_as_if_every_choice_were_looked_at(seed: int) -> None:
+    question, least = catalogue(seed)
+    result = answered(question)
+    assert result.status == ("OPTIMAL" if least < inf else "INFEASIBLE")
+    assert (inf if result.value is None else result.value) == pytest.approx(least, rel=1e-12)
 
 
 def test_no_network_at_hand_is_better_for_its_cost() -> None:
