@@ -213,6 +213,9 @@ def _add_accuracy(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
+    forms = ("text", "html", "latex", "csv", "markdown")
+    parser.add_argument("--as", dest="form", choices=forms, default="text", help="of runs: a page, or tables for papers and spreadsheets")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="of --as: the file (default: print it)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
     parser.add_argument("--of", choices=KERNELS, help="measured kernels of this kind (default: what the columns say)")
     parser.add_argument(

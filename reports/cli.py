@@ -26,6 +26,7 @@ from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, NO_DESIGN,
 
 if TYPE_CHECKING:
     from crossopt.instances.measured.kernels import Of
+    from crossopt.solvers.measured.accuracy import Accuracy
 
 INTERNAL, INVALID, REFUSED = 1, 3, 30
 _MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
@@ -203,13 +204,18 @@ def _accuracy(options: argparse.Namespace) -> int:
     if str(options.plot) == "-":
         usage("--plot -: a picture goes into a file of its own (name one)")
     spare_data(options.plot, options.file, "--plot")
+    _refuse_forms(options)
     if (of := options.of or kernels_in(options.file)) is not None:
+        if options.form != "text":
+            usage(f"--as {options.form}: kernels are told as text or --json (leave it out)")
         return _accuracy_of_kernels(options, of)
     if options.constants:
         usage("--constants: only kernels are priced by them (a question has its own under `efficiency`)")
     measured, name = read_measured(options.file), options.file.name
     seconds = predictions(measured.measurements, with_variants)
     result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
+    if options.form != "text":
+        return _accuracy_as(options, result)
     report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
     try:
         if options.plot and result.priced:
@@ -218,6 +224,28 @@ def _accuracy(options: argparse.Namespace) -> int:
             sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
     finally:  # a full disk must not cost the answer
         sys.stdout.write(report)
+    return ANSWERED if result.priced else INVALID
+
+
+def _refuse_forms(options: argparse.Namespace) -> None:
+    """Say so where a form makes no sense before anything is priced."""
+    check_target(options.out)
+    spare_data(options.out, options.file, "--out")
+    if options.form != "text" and options.json:
+        usage(f"--json: this says nothing of --as {options.form} (leave one of them out)")
+    if options.form == "text" and options.out is not None:
+        usage("--out: the text is printed (say --as html, latex, csv or markdown for a file)")
+
+
+def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
+    from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.reports.sheets.accuracy import accuracy_text  # noqa: PLC0415
+
+    written = accuracy_text(options.form, options.file.name, result)
+    if options.out is None or str(options.out) == "-":
+        sys.stdout.write(written)
+    else:
+        write_whole(options.out, written)
     return ANSWERED if result.priced else INVALID
 
 

@@ -1,6 +1,7 @@
 """Several results on one page: their figures beside each other, then each with its sections, as far as the page has room for them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -28,6 +29,9 @@ ROOM: Final = 490_000
 """Bytes of a page, less a little for what says what was shortened."""
 _HEAD: Final = 2
 """Sections that are never left out: what was asked, and what is proved."""
+_SECTION: Final = re.compile('(?s)<section id="[^"]*">\n<h3>.*?</section>')
+_TITLE: Final = re.compile("<h3>(.*?)</h3>")
+_LEFT_OUT: Final = "The sections on this result were left out, for this page has no room for them."
 _DEEPER: Final = {"h1": "h2", "h2": "h3", "h3": "h4"}
 
 
@@ -167,22 +171,32 @@ def _contents(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
 
 def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[str]]:
     """The chapters in so many bytes: the largest embedded results go first, then the longest sections; and what went, in words."""
-    kept, words = list(chapters), dict[int, str]()
+    kept, results, parts = list(chapters), set[int](), defaultdict[int, list[str]](list)
     while sum(one.size for one in kept) > room:
-        place, part = _largest(kept)
-        if not part:
+        if (place := _longest([len(one.result) for one in kept])) is not None:
+            results.add(place)
+            kept[place] = replace(kept[place], result="")
+        elif (place := _longest([len(_largest(one.body)) for one in kept])) is not None:
+            section = _largest(kept[place].body)
+            parts[place] += _TITLE.findall(section)
+            kept[place] = replace(kept[place], body=kept[place].body.replace(section, "", 1))
+        else:
             break
-        told = "its result is not embedded" if part == "result" else "only its head is shown"
+    words = dict[int, str]()
+    for place in sorted({*results, *parts}):
+        whole = place in parts and not _largest(kept[place].body)
+        some = f"without {', '.join(parts[place])}" if place in parts else "its result is not embedded"
+        told = "only its head is shown" if whole else some
         words[place] = f"{place + 1}. {kept[place].name}: {told} (`crossopt report {kept[place].name}` draws it in full)."
-        short = "" if part == "result" else paragraph("The sections on this result were left out, for this page has no room for them.")
-        kept[place] = replace(kept[place], **{part: short})
-    return kept, [words[place] for place in sorted(words)]
+        kept[place] = replace(kept[place], body=paragraph(_LEFT_OUT)) if whole else kept[place]
+    return kept, list(words.values())
 
 
-def _largest(chapters: Sequence[_Chapter]) -> tuple[int, str]:
-    """The chapter and the part of it that is left out next; no part where all are short."""
-    for part, least in (("result", 0), ("body", 1000)):
-        sizes = [len(getattr(one, part)) for one in chapters]
-        if max(sizes) > least:
-            return sizes.index(max(sizes)), part
-    return 0, ""
+def _longest(sizes: Sequence[int]) -> int | None:
+    """Which is the longest; none where all are empty."""
+    return sizes.index(max(sizes)) if any(sizes) else None
+
+
+def _largest(body: str) -> str:
+    """The longest section of a chapter."""
+    return max(_SECTION.findall(body), key=len, default="")

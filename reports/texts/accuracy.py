@@ -22,18 +22,18 @@ _RANGE_WIDTHS: Final = (7, 10, 8, 9, 9)
 _ERROR_WIDTHS: Final = (7, 9, 8, 8, 8, 8, 8, 9)
 _RANK_WIDTHS: Final = (11, 9, 9, 9, 9)
 
-_LEGEND: Final = (
+LEGEND: Final = (
     "Errors are predicted over measured time, less 1: mean and median of their sizes, then of themselves with their signs, and the "
     "largest. Derived times come from tokens a second and are never mixed with measured ones. A row that repeats the settings and the "
     "time of another counts once. Fitted are rows whose source was seen by the constants that price them: runs of others may be further "
     "off."
 )
-_RANGES: Final = (
+RANGES: Final = (
     "In range are runs inside the likely range, from the least to the greatest step time by the device's central, optimistic and "
     f"pessimistic constants. Of ten runs it is to hold {10 * NOMINAL:.0f}: one in twenty is to be faster than all of it, and one slower. "
     "Of few runs the share says little; far more on one side than on the other say that something is missing in the price."
 )
-_RANKS: Final = (
+RANKS: Final = (
     "A question is a model, batch and machine with at least three plans that were measured. tau is Kendall's tau-a, 1 for the measured "
     "order; regret is the measured time of the plan that the model ranks first over the best measured time, less 1; "
     "best is the share of questions of which the model finds the best plan."
@@ -43,10 +43,10 @@ _RANKS: Final = (
 def text(name: str, result: Accuracy, count: int) -> str:
     """The errors, how many runs are in range, the ranking of plans, the `count` largest errors and the reasons of rejected rows."""
     ranked = [line for line in (*result.lines, *result.totals) if line.ranking is not None]
-    parts = [[*_headline(name, result), "", *_error_table(result), "", *_wrapped("  ", _LEGEND)]]
+    parts = [[*_headline(name, result), "", *_error_table(result), "", *_wrapped("  ", LEGEND)]]
     covered = [line for line in (*result.lines, *result.totals) if line.in_range is not None]
-    parts += [[*_range_table(covered, result.by), "", *_wrapped("  ", _RANGES)]] if covered else []
-    parts += [[*_ranking_table(ranked, result.by), "", *_wrapped("  ", _RANKS)]] if ranked else []
+    parts += [[*_range_table(covered, result.by), "", *_wrapped("  ", RANGES)]] if covered else []
+    parts += [[*_ranking_table(ranked, result.by), "", *_wrapped("  ", RANKS)]] if ranked else []
     outliers = worst(result, count)
     parts += [["largest errors", *(line for row in outliers for line in _outlier(row))]] if outliers else []
     parts += [["rejected rows", *_reasons(result)]] if result.rejected else []

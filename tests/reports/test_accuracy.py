@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from crossopt.instances.measured.runs import read_measured
+from crossopt.reports.cli import main
+from crossopt.reports.sheets.accuracy import accuracy_text
 from crossopt.reports.texts.accuracy import document, plot, text
 from crossopt.solvers.measured.accuracy import Accuracy, accuracy
+from tests.reports.look import faults_in_a_browser, looked_at
 
 COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,time_kind,framework"
 NAME = "a source of which the name is so long that it cannot stand in a column <&>"
@@ -100,3 +103,29 @@ def test_the_picture_is_sound_svg_with_a_circle_for_every_run(result: Accuracy) 
     marks = [len(group.findall(f"{space}circle")) for group in root.findall(f"{space}g") if group.get("fill")]
     assert marks == [4, 1, 1, 1], "the runs of both series, then their signs in the legend"
     assert picture == plot("runs.csv", result)
+
+
+def test_the_page_says_the_error_first_and_draws_every_run(result: Accuracy, tmp_path: Path) -> None:
+    text = accuracy_text("html", "runs.csv", result)
+    assert "Predicted step times are 36.7% off in the mean, 18.3% in the median (measured times)." in text
+    [picture] = looked_at(text).pictures
+    assert sum(node.get("class", "").endswith("cut fine") for node in picture.iter()) == len(result.priced)
+    for width in (400, 1280):
+        assert faults_in_a_browser(text, tmp_path, width) == []
+
+
+def test_tables_have_errors_ranges_order_and_runs(result: Accuracy) -> None:
+    latex = accuracy_text("latex", "runs.csv", result)
+    assert re.findall(r"\\label\{tab:([a-z-]+?)(?:-1-of-\d)?\}", latex)[0] == "errors"
+    assert accuracy_text("csv", "runs.csv", result).count(",Runs,") == 7 * len(result.priced)
+    assert r"\textless{}\&\textgreater{}" in latex
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [(["--as", "html", "--json"], "--json: this says nothing of --as html"), (["--out", "x"], "--out:")]
+)
+def test_forms_that_make_no_sense_are_refused(given: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs.csv").write_text(f"{COLUMNS}\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["accuracy", str(tmp_path / "runs.csv"), *given])
+    assert words in capsys.readouterr().err
