@@ -26,7 +26,7 @@ from crossopt.instances.sharding.section import ShardingFile
 from crossopt.instances.stages.chain import ChainFile
 from crossopt.instances.stages.pipedream.question import PipedreamFile
 from crossopt.instances.stages.piper.question import PiperFile
-from crossopt.instances.study import StudyFile
+from crossopt.instances.studies.study import StudyFile
 
 FORMS: Final[Mapping[str, type[Any]]] = {
     "codesign": CodesignFile,

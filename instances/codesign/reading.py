@@ -10,6 +10,7 @@ from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, L
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
+from crossopt.instances.catalogue.known_runs import is_inside
 from crossopt.instances.catalogue.registry import (
     build_device,
     constants_of,
@@ -49,7 +50,6 @@ from crossopt.instances.codesign.section import (
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
-from crossopt.instances.known_runs import is_inside
 
 if TYPE_CHECKING:
     from crossopt.instances.codesign.stacks.table import Stack

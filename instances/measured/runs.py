@@ -15,9 +15,9 @@ from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Overlap, Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
+from crossopt.instances.catalogue.known_runs import is_inside
 from crossopt.instances.catalogue.registry import build_device, device, launched_by
 from crossopt.instances.catalogue.uncertain import doubted, spread_of, spread_out
-from crossopt.instances.known_runs import is_inside
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.known import (
@@ -19,7 +20,6 @@ from crossopt.instances.codesign.stacks.known import (
     stack_of,
 )
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.instances.known_runs import BEYOND, MEASURED, elsewhere
 
 RANKED_ON: Final = "a100"
 """The kind of devices of which three plans and more of one question were measured; of others no question has two that differ."""

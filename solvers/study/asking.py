@@ -12,7 +12,7 @@ from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.study import Point, StudyText, place_of, points_of
+from crossopt.instances.studies.study import Point, StudyText, place_of, points_of
 from crossopt.solvers.codesign.family import ALIASES, ENGINES
 from crossopt.solvers.study.records import Axis, Plan
 from crossopt.solvers.sweeps.asking import file_of, inner, items_of, once_an_axis, placed

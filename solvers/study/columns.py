@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Final
 
 from crossopt.crossflow.evaluate import evaluate
-from crossopt.instances.claims.arithmetic import Call, Comparison, Figure, Formula, Name, Operation, parse_claim, parse_formula
-from crossopt.instances.claims.sections import SUBJECT, Claims, MeasuredSection, Places, as_name, faults_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import DIMENSIONS, parse_number, parse_quantity
+from crossopt.instances.studies.arithmetic import Call, Comparison, Figure, Formula, Name, Operation, parse_claim, parse_formula
+from crossopt.instances.studies.sections import SUBJECT, Claims, MeasuredSection, Places, as_name, faults_of
 from crossopt.solvers.codesign.answer import design_of, evaluation_json, from_words
 from crossopt.solvers.study.figures import NEVER, best_of, bound_of
 from crossopt.solvers.study.intervals import Ends, Verdict, exactly, figure_of, verdict_of

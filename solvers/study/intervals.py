@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import exp, inf, isfinite, log, nextafter, sqrt
 from typing import Literal
 
-from crossopt.instances.claims.arithmetic import Call, Comparison, Figure, Formula, Name, Operation
+from crossopt.instances.studies.arithmetic import Call, Comparison, Figure, Formula, Name, Operation
 
 Verdict = Literal["held", "failed", "open"]
 

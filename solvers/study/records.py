@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from crossopt.instances.claims.sections import Claims
+from crossopt.instances.studies.sections import Claims
 from crossopt.solvers.answer import Status, record
 
 KIND, FORMAT = "study", 1

@@ -14,7 +14,7 @@ from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.question import read
-from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
+from crossopt.instances.studies.study import Point, Setting, StudyText, place_of, points_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import Family, family_of
 from crossopt.solvers.sweeps.keys import answerers, digest_of, key_of, question_digest

@@ -1,6 +1,6 @@
 """How far off the model is on public runs like a question, and between which step times its answer is likely for that reason.
 
-Runs are known by stack and device (`instances.known_runs`), those of a network or its family one by one, by the page of published plans.
+Runs are known by stack and device (`catalogue.known_runs`), those of a network or its family one by one, by the page of published plans.
 """
 
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from typing import Final
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.alike import known_as
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, Measured, elsewhere, span_of
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.known_runs import BEYOND, MEASURED, Measured, elsewhere, span_of
 
 Range = tuple[float, float]
 STAGED: Final = Measured(6, 0.059, 0.085, 512)

@@ -13,7 +13,7 @@ from types import FrameType
 
 from crossopt.instances.files.saved import check_writable
 from crossopt.instances.kinds import kind_asked, question_path
-from crossopt.instances.study import MOST_SWEPT, StudyText, read_study
+from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.progress import notes_on

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.study import MOST_SWEPT, read_study
+from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper

@@ -8,7 +8,7 @@ from typing import Final
 
 from crossopt.instances.files.saved import file_name, write_whole
 from crossopt.instances.kinds import question_path
-from crossopt.instances.study import MOST_SWEPT, read_study
+from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.solvers.sweeps.asking import strange_names

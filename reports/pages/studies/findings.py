@@ -3,7 +3,7 @@ is left open."""
 
 from collections.abc import Iterator, Sequence
 
-from crossopt.instances.claims.sections import SUBJECT, MeasuredSection, as_name
+from crossopt.instances.studies.sections import SUBJECT, MeasuredSection, as_name
 from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import figure, listing, paragraph, section, table

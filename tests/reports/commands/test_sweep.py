@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from crossopt.instances.study import read_study
+from crossopt.instances.studies.study import read_study
 from crossopt.reports.cli import main
 from crossopt.reports.commands.studies import arguments
 from crossopt.solvers.study.asking import ask_by_study

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from crossopt.instances.known_runs import MEASURED
+from crossopt.instances.catalogue.known_runs import MEASURED
 from crossopt.instances.measured.runs import Measurement, read_measured
 from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
 from crossopt.solvers.measured.accuracy import Priced, choices, predictions

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.claims.arithmetic import parse_claim, parse_formula
-from crossopt.instances.claims.sections import Claims, DerivedSection, ExpectedSection, MeasuredSection
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.study import points_of, read_study
+from crossopt.instances.studies.arithmetic import parse_claim, parse_formula
+from crossopt.instances.studies.sections import Claims, DerivedSection, ExpectedSection, MeasuredSection
+from crossopt.instances.studies.study import points_of, read_study
 from crossopt.reports.cli import main
 from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.intervals import Ends, figure_of, verdict_of

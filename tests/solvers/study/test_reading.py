@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.study import points_of, read_study
+from crossopt.instances.studies.study import points_of, read_study
 from crossopt.solvers.study.asking import ask_by_study, strange_names
 from crossopt.solvers.sweeps.asking import ask
 from tests.every import every

@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.kinds import kind_asked
-from crossopt.instances.study import read_study
+from crossopt.instances.studies.study import read_study
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.texts.studies.study import share_of
 from crossopt.solvers.study.asking import Asking, ask_by_study

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Final
 
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.claims.arithmetic import Comparison, Formula, names_in, parse_claim, parse_formula, places_in
 from crossopt.instances.files.quantities import Ratio
 from crossopt.instances.files.schema import Doc
 from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.studies.arithmetic import Comparison, Formula, names_in, parse_claim, parse_formula, places_in
 
 ALWAYS: Final = ("optimum", "value", "bound", "devices", "tokens")
 DESIGN: Final = ("step_time", "energy", "average_power", "power", "die_area", "cost", "flops", "utilisation", "memory")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.crossflow.workload import Activation, Biased
-from crossopt.instances.catalogue.config_values import Config, capped, count, flag, optional, share, shown, whole
 from crossopt.instances.catalogue.entries import TransformerShape
+from crossopt.instances.catalogue.hub.config_values import Config, capped, count, flag, optional, share, shown, whole
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
 from crossopt.instances.files.units import quoted
 

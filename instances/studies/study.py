@@ -10,11 +10,20 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from crossopt.instances.claims.sections import SUBJECT, Claims, DerivedSection, ExpectedSection, MeasuredSection, Places, as_name, faults_of
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
 from crossopt.instances.files.quantities import Duration, Positive
 from crossopt.instances.files.schema import Doc, Prose, read_as
+from crossopt.instances.studies.sections import (
+    SUBJECT,
+    Claims,
+    DerivedSection,
+    ExpectedSection,
+    MeasuredSection,
+    Places,
+    as_name,
+    faults_of,
+)
 
 MOST_QUESTIONS = 1_000
 MOST_SWEPT = 50_000
