@@ -52,11 +52,11 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
     seen = looked_at(page)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
-        *("The question", "The design", "Where the step goes", "One step over time"),
+        *("In figures", "The design", "Where the step goes", "One step over time"),
         *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
-        *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known"),
+        *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known", "The question"),
     ]
-    assert len(seen.pictures) == 11
+    assert len(seen.pictures) == 12
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page
