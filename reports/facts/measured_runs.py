@@ -25,7 +25,7 @@ class Measured:
 
 _PYTORCH: Final = "llm-foundry, torchtitan and fms-fsdp"
 MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
-    ("megatron-core", "a100-80g"): Measured(16, 0.079, 0.121),  # README of Megatron-LM 2020, Korthikanti et al. 2022
+    ("megatron-core", "a100-80g"): Measured(16, 0.078, 0.121),  # README of Megatron-LM 2020, Korthikanti et al. 2022
     ("megatron-core", "v100-32g"): Measured(4, 0.103, 0.279),  # README of Megatron-LM 2020
     ("megatron-core", "h100-sxm"): Measured(77, 0.063, 0.249),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
     ("megatron-core", "b200"): Measured(9, 0.064, 0.117),  # Megatron-Bridge, NeMo 25.02
@@ -53,7 +53,7 @@ class Ranked:
     most: float
 
 
-RANKED: Final[Mapping[str, Ranked]] = {"one node": Ranked(125, 0.87, 0.032, 0.229), "several nodes": Ranked(20, 0.56, 0.027, 0.218)}
+RANKED: Final[Mapping[str, Ranked]] = {"one node": Ranked(125, 0.87, 0.032, 0.229), "several nodes": Ranked(20, 0.54, 0.027, 0.218)}
 """vTrain and Rapid-LLM; vTrain, BLOOM's pre-runs and InternEvo: all of dense networks."""
 STAGED: Final = Measured(6, 0.059, 0.085)
 """Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
