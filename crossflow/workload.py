@@ -68,6 +68,8 @@ class Transformer:
     """They share out whole matrices, and publish them by a broadcast of each rank after the other; else equal parts, gathered at once."""
     hides_publication: bool = False
     """Updated weights are gathered behind the first forward pass where plans hide exchanges of data ranks (--overlap-param-gather)."""
+    whole_messages: bool = False
+    """Each tensor rank sends all of a message to the next stage where ranks do not split the sequence; else its part, which is gathered."""
     gradient_traffic: float = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: float = 12.0
