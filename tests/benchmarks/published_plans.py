@@ -100,11 +100,10 @@ class Case:
 
 
 def priced(question: Mapping[str, Any], stack: str) -> Price:
-    """The one plan that a question leaves, its weights published and its messages sent as the stack does it."""
+    """The one plan that a question leaves, its weights published as the stack does it."""
     instance = read(question)
-    table = STACKS[stack]
-    workload = replace(instance.workload, hides_publication=table.hides_publication, whole_messages=table.whole_messages)
-    single = evaluate_single(replace(instance, workload=workload))
+    hides = STACKS[stack].hides_publication
+    single = evaluate_single(replace(instance, workload=replace(instance.workload, hides_publication=hides)))
     answer = told_of(instance, single.design, single.evaluation)
     told = answer["evaluation"]
     memory = next(limit for limit in told["limits"] if limit["name"] == "memory")
