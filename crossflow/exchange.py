@@ -97,24 +97,27 @@ def _left(model: Transformer, sharding: Sharding, peak: Weights, by_layer: Mask)
 def transfer_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
     """Seconds to hand one microbatch's activations to the next stage; nothing in a pipeline of one."""
     sent, gathered = _message(model, sharding, layout)
-    return exchange_time(sent, links) + np.where(_is_gathered(sharding), exchange_time(gathered, links), 0.0)
+    return exchange_time(sent, links) + np.where(_is_gathered(model, sharding), exchange_time(gathered, links), 0.0)
 
 
 def transfer_energy(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
     sent, gathered = _message(model, sharding, layout)
-    return exchange_energy(sent, links) + np.where(_is_gathered(sharding), exchange_energy(gathered, links), 0.0)
+    return exchange_energy(sent, links) + np.where(_is_gathered(model, sharding), exchange_energy(gathered, links), 0.0)
 
 
 def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Exchange, Exchange]:
     """What a rank sends of b s h values over the context ranks, and what the tensor ranks of the next stage gather: each sends its part
-    (Megatron-LM, `scatter_gather_tensors_in_pipeline`, Narayanan et al. 2021, section 4.1; DeepSpeed, `pipe_partitioned`)."""
+    (Megatron-LM, `scatter_gather_tensors_in_pipeline`, Narayanan et al. 2021, section 4.1; DeepSpeed, `pipe_partitioned`). Of Megatron-Core
+    each sends all of it, but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py
+    divides by them alone, and p2p_communication.py beside it sends what it is given)."""
     whole = sharding.microbatch * model.sequence / sharding.context * model.hidden * model.activation_bytes
-    return send(whole / sharding.tensor, layout.pipeline), all_gather(whole, layout.tensor)
+    parts = np.where(np.greater(sharding.sequence_parallel, 0.5), sharding.tensor, 1.0) if model.whole_messages else sharding.tensor
+    return send(whole / parts, layout.pipeline), all_gather(whole, layout.tensor)
 
 
-def _is_gathered(sharding: Sharding) -> Mask:
-    """Whether the next stage puts a message together: not where its ranks hold parts of the sequence anyway."""
-    return np.greater(sharding.pipeline, 1.5) & np.less(sharding.sequence_parallel, 0.5)
+def _is_gathered(model: Transformer, sharding: Sharding) -> Mask:
+    """Whether the next stage puts a message together: not where its ranks hold parts of the sequence anyway, or got all of it."""
+    return np.greater(sharding.pipeline, 1.5) & np.less(sharding.sequence_parallel, 0.5) & (not model.whole_messages)
 
 
 def _edges(model: Transformer, sharding: Sharding) -> Real:

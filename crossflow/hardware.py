@@ -64,7 +64,8 @@ class Efficiency:
     matrix: Real = 0.82
     """Share of the matrix peak that a large aligned product reaches."""
     unaligned: Real = 0.75
-    """Share of that rate left where a row of an operand is no whole number of cache lines (64 values)."""
+    """Share of that rate left where rows of an operand are multiples of 8 values and not of 16; more where they are of 16 or 32, all
+    where they are whole cache lines of 64, and less below 8."""
     eight_bit: Real = 0.91
     """Share of that rate left in 8 bits: beside their casts large products on H100 and H200 reach 0.70 of the peak, and 0.77 in 16 bits; on
     B200 0.65 and 0.66 (ai-dynamo/aiconfigurator 095f58a, TensorRT-LLM; `crossflow/README.md`)."""

@@ -43,8 +43,7 @@ class Transformer:
     gated: bool = False
     """SwiGLU: two input projections and their product, instead of one and GELU."""
     activation: Activation = "usual"
-    tied: bool = True
-    """The head shares the weights of the embedding."""
+    tied: bool = True  # the head shares the weights of the embedding
     learned_positions: bool = True
     biases: bool | tuple[Biased, ...] = True
     """What has biases; True is all but the router and the head."""
@@ -68,6 +67,8 @@ class Transformer:
     """They share out whole matrices, and publish them by a broadcast of each rank after the other; else equal parts, gathered at once."""
     hides_publication: bool = False
     """Updated weights are gathered behind the first forward pass where plans hide exchanges of data ranks (--overlap-param-gather)."""
+    whole_messages: bool = False
+    """Each tensor rank sends all of a message to the next stage where ranks do not split the sequence; else its part, which is gathered."""
     gradient_traffic: float = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: float = 12.0
@@ -76,8 +77,7 @@ class Transformer:
     """What a logit keeps for the backward pass; 2 where the loss is fused (--cross-entropy-fusion-impl te of Megatron-LM)."""
     logit_peak_bytes: float = 6.0
     """What it takes when the loss takes most: Megatron's copy in single precision beside 16 bits."""
-    expert_ffn: int = 0
-    """Width of one expert; 0 means ffn."""
+    expert_ffn: int = 0  # width of one expert; 0 means ffn
     shared_experts: int = 0
     """Experts that every token takes beside those that it chooses (DeepSeek-AI 2024, arXiv:2405.04434, section 2.2)."""
     expert_groups: int = 1

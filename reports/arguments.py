@@ -208,9 +208,8 @@ SETS = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
 
 def _add_accuracy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="measured runs or kernels, a CSV file with one a row")
-    parser.add_argument(
-        "--by", choices=("source", "gpu", "model", "nodes", "set"), default="source", help="what to tell apart (default: source)"
-    )
+    kinds = ("source", "gpu", "model", "nodes", "set", "tensor", "pipeline", "microbatch")
+    parser.add_argument("--by", choices=kinds, default="source", help="what to tell apart (default: source)")
     parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
     forms = ("text", "html", "latex", "csv", "markdown")

@@ -28,7 +28,7 @@ class Measured:
 
 _PYTORCH: Final = "llm-foundry, torchtitan and fms-fsdp"
 MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
-    ("megatron-core", "a100-80g"): Measured(16, 0.079, 0.121, 1024),  # README of Megatron-LM 2020, Korthikanti et al. 2022
+    ("megatron-core", "a100-80g"): Measured(16, 0.078, 0.121, 1024),  # README of Megatron-LM 2020, Korthikanti et al. 2022
     ("megatron-core", "v100-32g"): Measured(4, 0.103, 0.279, 8),  # README of Megatron-LM 2020
     ("megatron-core", "h100-sxm"): Measured(77, 0.063, 0.249, 2048),  # NeMo 24.07, Megatron-Bridge, DGX Cloud recipes
     ("megatron-core", "b200"): Measured(9, 0.064, 0.123, 512),  # Megatron-Bridge, NeMo 25.02

@@ -240,6 +240,7 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         scattered_gradients=precision not in stack.all_reduces,
         broadcasts=stack.broadcasts,
         hides_publication=stack.hides_publication,
+        whole_messages=stack.whole_messages,
     )
     return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built
 
@@ -308,11 +309,17 @@ def _plan(row: Row, stack: Framework, node: int, inferred: list[str]) -> Plan:
         interleave=(row.counts["interleave"] or 1) if pipeline > 1 else 1,
         sequence_parallel=tensor > 1 and _flag_or(row, "seq_parallel", stack.sequence_parallel, inferred),
         recompute=_stated_or(row, "recompute", recompute_of, stack.recompute, inferred),
-        zero=_stated_or(row, "zero_fsdp", zero_of, stack.zero, inferred) if shares else 0,
+        zero=_zero(row, stack, shares, inferred),
         overlap=_overlap(stack.overlap, shares, pipeline > 1),
         tensor_exchange="hidden" if tensor > 1 and stack.hides_tensor_exchange else "exposed",
     )
     return replace(plan, shard=group) if plan.zero and group < data * context else plan
+
+
+def _zero(row: Row, stack: Framework, shares: bool, inferred: list[str]) -> int:
+    """The stage of sharing, none where nobody shares; a word that is no stage is refused there too."""
+    stage = _stated_or(row, "zero_fsdp", zero_of, stack.zero, inferred if shares else [])
+    return stage if shares else 0
 
 
 def _overlap(wanted: Overlap, data: bool, pipeline: bool) -> Overlap:

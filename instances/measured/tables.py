@@ -15,7 +15,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import bytes_of
 from crossopt.instances.files.units import nearest, quoted
 
-NOTHING: Final = frozenset(("", "-", "?", "n/a", "na", "nan", "none", "null", "unknown"))
+NOTHING: Final = frozenset(("", "-", "?", "n/a", "na", "none", "null", "unknown"))
 LARGEST: Final = 16 << 20  # bytes
 LARGEST_COUNT: Final = 1 << 31
 

@@ -37,10 +37,10 @@ _RECOMPUTE: Final[Sequence[tuple[str, str]]] = (
 )
 _ZERO: Final[Sequence[tuple[str, int]]] = (
     ("hsdp|hybrid[ _]shard", 3),
-    (r"zero[\s-]?0|no_shard|ddp", 0),
-    (r"zero[\s-]?1|distributed\s?optimizer|optimizer sharding", 1),
-    (r"zero[\s-]?2|shard_grad_op", 2),
-    (r"zero[\s-]?3|full_shard|fsdp", 3),
+    (r"zero[\s-]?0\b|no_shard|ddp", 0),
+    (r"zero[\s-]?1\b|distributed\s?optimizer|optimizer sharding", 1),
+    (r"zero[\s-]?2\b|shard_grad_op", 2),
+    (r"zero[\s-]?3\b|full_shard|fsdp", 3),
     ("^none$|^no$|^0$", 0),
     ("^1$", 1),
     ("^2$", 2),
@@ -71,6 +71,8 @@ class Framework:
     """Ranks share out whole matrices, and publish them one rank after the other."""
     hides_publication: bool = False
     """Updated weights are gathered behind the next forward pass."""
+    whole_messages: bool = False
+    """Tensor ranks send all of a message between stages, each, where they do not split the sequence."""
     scaling: Scaling = "tensorwise"
     """What scales of 8 bits are taken from."""
     fused_loss: bool = False
@@ -98,6 +100,7 @@ MEGATRON_CORE: Final = Framework(
     sequence_parallel=True,
     hides_tensor_exchange=True,
     hides_publication=True,
+    whole_messages=True,
     stack="megatron-core",
 )
 """Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing, of data, tensor and

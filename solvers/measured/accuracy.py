@@ -124,6 +124,9 @@ BY: Final[Mapping[str, Callable[[Measurement | Rejected], str]]] = {
     "model": lambda row: row.model,
     "nodes": lambda row: f"{row.source}, {_nodes(row)}",
     "set": set_of,
+    "tensor": lambda row: _setting_of("tensor", row),
+    "pipeline": lambda row: _setting_of("pipeline", row),
+    "microbatch": lambda row: _setting_of("microbatch", row),
 }
 """What rows can be told apart by."""
 
@@ -242,6 +245,10 @@ def once(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def _identity(run: Measurement) -> Hashable:
     return _setting(run), run.plan, run.seconds
+
+
+def _setting_of(name: str, row: Measurement | Rejected) -> str:
+    return "rejected" if isinstance(row, Rejected) else f"{row.source}, {name} {getattr(row.plan, name)}"
 
 
 def _nodes(row: Measurement | Rejected) -> str:

@@ -197,3 +197,16 @@ def test_stages_hand_on_what_a_rank_holds_of_the_activations(plain: Hardware, pl
     split, laid = sharding(GPT, columns), lay_out(columns, CLUSTER)
     assert float(np.asarray(transfer_time(GPT, split, laid, wired.links)).item()) == pytest.approx(size / 100e9)
     assert float(np.asarray(transfer_energy(GPT, split, laid, wired.links)).item()) == pytest.approx(2 * size)
+
+
+@pytest.mark.parametrize(
+    ("plan", "parts"), [(Plan(pipeline=2, tensor=4), 1), (Plan(pipeline=2, tensor=4, sequence_parallel=True), 4), (Plan(tensor=2), 0)]
+)
+def test_whole_messages_are_sent_by_each_tensor_rank_and_never_gathered(plain: Hardware, plan: Plan, parts: int) -> None:
+    """But for ranks that hold parts of the sequence, which have nothing else to send."""
+    size, model = (2048 * 1024 * 2 / parts if parts else 0.0), replace(GPT, whole_messages=True)
+    wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
+    columns = table([plan])
+    split, laid = sharding(model, columns), lay_out(columns, CLUSTER)
+    assert float(np.asarray(transfer_time(model, split, laid, wired.links)).item()) == pytest.approx(size / 100e9)
+    assert float(np.asarray(transfer_energy(model, split, laid, wired.links)).item()) == pytest.approx(2 * size)

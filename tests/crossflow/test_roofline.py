@@ -151,6 +151,19 @@ def test_arithmetic_is_affine_in_the_padded_depth(plain: Hardware) -> None:
         assert tiled_time(Product(256.0, depth, 128.0), lossy) == pytest.approx(unit * steps)
 
 
+def test_rows_that_cross_cache_lines_cost_by_how_many_pieces_do_so(plain: Hardware) -> None:
+    """Both sides are 512 or 1024 less nothing, 32, 16, 8, 4, 2 or 1, which fill as many tiles; at 0.5 multiples of 8 take twice as long."""
+    lossy = replace(plain, bundles=1.0, efficiency=replace(plain.efficiency, unaligned=0.5))
+    full = Product(256.0, 512.0, 1024.0)
+    wanted = {0.0: 1.0, 32.0: 1 + 4 / 7, 16.0: 1 + 6 / 7, 8.0: 2.0, 4.0: 2 + 1 / 3, 2.0: 2 + 2 / 3, 1.0: 3.0}
+    for less, factor in wanted.items():
+        for one in (replace(full, columns=1024.0 - less), replace(full, depth=512.0 - less % 32.0, columns=1024.0 - less)):
+            assert tiled_time(one, lossy) == pytest.approx(factor * tiled_time(full, plain))
+    sides = 1024.0 - np.array([*wanted])[:, None]
+    together = tiled_time(Product(256.0, 512.0, sides), lossy)
+    assert together.ravel().tolist() == [tiled_time(Product(256.0, 512.0, float(side)), lossy) for side in sides.ravel()]
+
+
 def test_each_resource_can_set_the_pace_of_a_product(plain: Hardware) -> None:
     """1024^3 with two-byte values: 2^31 FLOP, and 6 MiB through each memory, as the operands fit everywhere but in the registers."""
     roomy = Memory(1e12, 1e15)

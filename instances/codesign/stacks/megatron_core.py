@@ -205,6 +205,7 @@ STACK: Final = Stack(
         ),
     ),
     once_a_node=True,
+    whole_messages=True,  # core has no scatter_gather_tensors_in_pipeline: pipeline_parallel/p2p_communication.py
     hides_publication=True,  # --overlap-param-gather, which exports print beside --overlap-grad-reduce
     bends_kept_scores=True,
     logit_peak_bytes=6.0,

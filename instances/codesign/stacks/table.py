@@ -106,6 +106,8 @@ class Stack:
     """Whether products in 8 bits keep their inputs cast."""
     hides_publication: bool = False
     """Whether updated weights are gathered behind the next forward pass where a plan hides what data ranks exchange."""
+    whole_messages: bool = False
+    """Whether each tensor rank sends all of a message between stages where ranks do not split the sequence."""
 
     def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
         """The workload as this stack trains it, but for how tokens go, which attention there is and what logits take where the question
@@ -116,7 +118,8 @@ class Stack:
             workload = replace(workload, attention="unfused")
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
-        return replace(workload, keeps_casts=self.keeps_casts, hides_publication=self.hides_publication)
+        workload = replace(workload, keeps_casts=self.keeps_casts, whole_messages=self.whole_messages)
+        return replace(workload, hides_publication=self.hides_publication)
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""

@@ -186,6 +186,13 @@ def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(se
     assert workload.once_a_node is once
 
 
+def test_megatron_core_alone_sends_whole_messages_between_stages() -> None:
+    for settings, whole in ((), False), (("stack=megatron-core",), True), (("stack=torchtitan",), False):
+        workload = ask(ROUTED, *settings).workload
+        assert isinstance(workload, Transformer)
+        assert workload.whole_messages is whole
+
+
 @every(
     ("settings", "kept", "peak"),
     [

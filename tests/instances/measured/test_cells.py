@@ -33,7 +33,12 @@ def faults(file: Path) -> list[str]:
 
 def test_bad_cells_are_faults_of_their_row_and_all_are_told(file: Path) -> None:
     """The last row is sound, and is read."""
-    bad = [{"heads": "many", "seq": "-1"}, {"gbs": "6.5", "seq_parallel": "maybe"}, {"gpus": "nan", "tp": "inf"}, {"mbs": "6 (recalled)"}]
+    bad = [
+        {"heads": "many", "seq": "-1"},
+        {"gbs": "6.5", "seq_parallel": "maybe"},
+        {"gpus": "n/a", "tp": "inf", "dp": "nan"},
+        {"mbs": "6 (recalled)"},
+    ]
     rows = read_rows(write(file, *({**ROW, **cells} for cells in bad), ROW))
     assert [f"{row.line}: {fault}" for row in rows for fault in row.faults] == [
         "2: heads: 'many' is no number, a number above 0 is needed (or leave the cell empty)",
@@ -41,6 +46,7 @@ def test_bad_cells_are_faults_of_their_row_and_all_are_told(file: Path) -> None:
         "3: gbs: '6.5' is no count, a whole number up to 2147483648 is needed (or leave the cell empty)",
         "3: seq_parallel: 'maybe' is neither 1 nor 0 (write one of them, or leave the cell empty)",
         "4: tp: 'inf' is no number, a number above 0 is needed (or leave the cell empty)",
+        "4: dp: 'nan' is no number, a number above 0 is needed (or leave the cell empty)",
         "5: mbs: '6 (recalled)' is no number, a number above 0 is needed (or leave the cell empty)",
     ]
     assert rows[-1].counts["heads"] == 8

@@ -291,6 +291,11 @@ def test_words_for_sharing(word: str, stage: int) -> None:
     assert zero_of(word) == stage
 
 
+@every(("degrees", "word"), [({}, "ZeRO-9"), ({}, "ZeRO-10"), ({"tp": "8", "dp": "1"}, "ZeRO-9")])
+def test_a_stage_that_there_is_not_is_refused_also_where_nobody_shares(degrees: dict[str, str], word: str, tmp_path: Path) -> None:
+    assert reason(tmp_path / "runs.csv", {**degrees, "zero_fsdp": word}) == f"zero_fsdp '{word}' is not understood"
+
+
 def test_words_for_groups_of_ranks_that_share() -> None:
     for word, ranks in (
         ("ZeRO-1 group 16 (-1 = all)", 16),
@@ -396,8 +401,9 @@ def test_gradients_of_early_bfloat16_runs_are_summed_in_single_precision(
 
 @pytest.mark.parametrize(("word", "hidden"), [("Megatron-Core", True), ("NeMo", True), ("MLPerf", True), ("Megatron-LM", False)])
 def test_megatron_core_hides_what_its_readme_says_that_it_hides(word: str, hidden: bool, file: Path) -> None:
-    """Exchanges of tensor ranks and the gather of updated weights."""
+    """Exchanges of tensor ranks and the gather of updated weights; and it sends whole messages."""
     run = one(file, {"framework": word, "tp": "2", "dp": "4"})
+    assert run.workload.whole_messages is hidden
     assert (run.plan.tensor_exchange == "hidden", run.workload.hides_publication) == (hidden, hidden)
 
 

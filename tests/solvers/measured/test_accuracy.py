@@ -183,7 +183,15 @@ def test_a_repeated_row_counts_once_and_a_rejected_one_is_counted(measured: Meas
 
 
 @pytest.mark.parametrize(
-    ("by", "labels"), [("gpu", ["a100-80g"]), ("model", ["GPT"]), ("nodes", ["one, one node", "two, one node", "three, rejected"])]
+    ("by", "labels"),
+    [
+        ("gpu", ["a100-80g"]),
+        ("model", ["GPT"]),
+        ("nodes", ["one, one node", "two, one node", "three, rejected"]),
+        ("tensor", [*(f"one, tensor {degree}" for degree in (1, 2, 4, 8)), "two, tensor 1", "rejected"]),
+        ("pipeline", ["one, pipeline 1", "two, pipeline 2", "rejected"]),
+        ("microbatch", ["one, microbatch 2", "two, microbatch 2", "rejected"]),
+    ],
 )
 def test_what_rows_are_told_apart_by(by: str, labels: list[str], measured: Measured) -> None:
     assert list(dict.fromkeys(line.label for line in result_of(measured, [1.0] * 7, by).lines)) == labels
