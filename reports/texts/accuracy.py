@@ -17,8 +17,8 @@ _LISTED: Final = 6
 _NONE: Final = "-"
 _ERROR_TITLES: Final = ("rows", "rejected", "fitted", "mean", "median", "bias", "median", "largest")
 _RANK_TITLES: Final = ("questions", "tau", "regret", "largest", "best")
-_RANGE_TITLES: Final = ("runs", "in range", "share", "faster", "slower")
-_RANGE_WIDTHS: Final = (7, 10, 8, 9, 9)
+_RANGE_TITLES: Final = ("runs", "plans", "in range", "share", "faster", "slower")
+_RANGE_WIDTHS: Final = (7, 8, 10, 8, 9, 9)
 _ERROR_WIDTHS: Final = (7, 9, 8, 8, 8, 8, 8, 9)
 _RANK_WIDTHS: Final = (11, 9, 9, 9, 9)
 
@@ -31,7 +31,9 @@ LEGEND: Final = (
 RANGES: Final = (
     "In range are runs inside the likely range, from the least to the greatest step time by the device's central, optimistic and "
     f"pessimistic constants. Of ten runs it is to hold {10 * NOMINAL:.0f}: one in twenty is to be faster than all of it, and one slower. "
-    "Of few runs the share says little; far more on one side than on the other say that something is missing in the price."
+    "Of few runs the share says little; far more on one side than on the other say that something is missing in the price. Plans are "
+    "runs of which something else is predicted: others repeat a setting. Of sources to which constants were fitted fewer are in range "
+    "where they are left out (`calibrate`)."
 )
 RANKS: Final = (
     "A question is a model, batch and machine with at least three plans that were measured. tau is Kendall's tau-a, 1 for the measured "
@@ -129,8 +131,8 @@ def _range_table(lines: Sequence[Line], by: str) -> Iterator[str]:
     yield _cells(by, "times", _RANGE_TITLES, _RANGE_WIDTHS)
     for line in lines:
         if (found := line.in_range) is not None:
-            figures = (f"{found.rows:,}", f"{found.inside:,}", f"{found.share:.0%}", f"{found.faster:,}", f"{found.slower:,}")
-            yield from _labelled(line, figures, _RANGE_WIDTHS)
+            sides = (f"{found.share:.0%}", f"{found.faster:,}", f"{found.slower:,}")
+            yield from _labelled(line, (f"{found.rows:,}", f"{found.plans:,}", f"{found.inside:,}", *sides), _RANGE_WIDTHS)
 
 
 def _ranking_table(lines: Sequence[Line], by: str) -> Iterator[str]:

@@ -56,6 +56,8 @@ class InRange:
     rows: int
     faster: int
     slower: int
+    plans: int = 0
+    """Of the runs those of which something else is predicted: others repeat a setting, and are no further evidence."""
 
     @property
     def share(self) -> float:
@@ -230,7 +232,8 @@ def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
 def _in_range(rows: Sequence[Priced]) -> InRange | None:
     ranges = [(row.run.seconds, *row.likely) for row in rows if row.likely is not None]
     faster, slower = sum(seconds < low for seconds, low, _ in ranges), sum(seconds > high for seconds, _, high in ranges)
-    return InRange(len(ranges) - faster - slower, len(ranges), faster, slower) if ranges else None
+    plans = len({row.seconds for row in rows if row.likely is not None})
+    return InRange(len(ranges) - faster - slower, len(ranges), faster, slower, plans) if ranges else None
 
 
 def distinct(measurements: Sequence[Measurement]) -> int:

@@ -60,9 +60,11 @@ def test_both_sides_of_ranges_are_counted(result: Accuracy) -> None:
     """1.2 s is slower than 0.9 to 1.1 s, 2.5 s is faster than 4 to 6 s."""
     lines = text("runs.csv", result, 0).splitlines()
     place = next(
-        place for place, line in enumerate(lines) if line.split() == ["source", "times", "runs", "in", "range", "share", "faster", "slower"]
+        place
+        for place, line in enumerate(lines)
+        if line.split() == ["source", "times", "runs", "plans", "in", "range", "share", "faster", "slower"]
     )
-    assert lines[place + 1].split()[-6:] == ["measured", "4", "2", "50%", "1", "1"]
+    assert lines[place + 1].split()[-6:] == ["4", "4", "2", "50%", "1", "1"]
     assert "Of ten runs it is to hold 9" in " ".join(" ".join(lines).split())
 
 
@@ -88,7 +90,7 @@ def test_the_document_holds_every_run_and_survives_json(result: Accuracy) -> Non
     assert [(run["line"], run["measured"], run["predicted"]) for run in found["runs"]][:2] == [(2, 1.0, 1.1), (3, 1.2, 1.0)]
     assert [line["times"] for line in found["lines"]] == ["measured", "derived"]
     assert found["lines"][0]["ranking"]["groups"] == 1
-    assert [line["in_range"] for line in found["lines"]] == [{"inside": 2, "rows": 4, "faster": 1, "slower": 1}, None]
+    assert [line["in_range"] for line in found["lines"]] == [{"inside": 2, "rows": 4, "faster": 1, "slower": 1, "plans": 4}, None]
     assert [run["likely"] for run in found["runs"]][3:] == [[4.0, 6.0], None]
     assert found["rejected"][0]["gpu"] == "abacus"
 

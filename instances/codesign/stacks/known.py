@@ -16,16 +16,16 @@ Range = tuple[float, float]
 STAGED: Final = Measured(6, 0.059, 0.085, 512)
 """Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
 benchmarks/llama3_h100_202412_torchtitan.md (31a17bfd), tables 5 and 6, with what was assumed in tests/benchmarks/published/runs.yaml."""
-WITH_EXPERTS: Final = Measured(21, 0.195, 0.409, 2048)
+WITH_EXPERTS: Final = Measured(21, 0.196, 0.409, 2048)
 """Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
 KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
     "deepseek-v3": {"h100-sxm": (-0.339, 0.113, 0.104, -0.128), "gb200-nvl72": (0.04,)},
-    "gpt-oss-120b": {"h100-sxm": (-0.236, -0.297), "b200": (-0.311,), "gb200-nvl72": (-0.327,)},
+    "gpt-oss-120b": {"h100-sxm": (-0.236, -0.297), "b200": (-0.328,), "gb200-nvl72": (-0.327,)},
     "gpt3-175b": {"h100-sxm": (-0.058, -0.073)},
     "gpt3-5b": {"h100-sxm": (-0.136,)},
     "grok-1": {"h100-sxm": (0.048,), "gb200-nvl72": (0.116,)},
     "llama2-70b": {"h100-sxm": (-0.025,)},
-    "llama3-8b": {"h100-sxm": (0.068,), "b200": (0.017,)},
+    "llama3-8b": {"h100-sxm": (0.068,), "b200": (0.01,)},
     "llama3.1-8b": {"h100-sxm": (0.084, 0.078)},
     "llama3-70b": {"h100-sxm": (0.011, 0.012, 0.08)},
     "llama3-405b": {"h100-sxm": (-0.037, -0.039, -0.036, 0.129, 0.137, -0.12), "gb200-nvl72": (0.028,)},

@@ -142,10 +142,10 @@ def test_runs_inside_their_ranges_are_counted_once_and_only_where_there_are_rang
     """Times 1.0, 1.2, 1.5 and 2.5 of source one: on the lower end, above, without a range, inside; the repeat in two counts once."""
     ranges = [(1.0, 1.1), (1.0, 1.1), None, (2.0, 3.0), (1.2, 1.4), None, (1.2, 1.4)]
     result = accuracy(measured, np.ones(7), "source", ranges)
-    assert [line.in_range for line in result.lines] == [InRange(2, 3, 0, 1), InRange(1, 1, 0, 0), None, None]
-    assert [line.in_range for line in result.totals] == [InRange(3, 4, 0, 1), None]
+    assert [line.in_range for line in result.lines] == [InRange(2, 3, 0, 1, 1), InRange(1, 1, 0, 0, 1), None, None]
+    assert [line.in_range for line in result.totals] == [InRange(3, 4, 0, 1, 1), None]
     below = accuracy(measured, np.ones(7), "source", [(3.0, 4.0), *[None] * 6])
-    assert below.lines[0].in_range == InRange(0, 1, 1, 0)
+    assert below.lines[0].in_range == InRange(0, 1, 1, 0, 1)
 
 
 # --- errors --------------------------------------------------------------------------------------------------------------------------
