@@ -46,9 +46,10 @@ def drawn_by_area(dies: int) -> float:
 
 
 def beside(dies: int, chip: Hardware) -> float:
-    """Watts of uncore, of the banks of L2, of which four dies have one more, and what their fewer cores leak and so do not compute with."""
+    """Watts of uncore, of the banks of L2, 64 bytes wide, of which four dies have one more, and what their fewer
+    cores leak and so do not compute with."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
-    banks = chip.l2.capacity / (512 * 1024) * (8 * 10.9e-9 * 512 * 1024 + 0.35 * 8 * 500e-15 * 90e9)
+    banks = chip.l2.capacity / (512 * 1024) * (8 * 10.9e-9 * 512 * 1024 + 0.35 * 8 * 500e-15 * 64 * float(cores.frequency))
     return float(drawn_by_area(dies) * chip.die_area / MM2 + banks - 0.13 * 0.56 * (cores.power - cores.leakage))
 
 
