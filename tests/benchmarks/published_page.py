@@ -134,7 +134,7 @@ def further_runs() -> str:
     """Those that are set beside no optimum, with what was assumed of each source."""
     rows, errors, assumed = "", list[float](), dict[str, str]()
     for run in further():
-        price, stated = priced(launched(run), run.stack), seconds(run)
+        price, stated = priced(run, launched(run)), seconds(run)
         errors.append(price.seconds / stated - 1.0)
         assumed[run.source] = f"- {sources()[run.source]}: {run.assumed}.\n"
         cells = (run.title, run.precision, short(price.plan), f"{price.memory:.0%}", figure(stated), figure(price.seconds))
@@ -151,7 +151,7 @@ def what_if(cases: Sequence[Case], changes_made: Sequence[dict[str, Any]]) -> st
 
 def _other(cases: Sequence[Case], change: dict[str, Any]) -> str:
     concerned = [(number, case) for number, case in enumerate(cases, 1) if case.run.source in change["sources"]]
-    others = [priced(_changed(case, change), case.run.stack) for _, case in concerned]
+    others = [priced(case.run, _changed(case, change)) for _, case in concerned]
     pairs = [(case, other) for (_, case), other in zip(concerned, others, strict=True)]
     cells = (
         change["label"],

@@ -20,14 +20,17 @@ from typing import Any, Final
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import InstanceError
-from crossopt.reports.api import read, solve
+from crossopt.reports.api import read
 from crossopt.reports.facts.design import told_of
+from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.codesign.explain.single import evaluate_single
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.family import solve
 from tests.benchmarks.published_runs import FOLDER, Run, constants, launched, model, narrowed, opened, runs, seconds
 from tests.paths import ROOT
 
 FOUND: Final = FOLDER / "found.json"
-LIMIT: Final = "300 s"
+LIMIT: Final = 300.0
 _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "degrees": ("tensor", "context", "pipeline", "expert"),
     "degrees and chunks": ("tensor", "context", "pipeline", "expert", "interleave"),
@@ -99,11 +102,11 @@ class Case:
         return None if self.best.seconds is None else self.price.seconds / self.best.seconds - 1.0
 
 
-def priced(question: Mapping[str, Any], stack: str) -> Price:
-    """The one plan that a question leaves, its weights published as the stack does it."""
-    instance = read(question)
-    hides = STACKS[stack].hides_publication
-    single = evaluate_single(replace(instance, workload=replace(instance.workload, hides_publication=hides)))
+def priced(run: Run, question: Mapping[str, Any]) -> Price:
+    """The one plan that a question leaves, its weights published and its messages sent as the stack of the run did it."""
+    instance, table = read(question), STACKS[run.stack]
+    workload = replace(instance.workload, hides_publication=table.hides_publication, whole_messages=table.whole_messages and not run.parts)
+    single = evaluate_single(replace(instance, workload=workload))
     answer = told_of(instance, single.design, single.evaluation)
     told = answer["evaluation"]
     memory = next(limit for limit in told["limits"] if limit["name"] == "memory")
@@ -137,10 +140,10 @@ def data_of(run: Run) -> int:
 
 def case(run: Run, answer: Answering) -> Case:
     """Everything about one run."""
-    price, own = priced(launched(run), run.stack), refused(run)
+    price, own = priced(run, launched(run)), refused(run)
     best = answer(run, opened(run))
     alone = {name: answer(run, narrowed(run, names)) for name, names in ALONE.items() if not own}
-    best_price = None if best.plan is None else priced(with_plan(run, best.plan), run.stack)
+    best_price = None if best.plan is None else priced(run, with_plan(run, best.plan))
     return Case(run, seconds(run), price, own, best, best_price, alone)
 
 
@@ -170,15 +173,18 @@ def code() -> str:
     return sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:16]
 
 
-def _solved(question: Mapping[str, Any]) -> Found:
+def _solved(run: Run, question: Mapping[str, Any]) -> Found:
+    instance = read(question)
+    workload = replace(instance.workload, whole_messages=instance.workload.whole_messages and not run.parts)
     try:
-        answer = solve(question, time_limit=LIMIT)
+        result = solve(FAMILY, replace(instance, workload=workload), "auto", Limits(LIMIT), unwatched)
     except InstanceError:
         return Found(None, None, None, proved=True, designs=0)  # no combination is a plan
-    plan = None if answer.answer is None else answer.answer["designs"][0]["plan"]
-    proof = answer.data["proof"] or {}
+    answer = json.loads(to_text(result))
+    plan = None if answer["answer"] is None else answer["answer"]["designs"][0]["plan"]
+    proof = answer["proof"] or {}
     counted = proof.get("space") or proof.get("tree") or {}
-    return Found(plan, answer.value, answer.bound, answer.proved, int(counted.get("designs", 0)))
+    return Found(plan, result.value, result.bound, result.proved, int(counted.get("designs", 0)))
 
 
 def _finding(answers: dict[str, Any]) -> Answering:
@@ -188,7 +194,7 @@ def _finding(answers: dict[str, Any]) -> Answering:
         key = key_of(question)
         if key not in answers:
             begun = time.monotonic()
-            found = _solved(question)
+            found = _solved(run, question)
             print(f"  {run.title}: {found.designs:,} designs, {time.monotonic() - begun:.1f} s", file=sys.stderr)
             answers[key] = asdict(found)
         return Found(**answers[key])

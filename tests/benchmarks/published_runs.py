@@ -41,6 +41,8 @@ class Run:
     stack: str
     limits: Mapping[str, Any]
     """What the stack could not launch then."""
+    parts: bool
+    """Whether it is of a stack that sent parts of messages between stages, as those of 2021 to 2023 did."""
     fitted: bool
     base: Mapping[str, Any]
     """The question without what may be chosen."""
@@ -118,6 +120,7 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
         hardware=row["hardware"],
         stack=row.get("stack", "megatron-core"),
         limits={name: values for name, values in limits.items() if name in PLAN_FIELDS},
+        parts="limits" in row,
         fitted=row.get("fitted", False),
         base=base,
         plan={**PLAIN, **row["plan"], **{name: value for settings in known for name, value in settings.items()}},

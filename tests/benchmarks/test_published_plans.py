@@ -32,7 +32,7 @@ def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
     told: dict[str, dict[str, tuple[float, ...]]] = {}
     errors = []
     for run in (*runs(), *further()):
-        error = priced(launched(run), run.stack).seconds / seconds(run) - 1.0
+        error = priced(run, launched(run)).seconds / seconds(run) - 1.0
         errors += [abs(error)] if run.plan["expert"] > 1 else []
         if run.stack == "megatron-core" and run.hardware != "a100-80g":
             name = run.base["workload"].get("model") or run.name.lower().replace(" ", "-")
@@ -50,7 +50,7 @@ def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
 def test_answers_name_the_error_of_pipelines_of_torchtitan() -> None:
     """And each is a plan that the stack launches; half of the step is a bubble, as eight microbatches on eight stages of one chunk wait for
     seven others: 7 / 15, and of two chunks 7 / 23, but for what is exchanged once a step."""
-    found = [priced(launched(run), run.stack) for run in staged()]
+    found = [priced(run, launched(run)) for run in staged()]
     errors = [price.seconds / seconds(run) - 1.0 for price, run in zip(found, staged(), strict=True)]
     assert [round(error, 3) for error in errors] == [-0.077, -0.085, 0.071, -0.031, 0.044, -0.044]
     assert round(sum(map(abs, errors)) / len(errors), 3) == STAGED.error
@@ -179,7 +179,7 @@ def test_what_a_source_states_is_laid_over_the_question() -> None:
 
 def test_runs_in_8_bits_are_near_what_was_measured() -> None:
     """To none was anything fitted. Without casts, and with all of the rate of 16 bits, they were 10.9 % off in the mean, all too short."""
-    errors = [priced(launched(run), run.stack).seconds / seconds(run) - 1.0 for run in runs()[21:27]]
+    errors = [priced(run, launched(run)).seconds / seconds(run) - 1.0 for run in runs()[21:27]]
     assert sum(abs(error) for error in errors) / 6 == pytest.approx(0.06, abs=0.001)
     assert min(errors) > -0.14
     assert max(errors) < 0.09
