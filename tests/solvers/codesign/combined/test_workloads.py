@@ -35,7 +35,7 @@ from tests.solvers.codesign.several_questions import (
     tables_by_brute_force,
 )
 
-SEEDS = (1, 2, 5, 8, 11, 12)
+SEEDS = (1, 2, 5, 11, 8, 12)
 """Of few designs, since each is priced on its own."""
 RATED = several(TWO, "objective=rated_energy_per_token")
 REGRET = ("combine=worst_regret", "workloads.0.weight=null")
