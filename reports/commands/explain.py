@@ -29,7 +29,7 @@ from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.explain.conflict import clash
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
-from crossopt.solvers.codesign.explain.relief import range_ends, relief, with_stops, worth_easing
+from crossopt.solvers.codesign.explain.relief import range_ends, relief, unopened, with_stops, worth_easing
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
@@ -124,7 +124,9 @@ def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: W
     why = replace(why, reliefs=with_stops(instance, result, reliefs, ends, watch, spend), ends=ends)
     told(result, answer_text(result, why))
     worth = ((one, None if one.eased is None else worth_easing(instance, one.eased, result, watch, spend)) for one in building)
-    text = answer_text(result, replace(why, building=tuple(worth)))
+    why = replace(why, building=tuple(worth))
+    told(result, answer_text(result, why))
+    text = answer_text(result, replace(why, unopened=unopened(instance, result, watch, spend)))
     told(result, text)
     return text
 

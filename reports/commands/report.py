@@ -35,7 +35,7 @@ from crossopt.solvers.study.records import from_json as study_from_json
 
 ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt", "runs": ".csv", "svg": ".svg", "pdf": ".pdf"}
 """Of files, by what is written."""
-MOST = 40
+MOST = 36
 """Results on one page."""
 
 

@@ -64,7 +64,7 @@ class Frame:
     def named(self, axes: tuple[str, str]) -> list[str]:
         """What the axes count, across and upward."""
         middle = self.across.start + self.across.room / 2.0
-        return [words(0.0, 11.0, axes[1], "m"), words(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
+        return [words(2.0, 11.0, axes[1], "m"), words(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
 
     @property
     def height(self) -> float:

@@ -71,9 +71,8 @@ def _listed(parts: Sequence[Part]) -> str:
 def chip_section(facts: Facts) -> str:
     if not facts.areas:
         return ""
-    return section(
-        "The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *_split("Power", "power", "power", facts.powers)
-    )
+    power = _split("Power in the kernels that draw most", "power", "power", facts.powers)
+    return section("The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *power)
 
 
 def _floor(facts: Facts) -> tuple[str, ...]:
@@ -85,7 +84,8 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(floor.parts)}{around}.")
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        "places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33."
+        "places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33. The package area that is limited is "
+        "that of die and stacks, without what lies between and around them."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
 
@@ -140,9 +140,7 @@ def limits_section(limits: Sequence[dict[str, Any]]) -> str:
         share = limit["used"] / limit["available"] if limit["available"] > 0.0 else 1.0
         used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
         rows.append(Row(limit["name"], share, f"{share:.1%}", "full" if share >= FULL else ""))
-        lines.append(
-            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= FULL else "no")
-        )
+        lines.append((limit["name"], used, available, _slack(share, available), "yes" if share >= FULL else "no"))
     said_rows = "; ".join(f"{row.label} {row.shown}{' full' if row.note else ''}" for row in rows)
     titles = Titles("limits", "How much of each limit is used", f"{said_rows}.")
     heads = ("limit", "used", "of", "slack", "full")
@@ -152,6 +150,12 @@ def limits_section(limits: Sequence[dict[str, Any]]) -> str:
         figure(lambda width: bars(titles.at(width), rows, 1.0, "the limit"), caption),
         table(heads, lines, numbers=(1, 2, 3)),
     )
+
+
+def _slack(share: float, available: str) -> str:
+    """What is left of a limit, in the unit of the limit."""
+    number, _, unit = available.partition(" ")
+    return f"{(1.0 - share) * float(number.replace(',', '')):.4g} {unit}"
 
 
 def uses_table(beside: Sequence[Uses]) -> str:

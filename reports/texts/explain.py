@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import Built
-from crossopt.reports.facts.chip.words import choice_words
+from crossopt.reports.facts.chip.words import choice_name, choice_words
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.explain.conflict import Member
-from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, buys
+from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 _UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
@@ -22,6 +22,7 @@ class Why:
     ends: tuple[RangeEnd, ...] = ()
     building: tuple[tuple[Built, bool | None], ...] = ()
     """Each with whether more would buy something; None where nobody asked."""
+    unopened: tuple[Unopened, ...] = ()
 
 
 NOTHING = Why()
@@ -54,8 +55,18 @@ def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
     lines += [f"  {words}" for words in (_heads(result, why.reliefs) if why.reliefs else _filled(result))]
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in why.reliefs]
     lines += [f"  range end: {_beyond(end)}: {_bought(end, result.value, unit)}" for end in why.ends]
+    lines += [f"  {words}" for words in _parts(result, why.unopened)]
     lines += ["", *(f"  {one.words}{_mark(one, worth)}" for one, worth in why.building)] if why.building else []
     return "\n".join(lines) + "\n"
+
+
+def _parts(result: DesignResult, parts: tuple[Unopened, ...]) -> list[str]:
+    """Parts that nobody opened and of which a tenth more or less buys something, the most first; one line where none does."""
+    better = sorted((one for one in parts if buys(one.value, result.value)), key=lambda one: one.value or 0.0)
+    bought = [(one, _bought(one, result.value, result.question["unit"])) for one in better]
+    told = [f"not opened: {choice_name(one.name)} a tenth {'more' if one.more else 'less'}: {words}" for one, words in bought]
+    names = ", ".join(dict.fromkeys(choice_name(one.name) for one in parts))
+    return told or ([f"not opened, and a tenth more or less buys nothing: {names}"] if parts else [])
 
 
 def _filled(result: DesignResult) -> list[str]:
@@ -89,7 +100,7 @@ def _relief(relief: Relief, value: float | None, unit: str) -> str:
     return f"{_name(relief)} {raised} instead of {budget}: {_bought(relief, value, unit)}{why}"
 
 
-def _bought(one: Relief | RangeEnd, value: float | None, unit: str) -> str:
+def _bought(one: Relief | RangeEnd | Unopened, value: float | None, unit: str) -> str:
     if one.value is not None and value is not None and one.value < value:
         return f"{_value(one.value, unit)}, {1.0 - one.value / value:.2%} less"
     return "nothing better" if one.complete else "nothing better found in time"

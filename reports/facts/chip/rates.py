@@ -40,7 +40,8 @@ def by_clock(instance: Instance, design: Mapping[str, Any], level: Memory, bundl
         each = float(level.bandwidth) / clock / bundles
         words.append(f"{each:,.0f} B a clock and SM" if each >= _MANY else f"{each:.3g} B a clock and SM")
     if dram is not None:
-        words.append(f"{float(level.bandwidth) / float(dram.bandwidth):.3g} x memory")
+        times = float(level.bandwidth) / float(dram.bandwidth)
+        words.append(f"{times:.3g} x memory{', which waits for it' if times < 1.0 else ''}")
     return ", ".join(words)
 
 

@@ -22,6 +22,11 @@ def design_words(design: dict[str, Any], drawn: Mapping[str, float] = _NONE) -> 
     return "; ".join([*hardware_words(design, drawn)[1:], design["words"]])
 
 
+def choice_name(name: str) -> str:
+    """What is chosen, without how much of it."""
+    return name.replace("_", " ").replace("l1", "L1").replace("l2", "L2").replace("hbm", "HBM")
+
+
 def choice_words(name: str, value: float, drawn: float | None = None) -> str:
     """One choice of hardware."""
     if name in {"hbm_stacks", "dies"}:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from crossopt.instances.studies.sections import SUBJECT, MeasuredSection, as_name
 from crossopt.reports.drawing.plots import Line, lines
-from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.drawing.svg import NARROW, Titles
 from crossopt.reports.pages.shell import figure, listing, paragraph, section, table
 from crossopt.reports.texts.studies.findings import ends_words, verdicts_words
 from crossopt.solvers.study.figures import Course, courses
@@ -83,8 +83,8 @@ def _picture(study: Study, name: str, column: Derived, drawn: Sequence[Line]) ->
     axis, what = study.plan.axes[0], column.name.replace("_", " ")
     words = "; ".join(f"{line.label}: {', '.join('none' if value is None else f'{value:.4g}' for value in line.values)}" for line in drawn)
     titles = Titles(name, f"{what} along {axis.name}", f"{words}.")
-    labels, reach = (axis.name, f"{what}{f' in {column.unit}' if column.unit else ''}"), (min(values), max(values))
-    return figure(lambda width: lines(titles.at(width), axis.values, drawn, labels, reach))
+    reach, upward = (min(values), max(values)), f"{what}{f' in {column.unit}' if column.unit else ''}"
+    return figure(lambda width: lines(titles.at(width), axis.values, drawn, (axis.name, upward if width > NARROW else what), reach))
 
 
 def _column_table(study: Study, column: Derived) -> str:

@@ -1,4 +1,5 @@
-"""What a little more would buy: a tenth more of a limit or of what a technology allows, one more option beyond the end of a range.
+"""What a little more would buy: a tenth more of a limit or of what a technology allows, one more option beyond the end of a range, a tenth
+more or less of a part that nobody opened.
 
 Nothing is guessed: every figure is the optimum of the question solved again with that much more. A limit binds where more of it buys
 something; one that is merely full and buys nothing may be stopped by a choice at the end of its range, which both together show.
@@ -6,8 +7,10 @@ something; one that is merely full and buys nothing may be stopped by a choice a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from crossopt.crossflow.technology import Technology
+from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
@@ -17,6 +20,8 @@ from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, limit_of
 
 _RAISED = 1.1
 _COUNTS = ("hbm_stacks", "dies")
+_PARTS = ("compute", "registers", "l1", "l2", "node_network", "network")
+"""Stacks have the area and the power that they take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,16 @@ class RangeEnd:
     name: str
     option: float
     beyond: float
+    value: float | None
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """The area or the power of a part that is no choice, and the best design with a tenth more or less of it."""
+
+    name: str
+    more: bool
     value: float | None
     complete: bool = True
 
@@ -67,6 +82,20 @@ def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Sp
         if beyond is not None:
             seen = search(_widened(instance, name, beyond), watch, spend)
             found.append(RangeEnd(name, option, beyond, seen.value, seen.stopped == "complete"))
+    return tuple(found)
+
+
+def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[Unopened, ...]:
+    """For the area and the power of each part that nobody opened, the best design with a tenth more of it and with a tenth less."""
+    free, found = instance.hardware, []
+    if not isinstance(free, FreeHardware) or free.technology.upper_dies is not None:
+        return ()
+    for name, kind in product(_PARTS, ("area", "power")):
+        if f"{name}_{kind}" in dict(free.options):
+            continue
+        for share in (_RAISED, 2.0 - _RAISED):
+            seen = search(replace(instance, hardware=_with_part(free, PART_OF[name], kind, share)), watch, spend)
+            found.append(Unopened(f"{name}_{kind}", share > 1.0, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
 
@@ -123,6 +152,13 @@ def _widened(instance: Instance, name: str, beyond: float) -> Instance:
 
 def _options(instance: Instance) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+
+
+def _with_part(free: FreeHardware, part: str, kind: str, share: float) -> FreeHardware:
+    """With so many times the area or the power of a part of the usual chip."""
+    if kind == "area":
+        return replace(free, areas=replace(free.areas, **{part: share * getattr(free.areas, part)}))
+    return replace(free, powers=replace(free.powers, **{part: share * getattr(free.powers, part)}))
 
 
 def _beyond(name: str, option: float, options: tuple[float, ...]) -> float | None:

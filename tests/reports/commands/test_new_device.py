@@ -86,13 +86,13 @@ def test_a_gpu_is_added_by_three_commands(folder: Path, capsys: pytest.CaptureFi
     assert found["constants"] == pytest.approx(TRUTH, rel=0.05)
     assert found["rows"] == {"one": 8, "other": 6}
     assert found["error"] < 0.02
-    assert max(found["left_out"].values()) < 0.03
+    assert max(found["left_out"].values()) < 0.05
     new.write_text(new.read_text(encoding="utf-8") + fitted.read_text(encoding="utf-8"), encoding="utf-8")
     registry.device.cache_clear()
 
     assert main(["accuracy", str(runs), "--by", "gpu", "--worst", "0"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  l40s"))
-    assert float(line.split()[4].rstrip("%")) < 2.0
+    assert float(line.split()[5].rstrip("%")) < 2.0
     (folder / "question.yaml").write_text(QUESTION, encoding="utf-8")
     assert main(["solve", str(folder / "question.yaml")]) == 0
     told = " ".join(capsys.readouterr().out.split())

@@ -25,7 +25,7 @@ def test_the_page_draws_every_constant_and_stands_on_its_own(saved: Path, tmp_pa
     page, data = page_of(saved), json.loads(saved.read_text(encoding="utf-8"))
     seen = looked_at(page)
     assert len(seen.pictures) == 1
-    assert len(data["constants"]) == 8
+    assert len(data["constants"]) == 9
     drawn = "".join(seen.pictures[0].itertext())
     assert "HBM: bandwidth" in drawn
     assert "as stated" in drawn

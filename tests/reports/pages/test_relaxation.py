@@ -27,16 +27,20 @@ def silent(progress: object) -> None:
     del progress
 
 
-POWER = "budget.power=430 W"
-"""With which the tree has several chips to rule out."""
+POWER, LESS = "budget.power=430 W", "budget.power=340 W"
+"""With which the tree has several chips to rule out, or several plans."""
 
 
 @pytest.fixture(scope="module")
 def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The file of a relaxation, and what the command prints."""
-    path, printed = tmp_path_factory.mktemp("relaxation") / "relaxed.json", StringIO()
+    return relaxed(tmp_path_factory.mktemp("relaxation") / "relaxed.json", POWER)
+
+
+def relaxed(path: Path, power: str) -> tuple[Path, str]:
+    printed = StringIO()
     with redirect_stdout(printed):
-        assert main(["explain", "quickstart", "--set", POWER, "--relaxation", "--out", str(path)]) == 0
+        assert main(["explain", "quickstart", "--set", power, "--relaxation", "--out", str(path)]) == 0
     return path, printed.getvalue()
 
 
@@ -131,8 +135,8 @@ def test_worse_designs_are_not_called_no_solution(explained: tuple[Path, str], p
     assert "best design known before the tree" in page
 
 
-def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(explained: tuple[Path, str]) -> None:
-    saved, told = explained
+def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(tmp_path: Path) -> None:
+    saved, told = relaxed(tmp_path / "relaxed.json", LESS)
     data = json.loads(saved.read_text())
     plans = {node["choice"] for node in data["nodes"] if " · " in node["choice"]}
     assert len(plans) > 2

@@ -124,10 +124,10 @@ workloads:
   - {name: long, transformer: {layers: 2, hidden: 256, heads: 4, ffn: 1024, vocabulary: 131072, sequence: 256}, global_batch: 512}
 cluster: {devices: 1}
 technology: accelerator-7nm
-budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 330 W}
+budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 300 W}
 choices:
   compute_power: {from: 60 W, to: 160 W, step: 2 W}
-  hbm_power: {from: 60 W, to: 180 W, step: 10 W}
+  hbm_power: {from: 40 W, to: 180 W, step: 5 W}
 combine: worst_regret
 """
 """Compute and memory share a budget of power; one workload wants the one, the other the other."""

@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift
-from crossopt.solvers.codesign.explain.relief import Relief, range_ends, relief, with_stops
+from crossopt.solvers.codesign.explain.relief import Relief, range_ends, relief, unopened, with_stops
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
@@ -139,3 +139,18 @@ def test_the_command_tells_what_a_forced_choice_costs(capsys: pytest.CaptureFixt
     assert best is not None
     assert other is not None
     assert f"{other / best - 1.0:.2%} more" in out
+
+
+def test_a_part_that_nobody_opened_is_asked_with_a_tenth_more_and_less() -> None:
+    """As if somebody had chosen so much of it; what is a choice, or follows from stacks, is not asked."""
+    instance = ask(TINY_FREE)
+    free = instance.hardware
+    assert isinstance(free, FreeHardware)
+    found = unopened(instance, answered(instance), silent, Spend())
+    assert {one.name for one in found}.isdisjoint({*dict(free.options), "hbm_area", "hbm_power"})
+    seen = [one for one in found if one.name == "node_network_power"]
+    assert [one.more for one in seen] == [True, False]
+    for one, share in zip(seen, (1.1, 0.9), strict=True):
+        opened = ask(TINY_FREE, f"node_network_power={share * free.powers.intra * free.power!r} W")
+        assert one.value == pytest.approx(value_of(opened), rel=1e-12)
+    assert seen[0].value != seen[1].value
