@@ -14,7 +14,12 @@ from crossopt.solvers.grading.walls.running import Call, Returned
 from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, with_mistake
 
 PROGRAMS = [one for one in ASSIGNMENTS if one.judge is None]
-EVERY = [pytest.param(one, mistake, id=f"{one.name[:2]} {mistake.name}") for one in PROGRAMS for mistake in mistakes_of(one)]
+EVERY = [
+    pytest.param(one, mistake, id=f"{one.name[:2]} {mistake.name}", marks=[pytest.mark.slow] if place % 3 else [])
+    for one in PROGRAMS
+    for place, mistake in enumerate(mistakes_of(one))
+]
+"""Each third of them in fast tests."""
 each = pytest.mark.parametrize("assignment", PROGRAMS, ids=lambda one: one.name)
 
 
