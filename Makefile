@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of which would compile all modules anew
 
 .PHONY: demo test lint bench hunt accuracy-table published-plans gallery pages schema reference studies clean
 
