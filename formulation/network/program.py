@@ -78,8 +78,8 @@ def bound_of(program: Program, multipliers: Multipliers) -> float:
 def _least(moved: float, prices: list[float], low: float, high: float) -> tuple[float, ...]:
     """The least of moved / B + price B between the ends, and what the sum of prices may be off at that place as a loss."""
     price, size = fsum(prices), fsum(map(abs, prices))
-    if high == inf and size > 0.0 and price <= _OFF * size:
-        return (-inf,)  # the price may be below zero, and then nothing bounds what an endless bandwidth is worth
+    if price < 0.0 and high == inf:
+        return (-inf,)
     where = high if price <= 0.0 else sqrt(moved / price)
     at = min(max(where, low), high)
     if at == where and price > 0.0:
