@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum, inf, nextafter, sqrt
+from operator import mul
 
 _OFF = 2.0**-42
 """The share of all terms by which a bound is lowered: 2,000 times what roundings lose."""
@@ -70,16 +71,17 @@ def bound_of(program: Program, multipliers: Multipliers) -> float:
         moved = fsum(
             shares[place] / whole * sent[place] for shares, whole, sent in zip(multipliers.shares, wholes, program.sent, strict=True)
         )
-        prices = [price * row[place] for price, (row, _) in zip(multipliers.prices, rows, strict=True)]
-        terms += _least(moved, [program.linear[place], *prices], program.lows[place], program.highs[place])
+        factors = (1.0, *(row[place] for row, _ in rows))
+        prices = (program.linear[place], *multipliers.prices)
+        if program.highs[place] == inf and sum(map(_times, factors, map(Fraction, prices))) < 0:
+            return -inf  # counted exactly, as rounding may bring what is below zero to zero
+        terms += _least(moved, [*map(mul, prices, factors)], program.lows[place], program.highs[place])
     return fsum(terms) - _OFF * fsum(map(abs, terms)) if all(abs(term) < inf for term in terms) else -inf
 
 
 def _least(moved: float, prices: list[float], low: float, high: float) -> tuple[float, ...]:
     """The least of moved / B + price B between the ends, and what the sum of prices may be off at that place as a loss."""
     price, size = fsum(prices), fsum(map(abs, prices))
-    if price < 0.0 and high == inf:
-        return (-inf,)
     where = high if price <= 0.0 else sqrt(moved / price)
     at = min(max(where, low), high)
     if at == where and price > 0.0:

@@ -125,6 +125,13 @@ def test_bandwidth_goes_by_the_square_root_of_the_bytes(tmp_path: Path) -> None:
     assert [rate / 1e9 for rate in result.answer.bandwidths] == pytest.approx([75.0, 25.0], rel=1e-6)
 
 
+def test_a_price_that_only_rounding_brings_to_zero_bounds_nothing_of_an_endless_bandwidth() -> None:
+    """Five times 0.1 is 0.5 as computed, and a little more in fact: B at 0.5 less that is worth less the more there is of it."""
+    program = Program(sent=((1.0,),), linear=(0.5,), factors=((-0.1,),), most=(0.0,), lows=(1.0,), highs=(inf,))
+    assert bound_of(program, Multipliers(shares=((1.0,),), prices=(5.0,))) == -inf
+    assert 0.0 < bound_of(program, Multipliers(shares=((1.0,),), prices=(0.0,))) <= 2.0 * sqrt(0.5)
+
+
 def test_multipliers_of_any_kind_are_a_bound() -> None:
     """Of that question, at B = (75, 25), at twice the price and at half of it, at other shares, and never above 0.16 s."""
     program = Program(((9e9, 0.0), (0.0, 1e9)), (0.0, 0.0), ((1.0, 1.0),), (1e11,), (1e7, 1e7), (inf, inf))
