@@ -13,8 +13,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
 from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
-from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
+from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out

@@ -9,7 +9,7 @@ from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULE
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE, WHOLE_PARTS
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
+from crossopt.instances.codesign.plans.choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
 from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, SharingSection
 from crossopt.instances.files.document import Node
 from crossopt.instances.files.units import quoted

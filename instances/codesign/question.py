@@ -12,7 +12,6 @@ from crossopt.instances.catalogue.own_files import with_own_files
 from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.left_out import last_with_plan
 from crossopt.instances.codesign.open_questions import (
     FEWEST,
     MOST_COUNTS,
@@ -25,7 +24,8 @@ from crossopt.instances.codesign.open_questions import (
     per_sample,
     questions_of,
 )
-from crossopt.instances.codesign.plan_choices import TRANSFORMER_CHOICES, Report
+from crossopt.instances.codesign.plans.choices import TRANSFORMER_CHOICES, Report
+from crossopt.instances.codesign.plans.left_out import last_with_plan
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, CodesignFile
 from crossopt.instances.codesign.space import combinations, hardware_points

@@ -37,7 +37,7 @@ from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.instances.codesign.plan_choices import Report, plan_options
+from crossopt.instances.codesign.plans.choices import Report, plan_options
 from crossopt.instances.codesign.section import (
     BudgetSection,
     ChoicesSection,

@@ -20,7 +20,7 @@ from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, joined, option, rows_of, table
 from crossopt.crossflow.plan_rules import Rule, rules
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.asked_before import remembered
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.settings import codes_of, comings, listed_as, place_of_none, with_settings
 

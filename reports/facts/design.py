@@ -18,8 +18,8 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
-from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.building import Package, clock_words, drawn_powers, package_of, price_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words

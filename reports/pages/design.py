@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crossopt.instances.codesign.left_out import LeftOut
+from crossopt.instances.codesign.plans.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts

@@ -4,7 +4,7 @@ a question leaves as it is that runs elsewhere do not."""
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.left_out import LeftOut
+from crossopt.instances.codesign.plans.left_out import LeftOut
 from crossopt.reports.texts.width import count_of
 
 _TOLD = 5

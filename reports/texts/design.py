@@ -7,7 +7,7 @@ from typing import Any
 
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.left_out import LeftOut, left_out
+from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.building import clock_words, drawn_powers
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words

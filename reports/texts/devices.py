@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from crossopt.instances.codesign.instance import Counted, Instance
-from crossopt.instances.codesign.left_out import why_no_plan
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.plans.left_out import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_words
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.texts.design import amount, answer, seconds_of, time_of

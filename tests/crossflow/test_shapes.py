@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
-from crossopt.crossflow.exchange import data_exchange
+from crossopt.crossflow.exchanges.replicas import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
 from crossopt.crossflow.kernels.element_wise import element_wise
 from crossopt.crossflow.layer import attention_core, forward_pass

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plan_groups import members
+from crossopt.instances.codesign.plans.groups import members
 from crossopt.solvers.codesign.boxes.search import Survey
 from crossopt.solvers.codesign.enumeration.exhaustive import error_of
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of

@@ -17,10 +17,10 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.asked_before import remembered
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.plan_groups import concessions_of
+from crossopt.instances.codesign.plans.groups import concessions_of
 from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError

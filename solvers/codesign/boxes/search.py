@@ -16,7 +16,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plan_groups import family_blocks, members
+from crossopt.instances.codesign.plans.groups import family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched

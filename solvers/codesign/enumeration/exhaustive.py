@@ -16,7 +16,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.codesign.boxes import chips_at
 from crossopt.instances.codesign.instance import Instance, under_each
-from crossopt.instances.codesign.left_out import broken_everywhere, why_no_chip
+from crossopt.instances.codesign.plans.left_out import broken_everywhere, why_no_chip
 from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_shares, devices, hardware_points
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch

@@ -16,7 +16,7 @@ from crossopt.crossflow.recomputation import RECOMPUTE
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plan_choices import divisors, wholes
+from crossopt.instances.codesign.plans.choices import divisors, wholes
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.codesign.boxes.branch import Spend

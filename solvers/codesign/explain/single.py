@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.left_out import broken_everywhere
+from crossopt.instances.codesign.plans.left_out import broken_everywhere
 from crossopt.instances.codesign.space import device_at, hardware_points, plan_blocks
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.solvers.codesign.answer import Candidate, candidate, evaluation_json, to_words

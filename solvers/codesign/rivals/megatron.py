@@ -19,11 +19,11 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
-from crossopt.instances.asked_before import remembered
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plan_groups import family_blocks
+from crossopt.instances.codesign.plans.groups import family_blocks
 from crossopt.instances.codesign.space import AnyPlans, device_at, hardware_choice, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of

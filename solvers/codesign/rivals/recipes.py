@@ -35,8 +35,8 @@ from crossopt.crossflow.plan import (
 )
 from crossopt.crossflow.recomputation import LAYER
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.asked_before import remembered
 from crossopt.instances.catalogue.alike import known_as
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.space import combinations, device_at, plan_blocks

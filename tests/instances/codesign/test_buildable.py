@@ -12,7 +12,7 @@ from crossopt.crossflow.generator import compute, generate, sram_of, sram_static
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.left_out import why_no_chip
+from crossopt.instances.codesign.plans.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main

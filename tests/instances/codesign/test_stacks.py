@@ -13,8 +13,8 @@ from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.stack_sets import constants_for
 from crossopt.instances.catalogue.uncertain import spread_of
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.left_out import broken_everywhere, left_out
-from crossopt.instances.codesign.plan_groups import family_blocks, members
+from crossopt.instances.codesign.plans.groups import family_blocks, members
+from crossopt.instances.codesign.plans.left_out import broken_everywhere, left_out
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks, unlaunched
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, nearest

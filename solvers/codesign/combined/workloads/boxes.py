@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.instances.codesign.boxes import Grid, grid, point_number
-from crossopt.instances.codesign.plan_groups import family_blocks, members
+from crossopt.instances.codesign.plans.groups import family_blocks, members
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Watch, unwatched

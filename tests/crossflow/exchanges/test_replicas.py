@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import embedding_parameters, layer_parameters, parameters

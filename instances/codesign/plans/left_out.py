@@ -11,7 +11,7 @@ from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.asked_before import remembered
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.space import (
     combined,

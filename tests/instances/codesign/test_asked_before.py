@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossopt.instances import asked_before
-from crossopt.instances.asked_before import remembered
+from crossopt.instances.codesign import asked_before
+from crossopt.instances.codesign.asked_before import remembered
 
 
 def test_an_equal_question_is_worked_out_once_and_another_one_anew() -> None:

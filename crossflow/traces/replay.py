@@ -1,0 +1,97 @@
+"""When every operation of a graph begins and ends if all wait for what they waited for: the longest path through it.
+
+    begin of v = max over edges (u, v) of end of u, or 0;    end of v = begin of v + duration of v
+
+The span is the last end. Monotone: less of any duration, or an edge less, ends nothing later. That is what bounds of what-ifs rest on.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.traces.graph import Graph
+
+
+class CycleError(ValueError):
+    """Operations that wait for one another."""
+
+    def __init__(self, operations: list[int]) -> None:
+        super().__init__(" -> ".join(map(str, operations)))
+        self.operations = operations
+        """Each waits for the one before it, and the first for the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Nanoseconds from the first begin, by operation."""
+
+    begins: Whole
+    ends: Whole
+
+    @property
+    def span(self) -> int:
+        return int(self.ends.max(initial=0))
+
+
+def order_of(graph: Graph) -> list[int]:
+    """All operations, each behind what it waits for; a CycleError with the operations of a cycle where there is none."""
+    waits = np.bincount(graph.after, minlength=len(graph)).tolist()
+    followers = followers_of(graph)
+    order = [operation for operation, count in enumerate(waits) if count == 0]
+    for operation in order:
+        for follower in followers[operation]:
+            waits[follower] -= 1
+            if waits[follower] == 0:
+                order.append(follower)
+    if len(order) < len(graph):
+        raise CycleError(_cycle(graph, waits))
+    return order
+
+
+def followers_of(graph: Graph) -> list[list[int]]:
+    """What waits for each operation."""
+    by_before = np.argsort(graph.before, kind="stable")
+    bounds = np.searchsorted(graph.before[by_before], np.arange(len(graph) + 1)).tolist()
+    after = graph.after[by_before].tolist()
+    return [after[start:end] for start, end in pairwise(bounds)]
+
+
+def replay(graph: Graph, order: list[int] | None = None) -> Replayed:
+    """Every operation as early as what it waits for allows."""
+    durations, followers = graph.durations.tolist(), followers_of(graph)
+    begins, ends = [0] * len(graph), [0] * len(graph)
+    for operation in order_of(graph) if order is None else order:
+        end = ends[operation] = begins[operation] + durations[operation]
+        for follower in followers[operation]:
+            begins[follower] = max(begins[follower], end)
+    return Replayed(np.array(begins, np.int64), np.array(ends, np.int64))
+
+
+def critical_path(graph: Graph, replayed: Replayed) -> list[int]:
+    """Operations without slack from one that waits for nothing to the one that ends last, each beginning as the one before it ends."""
+    if not len(graph):
+        return []
+    last_of: dict[int, int] = {}
+    tight = replayed.ends[graph.before] == replayed.begins[graph.after]
+    for edge in np.flatnonzero(tight)[::-1].tolist():
+        last_of[int(graph.after[edge])] = int(graph.before[edge])
+    path = [int(replayed.ends.argmax())]
+    while path[-1] in last_of:
+        path.append(last_of[path[-1]])
+    return path[::-1]
+
+
+def _cycle(graph: Graph, waits: list[int]) -> list[int]:
+    """A cycle among operations that still wait: going back from any of them to one that it waits for must come round."""
+    edges = zip(graph.before.tolist(), graph.after.tolist(), strict=True)
+    waited = {after: before for before, after in edges if waits[before] > 0 and waits[after] > 0}
+    place = next(iter(waited))
+    seen: dict[int, int] = {}
+    walk: list[int] = []
+    while place not in seen:
+        seen[place] = len(walk)
+        walk.append(place)
+        place = waited[place]
+    return walk[seen[place] :][::-1]

@@ -1,0 +1,151 @@
+"""A graph of a trace as a file of its own, which `import` writes, and which may be written by hand:
+
+    {"trace": 1,
+     "source": "rank 2 of 8",                                                    what it was made of, in words
+     "span": 11350000,                                                           nanoseconds as traced, where they are known
+     "operations": [{"name": "gemm", "kind": "kernel", "on": "stream 7", "ns": 12000, "bytes": 0, "flops": 0, "group": ""}, ...],
+     "edges": [[0, 1, "launch"], ...]}                                           places of two operations, and why the second waits
+
+`bytes`, `flops` and `group` may be left out. All faults are told at once; a cycle with the names of its operations.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, graph_of
+from crossopt.crossflow.traces.replay import CycleError, order_of
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.graphs import FaultList, read_json, text_of
+from crossopt.instances.files.units import quoted
+
+_KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group")
+_NEEDED = _KEYS[:4]
+_MOST_FAULTS, _FEW = 1_000, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A graph, where it is from, and its span as traced; 0 where nothing is known."""
+
+    graph: Graph
+    source: str = ""
+    span: int = 0
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a file; an InstanceError with all that is wrong."""
+    return trace_in(text_of(path), str(path))
+
+
+def trace_in(text: str, source: str) -> Trace:
+    """The same of a text."""
+    document, faults = read_json(text, source), FaultList(source)
+    if not isinstance(document, dict) or document.get("trace") != 1:
+        faults.add("trace", "this is no graph of a trace (`crossopt import TRACE --out FILE` makes one)")
+        faults.end()
+    for key in document.keys() - {"trace", "source", "span", "operations", "edges"}:
+        faults.add(key, f"{quoted(key)} says nothing here (known: source, span, operations, edges)")
+    operations, edges = (document.get(key, []) for key in ("operations", "edges"))
+    about, span = document.get("source", ""), document.get("span", 0)
+    for key, fine, wanted in (
+        ("operations", isinstance(operations, list), "a list"),
+        ("edges", isinstance(edges, list), "a list"),
+        ("source", isinstance(about, str), "a text"),
+        ("span", _is_whole(span), "a whole number of nanoseconds"),
+    ):
+        if not fine:
+            faults.add(key, f"{wanted} is needed")
+    faults.end()
+    for place, operation in enumerate(operations):
+        _look_at_operation(operation, f"operations[{place}]", faults)
+    for place, edge in enumerate(edges):
+        _look_at_edge(edge, len(operations), f"edges[{place}]", faults)
+    faults.end()
+    if sum(operation["ns"] for operation in operations) >= SPAN_ENDS:
+        faults.add("operations", f"all together take more than {SPAN_ENDS // 10**9} s (give shorter ones)")
+        faults.end()
+    graph = graph_of(
+        [(operation["name"], operation["kind"], operation["on"], operation["ns"]) for operation in operations],
+        [(before, after, reason) for before, after, reason in edges],
+        *([operation.get(key, default) for operation in operations] for key, default in (("bytes", 0), ("flops", 0), ("group", ""))),
+    )
+    refuse_cycle(graph, source)
+    return Trace(graph, about, span)
+
+
+def refuse_cycle(graph: Graph, source: str) -> None:
+    """An InstanceError with the operations of a cycle, where there is one."""
+    try:
+        order_of(graph)
+    except CycleError as error:
+        few = error.operations[:_FEW]
+        told = " -> ".join(f"{place} {quoted(graph.names[place])}" for place in few)
+        rest = "" if len(few) == len(error.operations) else f" -> ... ({len(error.operations)} operations)"
+        faults = FaultList(source)
+        faults.add("edges", f"operations wait for one another: {told}{rest} -> {few[0]} (take one of these edges out)")
+        raise InstanceError(source, faults.found) from error
+
+
+def document_of(trace: Trace) -> dict[str, Any]:
+    """What a file says of a trace; read again it is the same."""
+    graph = trace.graph
+    columns = (graph.bytes.tolist(), graph.flops.tolist(), graph.groups)
+    plain = zip(graph.names, graph.kinds.tolist(), graph.places.tolist(), graph.durations.tolist(), strict=True)
+    operations = [
+        {"name": name, "kind": KINDS[kind], "on": graph.resources[place], "ns": took}
+        | {key: value for key, value in zip(_KEYS[4:], more, strict=True) if value}
+        for (name, kind, place, took), more in zip(plain, zip(*columns, strict=True), strict=True)
+    ]
+    edges = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    return {
+        "trace": 1,
+        "source": trace.source,
+        "span": trace.span,
+        "operations": operations,
+        "edges": [[before, after, EDGES[reason]] for before, after, reason in edges],
+    }
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int and 0 <= value < SPAN_ENDS
+
+
+def _look_at_operation(given: object, at: str, faults: FaultList) -> None:
+    if len(faults.found) >= _MOST_FAULTS:
+        return
+    if not isinstance(given, Mapping):
+        faults.add(at, f"a mapping with {', '.join(_NEEDED)} is needed")
+        return
+    for key, message in _wrong_in(given):
+        faults.add(f"{at}.{key}", message)
+
+
+def _wrong_in(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys of an operation, and what is wrong with each."""
+    yield from ((key, f"{key} is missing") for key in _NEEDED if key not in given)
+    for key, value in given.items():
+        if key not in _KEYS:
+            yield key, f"{quoted(str(key))} says nothing of an operation (known: {', '.join(_KEYS)})"
+        elif key in ("name", "on", "group"):
+            if not isinstance(value, str):
+                yield key, f"{quoted(str(value))} is no text"
+        elif key == "kind":
+            if value not in KINDS:
+                yield key, f"{quoted(str(value))} is no kind of operation (give {', '.join(KINDS)})"
+        elif not _is_whole(value):
+            yield key, f"{quoted(str(value))} is no whole number of zero and more below 2^62"
+
+
+def _look_at_edge(given: object, count: int, at: str, faults: FaultList) -> None:
+    if len(faults.found) >= _MOST_FAULTS:
+        return
+    if not isinstance(given, list) or len(given) != 3 or given[2] not in EDGES:
+        faults.add(at, f"[before, after, reason] is needed, reason one of {', '.join(EDGES)}")
+        return
+    for end in given[:2]:
+        if type(end) is not int or not 0 <= end < count:
+            faults.add(at, f"{quoted(str(end))} is no operation (there are {count}, counted from 0)")
+    if given[0] == given[1]:
+        faults.add(at, "an operation cannot wait for itself (take this edge out)")
