@@ -21,6 +21,7 @@ from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.reference import reference, table, units, with_reference
 from crossopt.instances.network.collective.section import CollectiveFile
 from crossopt.instances.network.section import NetworkFile
+from crossopt.instances.network.synthesis.section import SynthesisFile
 from crossopt.instances.placement.section import PlacementFile
 from crossopt.instances.sharding.section import ShardingFile
 from crossopt.instances.stages.chain import ChainFile
@@ -34,6 +35,7 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "sharding": ShardingFile,
     "network": NetworkFile,
     "collective": CollectiveFile,
+    "synthesis": SynthesisFile,
     "chain": ChainFile,
     "pipedream": PipedreamFile,
     "piper": PiperFile,

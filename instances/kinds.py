@@ -85,6 +85,12 @@ KINDS = {
         family="crossopt.solvers.network.collective.family",
         shown=f"{_SHEETS}.collective",
     ),
+    "synthesis": Kind(
+        "sends of a collective over links",
+        "crossopt.instances.network.synthesis.question",
+        family="crossopt.solvers.network.synthesis.family",
+        shown=f"{_SHEETS}.synthesis",
+    ),
     "sharding": Kind(
         "strategies of operators",
         "crossopt.instances.sharding.question",

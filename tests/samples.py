@@ -117,6 +117,11 @@ dimensions:
   - {name: outer, shape: switch, size: 8, bandwidth: 10 GiB/s, latency: 1 us, algorithm: halving_doubling}
 """
 GATHER = f"{COLLECTIVE}collective: all_gather\n"
+SENDS = """\
+kind: synthesis
+layout: {shape: mesh, size: [2, 3]}
+"""
+SUMS = f"{SENDS}collective: reduce_scatter\nchunks: 2\n"
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -126,6 +131,7 @@ SAMPLES = {
     ),
     "network": Sample((NETWORK, CATALOGUE, WEIGHED), ("dimensions.0.at_least=99.995 GB/s",), worse=("dimensions.0.bandwidth=20 GB/s",)),
     "collective": Sample((COLLECTIVE, GATHER), ("deadline=1 us",), seconds=0.5),
+    "synthesis": Sample((SENDS, SUMS), ("deadline=2",)),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),

@@ -14,6 +14,8 @@ from crossopt.reports.texts.width import sheet_width
 _BAR: Final = 24
 _FILLS: Final = "█▒░▓"
 """Of bars, by the kind of work."""
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The same where there are more kinds."""
 _LABEL: Final = 22
 _NAME: Final = 20
 """Of the column of figures' names, which many commands share."""
@@ -107,8 +109,9 @@ def _said(row: Bar, wide: int) -> list[str]:
 
 def _timeline(timeline: Timeline) -> Iterator[str]:
     """A bar for each track, those in a row that look alike as one."""
-    yield from _wrapped("  ".join(f"{fill} {kind}" for fill, kind in zip(_FILLS, timeline.kinds, strict=False)))
-    found = [(track.label, _filled(track, timeline.until), track.shown) for track in timeline.tracks]
+    fills = _FILLS if len(timeline.kinds) <= len(_FILLS) else _LETTERS
+    yield from _wrapped("  ".join(f"{fill} {kind}" for fill, kind in zip(fills, timeline.kinds, strict=False)))
+    found = [(track.label, _filled(track, timeline.until, fills), track.shown) for track in timeline.tracks]
     alike = [list(group) for _, group in groupby(found, key=lambda row: row[1:])]
     labels = [_together([label for label, _, _ in group]) for group in alike]
     wide = max(map(len, labels))
@@ -124,12 +127,12 @@ def _together(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{word}s {first} to {last}"
 
 
-def _filled(track: Track, until: float) -> str:
+def _filled(track: Track, until: float, fills: str) -> str:
     """What is done in each part of the time, the upper lane where several do something."""
     scale, cells = (_BAR / until if until else 0.0), [" "] * _BAR
     for one in sorted(track.segments, key=lambda segment: -segment.lane):
         for cell in range(round(one.start * scale), round(one.end * scale)):
-            cells[min(cell, _BAR - 1)] = _FILLS[one.place % len(_FILLS)]
+            cells[min(cell, _BAR - 1)] = fills[one.place % len(fills)]
     return "".join(cells)
 
 

@@ -1,0 +1,114 @@
+"""Who finds sends: the rule of TACOS many times, and the model with time laid out for every number of steps that is still open."""
+
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from time import monotonic
+
+from crossopt.formulation.network.sends import least_steps, sends_model
+from crossopt.instances.network.synthesis.question import SynthesisQuestion
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.backends import Spend, backend
+from crossopt.solvers.network.synthesis.answer import Sends, in_order
+from crossopt.solvers.network.synthesis.greedy import filled, ring
+from crossopt.solvers.network.synthesis.judge import judge
+from crossopt.solvers.proofs import Counted, Word
+
+_TRIES = 200
+_PATIENCE = 60.0
+"""Seconds of the solver where nobody gives a limit."""
+CUTS = "cuts"
+"""Who says the bound that anybody can count."""
+
+
+def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> Found[Sends]:
+    """Rules until they meet the bound of cuts; CP-SAT where they do not."""
+    if not limits.seconds:
+        return Found(None, stopped="time limit")
+    bound, deadline = least_steps(question), question.file.deadline
+    if deadline is not None and bound > deadline:
+        reason = f"deadline: links let nothing be done in less than {bound} steps, as cuts around NPUs show"
+        return Found(None, inf, Counted(CUTS), reasons=(reason,))
+    tries, value = _of_many(question, limits.seed, bound)
+    run = _Run(question, limits, bound, tries, value)
+    run.tell(watch, "rules")
+    while run.bound < run.value and run.look():
+        run.tell(watch, f"{run.bound} steps")
+    proof = Counted(CUTS) if run.bound == bound else Word("cpsat")
+    late = deadline is not None and run.value > deadline
+    impossible = deadline is not None and run.bound > deadline
+    stopped = run.stopped if limits.seconds < inf or run.stopped == "interrupted" else "complete"
+    return Found(
+        None if late else run.best,
+        inf if impossible else run.bound,
+        proof,
+        stopped=stopped,
+        reasons=(f"deadline: nothing is done in less than {run.bound} steps",) if impossible else (),
+        rivals=(Rival(f"TACOS, best of {_TRIES}", None, tries), Rival("ring", None, ring(question))),
+        solver=run.solver,
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """The best sends so far, and the steps below which a solver says that there are none."""
+
+    question: SynthesisQuestion
+    limits: Limits
+    bound: int
+    best: Sends
+    value: int
+    stopped: str = "complete"
+    solver: str = ""
+    began: float = field(default_factory=monotonic)
+
+    def look(self) -> bool:
+        """Whether CP-SAT says that all can, or cannot, be done in as many steps as the bound."""
+        model, sends = sends_model(self.question, self.bound)
+        left = self.began + (self.limits.seconds if self.limits.seconds < inf else _PATIENCE) - monotonic()
+        answer = backend("cpsat")(model, Spend(max(left, 0.0), workers=self.limits.workers, seed=self.limits.seed))
+        self.solver = answer.solver
+        if answer.values is not None:
+            chosen = [send for send, variable in sends.items() if answer.values[variable]]
+            self.best, self.value = in_order(chosen), self.bound
+        elif answer.status == "INFEASIBLE":
+            self.bound += 1
+        else:
+            self.stopped = "interrupted" if answer.stopped == "interrupted" else "time limit"
+            return False
+        return True
+
+    def tell(self, watch: Watch, words: str) -> None:
+        best = self.best
+        watch(Progress(words, self.value, self.bound, lambda: best))
+
+
+def tacos(question: SynthesisQuestion, limits: Limits, watch: Watch) -> Found[Sends]:
+    """Links filled by chance, once; no proof."""
+    del watch
+    return _within(question, filled(question, Random(limits.seed)), "tacos")
+
+
+def around(question: SynthesisQuestion, limits: Limits, watch: Watch) -> Found[Sends]:
+    """Along one ring; no proof."""
+    del limits, watch
+    return _within(question, ring(question), "ring")
+
+
+def _within(question: SynthesisQuestion, answer: Sends | None, engine: str) -> Found[Sends]:
+    """The answer, unless it comes too late."""
+    return Found(None if answer is None or judge(question, answer).violations else answer, engine=engine)
+
+
+def _of_many(question: SynthesisQuestion, seed: int, bound: int) -> tuple[Sends, int]:
+    """The best of many tries, until one meets the bound."""
+    best, value = filled(question, Random(seed)), 0
+    value = int(judge(question, best).value)
+    for turn in range(1, _TRIES):
+        if value == bound:
+            break
+        other = filled(question, Random(seed + turn))
+        taken = int(judge(question, other).value)
+        if taken < value:
+            best, value = other, taken
+    return best, value

@@ -1,0 +1,35 @@
+"""The judge of sends: every chunk step by step, who has it, and whether its link is free."""
+
+from crossopt.instances.network.synthesis.question import SynthesisQuestion
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.network.synthesis.answer import Sends, Used
+
+
+def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
+    """Steps until everybody has everything; a ValueError in words where the answer is none of the question."""
+    has = dict.fromkeys(enumerate(question.origins), 0)
+    free, busy = [0] * len(question.links), [0] * len(question.links)
+    for chunk, place, step in answer.sends:
+        if not (0 <= chunk < len(question.origins) and 0 <= place < len(question.links) and step >= 0):
+            raise ValueError("a send names a chunk and a link of the question, and a step from 0")
+    if list(answer.sends) != sorted(answer.sends, key=lambda send: (send[2], send[1])):
+        raise ValueError("sends stand by their steps, and those of a step by their links")
+    for chunk, place, step in answer.sends:
+        link = question.links[place]
+        if has.get((chunk, link.sender), step + 1) > step:
+            raise ValueError(f"NPU {link.sender} sends chunk {chunk} at step {step} and has not got it")
+        if (chunk, link.receiver) in has:
+            raise ValueError(f"NPU {link.receiver} receives chunk {chunk} twice")
+        if free[place] > step:
+            raise ValueError(
+                f"the link from {link.sender} to {link.receiver} holds a chunk until step {free[place]}, and is sent one at {step}"
+            )
+        free[place] = has[chunk, link.receiver] = step + link.steps
+        busy[place] += link.steps
+    if len(has) < len(question.origins) * question.npus:
+        raise ValueError("every NPU needs every chunk")
+    received = tuple(max(at for (_, one), at in has.items() if one == npu) for npu in range(question.npus))
+    value, deadline = max(received), question.file.deadline
+    late = deadline is not None and value > deadline
+    violations = (f"it takes {value} steps, the deadline is {deadline}",) if late else ()
+    return Verdict(value, violations, Used(tuple(busy), received))
