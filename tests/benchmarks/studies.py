@@ -18,7 +18,7 @@ from tests.paths import INSTANCES, ROOT
 
 TOLD = ("joint-vs-single-layer", "logic-memory-network-scaling")
 """Studies with a text beside them."""
-STUDIES = (*TOLD, "diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield")
+STUDIES = (*TOLD, "diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield", "congested-links")
 GALLERY = ROOT / "reports/gallery"
 FIRST, LAST = "<!-- table -->", "<!-- end of table -->"
 

@@ -102,6 +102,18 @@ def _column_table(study: Study, column: Derived) -> str:
     return table(("", *axis.values), rows, f"{what}.", range(1, len(axis.values) + 1))
 
 
+def first_finding(study: Study) -> list[str]:
+    """What failed first, else the first that held, and how many others did: the headline of a study that expects something."""
+    failed = [one for one in study.findings if one.verdict == "failed"]
+    held = [one for one in study.findings if one.verdict == "held"]
+    if failed:
+        return [f"Otherwise than expected it is not so that {failed[0].says}; {verdicts_words(study)}."]
+    if not held:
+        return []
+    more = len(held) - 1
+    return [f"As expected {held[0].says}{f'; so it is with {more} of {len(study.findings) - 1} further expectations' if more else ''}."]
+
+
 def expected_section(study: Study) -> str:
     """Each expectation with what came of it."""
     rows = [[one.verdict, f"{one.says}{f' ({one.source})' if one.source else ''}", one.words] for one in study.findings]

@@ -13,7 +13,7 @@ from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
-from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, open_section, set_up
+from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, first_finding, open_section, set_up
 from crossopt.reports.texts.design import amount, seconds_of
 from crossopt.reports.texts.studies.study import (
     asked_words,
@@ -77,9 +77,9 @@ def study_content(study: Study) -> Page:
         heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
         _proof(study, optima, words + stopped, tiles(facts)),
         paragraph(f"Of each run: {limit}{seeds}. Of several seeds the median counts.", "soft"),
-        set_up(study) if study.plan.claims != Claims() else "",
         derived_section(study),
         expected_section(study),
+        set_up(study) if study.plan.claims != Claims() else "",
         *_along(study),
         _over_all(study),
         _pictures(study) if any(bound is not None and bound < NEVER for bound in bounds) else "",
@@ -114,11 +114,11 @@ def _proof(study: Study, optima: int, words: str, figures: str) -> ProofBox:
 
 
 def _headline(study: Study) -> list[str]:
-    """Who proves the optimum, who of the others comes nearest, and who stays farthest away."""
+    """What of what was expected is so, who proves the optimum, who of the others comes nearest, and who stays farthest away."""
     known = [one for one in (overall(study, engine) for engine in study.plan.engines) if one.above is not None and one.questions]
     provers = [one for one in known if one.proved == one.questions]
     others = sorted((one for one in known if one not in provers), key=lambda one: _away(one)[:2])
-    told = []
+    told = first_finding(study)
     if provers:
         which = "the question" if provers[0].questions == 1 else f"all {provers[0].questions} questions"
         named = " and ".join(one.engine for one in provers)
