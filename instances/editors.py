@@ -17,8 +17,8 @@ from crossopt.instances.catalogue.entries import ModelEntry
 from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
-from crossopt.instances.files.json_schema import json_schema
-from crossopt.instances.files.reference import reference, table, units, with_reference
+from crossopt.instances.files.keys.json_schema import json_schema
+from crossopt.instances.files.keys.reference import reference, table, units, with_reference
 from crossopt.instances.network.collective.section import CollectiveFile
 from crossopt.instances.network.section import NetworkFile
 from crossopt.instances.network.synthesis.section import SynthesisFile

@@ -106,11 +106,9 @@ def solve(
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, asked = _read(question, settings, workload)
     from crossopt.reports.shown import shown_of  # noqa: PLC0415
-    from crossopt.solvers.checking import held  # noqa: PLC0415
-    from crossopt.solvers.family import solve as solved  # noqa: PLC0415
+    from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
 
-    family = _answering(kind)
-    result = held(family, solved(family, asked, engine, limits, unwatched), asked)
+    result = solve_and_hold(_answering(kind), asked, engine, limits, unwatched)
     return Answer(json.loads(to_text(result)), shown_of(kind).text_of(asked, result))
 
 

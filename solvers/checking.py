@@ -10,10 +10,12 @@ from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import (
     STOPPED,
+    Limits,
     Number,
     Result,
     Rival,
     Trace,
+    Verdict,
     Watch,
     answer_status,
     denied_below,
@@ -22,7 +24,7 @@ from crossopt.solvers.answer import (
     rival_faults,
     unwatched,
 )
-from crossopt.solvers.family import A, D, Family, Proved, Q, described, unit_of
+from crossopt.solvers.family import A, D, Family, Proved, Q, described, no_ending, solve, unit_of
 from crossopt.solvers.proofs import Word
 
 ANEW = "the proof was carried out anew: "
@@ -88,15 +90,41 @@ def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) 
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
     for place, rival in enumerate(saved.rivals):
         refused += _rival_value_faults(family, question, f"rivals[{place}]", rival)
-    return [*refused, *family.faults(question, saved), *rival_faults(denied_below(saved), saved.rivals)]
+    return [*refused, *family.faults(question, saved, family.judge), *rival_faults(denied_below(saved), saved.rivals)]
 
 
-def held(family: Family[Q, A, D], result: Result[A, D], question: Q) -> Result[A, D]:
-    """A result that was just found, which no check refuses before it comes to the proof; a VerificationError where one would."""
-    if faults := faults_but_proof(family, result, question):
+def solve_and_hold(
+    family: Family[Q, A, D],
+    question: Q,
+    engine: str,
+    limits: Limits,
+    watch: Watch,
+    ending: Callable[[], None] = no_ending,
+    simplest: Callable[[str], A | None] | None = None,
+) -> Result[A, D]:
+    """A result that no check refuses before it comes to the proof; a VerificationError where one would."""
+    once = _judging_once(family)
+    result = solve(once, question, engine, limits, watch, ending, simplest)
+    if faults := faults_but_proof(once, result, question):
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         raise VerificationError(f"`crossopt check` would refuse this answer: {faults[0]}{more}")
     return result
+
+
+def _judging_once(family: Family[Q, A, D]) -> Family[Q, A, D]:
+    """The family with a judge who remembers what he said of an answer to the very same question: what was found is looked at up to three
+    times before anybody has it, and would be priced as before each time. A check, which reads its question anew, has one who does not."""
+    said: list[tuple[Q, A, Verdict[D]]] = []
+
+    def judge(question: Q, answer: A) -> Verdict[D]:
+        for asked, judged, verdict in said:
+            if asked is question and judged == answer:
+                return verdict
+        verdict = family.judge(question, answer)
+        said.append((question, answer, verdict))
+        return verdict
+
+    return replace(family, judge=judge)
 
 
 def _part_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:

@@ -47,6 +47,7 @@ Q = TypeVar("Q", bound=Question)
 A = TypeVar("A")
 D = TypeVar("D")
 Engine = Callable[[Q, Limits, Watch], Found[A]]
+Judge = Callable[[Q, A], Verdict[D]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ def own_name(question: Any, part: Any) -> str:  # noqa: ANN401 - any question
     return str(part.name)
 
 
-def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
+def no_faults(question: Any, saved: Any, judge: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
     """Nothing but what is checked of every kind."""
-    del question, saved
+    del question, saved, judge
     return ()
 
 
@@ -114,7 +115,7 @@ class Family(Generic[Q, A, D]):
     """What the judge says of an answer beside its value."""
     engines: Mapping[str, Engine[Q, A]]
     """The first one is asked where none is named."""
-    judge: Callable[[Q, A], Verdict[D]]
+    judge: Judge[Q, A, D]
     """Shares nothing with the engines; a ValueError in words where an answer is none of the question."""
     judged: str
     """What the judge looks at."""
@@ -126,8 +127,8 @@ class Family(Generic[Q, A, D]):
     """The narrower questions that an answer may rest on, in the order of its parts."""
     part_name: Callable[[Q, Q], str] = own_name
     """What sets a part of a question apart from the others in messages."""
-    faults: Callable[[Q, Result[A, D]], Sequence[str]] = no_faults
-    """What else of a result is other than its question says, such as rivals that anybody can find again."""
+    faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
+    """What else of a result is other than its question says, such as rivals that anybody can find again, and the judge prices."""
     said: frozenset[str] = frozenset()
     """What its proofs are called, with N for each number; empty where `faults` looks at that."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -350,7 +351,7 @@ def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     return verdict
 
 
-def judge_rival(judge: Callable[[Q, A], Verdict[D]], question: Q, rival: Rival[A]) -> Rival[A]:
+def judge_rival(judge: Judge[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
     """A rival with the judge's value of its answer, or the first rule that it breaks."""
     if rival.answer is None:
         return rival

@@ -59,6 +59,7 @@ def ladder() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_SHIPPED.glob("*.yaml"))}
 
 
+@cache
 def shipped() -> dict[str, Path]:
     """All questions that come with the package: joint designs, and those of each other family in its own folder."""
     others = (path for path in sorted(_SHIPPED.glob("*/*.yaml")) if path.parent != _FOLDER)

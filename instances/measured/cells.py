@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from crossopt.instances.files.tables import NOTHING, Cells, count, number, read_table
 from crossopt.instances.files.units import quoted
-from crossopt.instances.measured.tables import NOTHING, Cells, count, number, read_table
 
 WORDS: Final = ("id", "source", "model", "gpu", "precision", "recompute", "zero_fsdp", "framework", "time_kind", "note")
 COUNTS: Final = ("layers", "hidden", "ffn", "heads", "kv_heads", "seq", "vocab", "gpus", "tp", "pp", "dp", "cp", "ep", "mbs", "gbs")

@@ -13,9 +13,9 @@ from crossopt.crossflow.kernels.attention_kernel import SHARED_HEADS, AttentionF
 from crossopt.crossflow.kernels.collective_kernel import OPERATIONS, CollectiveCall
 from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductCall
 from crossopt.instances.catalogue.registry import device
+from crossopt.instances.files.tables import Cells, columns_of, count, number, read_table
 from crossopt.instances.files.units import quoted
 from crossopt.instances.measured.machines import gpu_named
-from crossopt.instances.measured.tables import Cells, columns_of, count, number, read_table
 
 Of: TypeAlias = Literal["products", "attention", "collectives"]
 Call: TypeAlias = ProductCall | ContextCall | GenerationCall | CollectiveCall

@@ -47,16 +47,38 @@ class ExpectedSection:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSection:
-    """Points that somebody measured, beside a column."""
+    """Points that somebody measured, beside a column, as runs keep them."""
+
+    name: str
+    column: str
+    points: dict[str, float]
+    """By values of the first axis."""
+    source: str
+    where: dict[str, str] = field(default_factory=dict)
+    within: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstSection:
+    """Points that somebody measured, beside a column, as they are written or stand in a file."""
 
     name: Annotated[str, Doc("of the points")]
     column: Annotated[str, Doc("a derived column that stands for the same figure")]
-    points: Annotated[dict[str, float], Doc("by values of the first axis")]
     source: Annotated[str, Doc("who measured them")]
+    points: Annotated[dict[str, float], Doc("by values of the first axis, where no file has them")] = field(default_factory=dict)
+    file: Annotated[str, Doc("a CSV file that has them, by its path from the study on")] = ""
+    at: Annotated[str, Doc("its column with values of the first axis; rows at others are left out")] = ""
+    figure: Annotated[str, Doc("its column with what was measured")] = ""
+    rows: Annotated[dict[str, str], Doc("only rows in which these columns hold these texts")] = field(default_factory=dict)
     where: Annotated[dict[str, str], Doc("values of the other axes, or the `subject`, of the course beside which they stand")] = field(
         default_factory=dict
     )
     within: Annotated[Ratio | None, Doc("the share of a point by which the column may be off, where that is expected")] = None
+
+    @property
+    def measured(self) -> "MeasuredSection":
+        """As runs keep them."""
+        return MeasuredSection(self.name, self.column, self.points, self.source, self.where, self.within)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
 from crossopt.instances.files.quantities import Duration, Positive
 from crossopt.instances.files.schema import Doc, Prose, read_as
+from crossopt.instances.studies.measured import with_points
 from crossopt.instances.studies.sections import (
     SUBJECT,
+    AgainstSection,
     Claims,
     DerivedSection,
     ExpectedSection,
-    MeasuredSection,
     Places,
     as_name,
     faults_of,
@@ -72,13 +73,14 @@ class StudyFile:
     seeds: Annotated[Positive, Doc("how often engines that draw at random are asked")] = 1
     derive: Annotated[tuple[DerivedSection, ...], Doc("columns that follow from the answers, for `compare`")] = ()
     expect: Annotated[tuple[ExpectedSection, ...], Doc("what is expected to hold, for `compare`")] = ()
-    against: Annotated[tuple[MeasuredSection, ...], Doc("points that somebody measured, drawn beside a derived column")] = ()
+    against: Annotated[tuple[AgainstSection, ...], Doc("points that somebody measured, drawn beside a derived column")] = ()
     leaves_open: Annotated[tuple[str, ...], Doc("sentences about what the study does not say, for its page")] = ()
 
     @property
     def claims(self) -> Claims:
         """What it says of its own answers."""
-        return Claims(self.derive, self.expect, self.against, tuple(" ".join(words.split()) for words in self.leaves_open))
+        against = tuple(one.measured for one in self.against)
+        return Claims(self.derive, self.expect, against, tuple(" ".join(words.split()) for words in self.leaves_open))
 
 
 class Setting(NamedTuple):
@@ -122,7 +124,9 @@ def read_study(path: Path, beside: Callable[[Node, Path], Iterable[Fault]] = lam
     root, source, faults = _flowing(read_file(path)), str(path), list[Fault]()
     file = read_as(StudyFile, root, faults)
     if file is not None:
-        faults += _faults(file, root, most)
+        file = _with_points(file, root, path.parent, faults)
+        unread = {fault.path.partition(".")[0] for fault in faults}  # sections whose points are told about already
+        faults += [fault for fault in _faults(file, root, most) if fault.path not in unread]
     if file is None or faults:
         raise InstanceError(source, [*faults, *beside(root, path.parent)])
     return StudyText(file, root, source, path.parent)
@@ -197,6 +201,19 @@ def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
             yield replace(place_of(root, path), message=message)
     for path, message in faults_of(file.claims, places_of(file)):
         yield replace(place_of(root, path), message=message)
+
+
+def _with_points(file: StudyFile, root: Node, folder: Path, faults: list[Fault]) -> StudyFile:
+    """The study with the measured points that stand in files."""
+    axis, found = file.sweep[0].values if file.sweep else (), list[AgainstSection]()
+    for number, section in enumerate(file.against):
+        path = f"against[{number}]"
+
+        def told(key: str, message: str, path: str = path) -> None:
+            faults.append(replace(place_of(root, f"{path}.{key}"), message=message))
+
+        found.append(with_points(section, axis, folder, told))
+    return replace(file, against=tuple(found))
 
 
 def places_of(file: StudyFile) -> Places:

@@ -22,7 +22,7 @@ from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Result, Rival, Watch, result_in, to_text
-from crossopt.solvers.checking import Report, held
+from crossopt.solvers.checking import Report, solve_and_hold
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import Family, engine_of, family_of, judge_rival, no_ending, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
@@ -50,8 +50,8 @@ def solve(options: Namespace, kind: str) -> Ending:
         kept = Keeping(keep, family, question, name, limits, told, written) if keep else None
         left = max(limits.seconds - (monotonic() - began), 0.0)  # large files take seconds to be read
         simple = kept.simplest_answer if kept else simplest_of(family, question)
-        found = solved(family, question, name, replace(limits, seconds=left), kept or told, keep.finish if keep else no_ending, simple)
-        result = held(family, found, question)
+        spent, ending = replace(limits, seconds=left), keep.finish if keep else no_ending
+        result = solve_and_hold(family, question, name, spent, kept or told, ending, simple)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error

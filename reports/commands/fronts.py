@@ -19,7 +19,7 @@ from crossopt.reports.commands.keeping.keeper import keeper
 from crossopt.reports.commands.keeping.watch import SHARE
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text
-from crossopt.solvers.checking import ANEW, Report, differences, held
+from crossopt.solvers.checking import ANEW, Report, differences, solve_and_hold
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front, limit_after
@@ -47,7 +47,7 @@ def _walked(instance: Instance, options: Namespace, limits: Limits, told: Callab
 
     def solve(asked: Instance) -> DesignResult:
         left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-        return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch, simplest=simplest_of(FAMILY, asked)), asked)
+        return solve_and_hold(FAMILY, asked, options.engine, left, watch, simplest=simplest_of(FAMILY, asked))
 
     try:
         if keep is None:

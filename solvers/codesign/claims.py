@@ -10,11 +10,11 @@ from typing import Any
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
-from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.rivals.recipes import recipes_rivals
-from crossopt.solvers.family import judge_rival
+from crossopt.solvers.family import Judge, judge_rival
 from crossopt.solvers.proofs import (
     Boxes,
     Conflict,
@@ -32,6 +32,8 @@ from crossopt.solvers.proofs import (
 )
 
 Rules = tuple[tuple[str, bool], ...]
+Question = Instance | Portfolio | Counted
+Judging = Judge[Question, Designs, Priced]
 
 PROVERS: dict[str, type | tuple[type, ...]] = {
     "exhaustive": (Enumerated, Word),
@@ -102,7 +104,7 @@ def _reason(conflict: Conflict) -> str:
     return f"{conflict.limit}: no design keeps it; the least that {who} needs is {conflict.least_share:.4g} times what there is"
 
 
-def faults_of(question: Instance | Portfolio | Counted, result: DesignResult) -> list[str]:
+def faults_of(question: Question, result: DesignResult, judging: Judging = judge) -> list[str]:
     """Where a proof is another engine's, its counts cannot be those of the question, its words do not follow from them, or the rivals
     are not those that the rule chooses."""
     if isinstance(question, Counted):
@@ -110,16 +112,16 @@ def faults_of(question: Instance | Portfolio | Counted, result: DesignResult) ->
     elif isinstance(question, Portfolio):
         rules = _of_several(question, result)
     else:
-        rules = _of_one(question, result)
+        rules = _of_one(question, result, judging)
     least = result.bound is None or result.bound >= 0.0
     return [sentence for sentence, holds in ((f"bound: {result.bound!r} is below 0, and nothing takes less", least), *rules) if not holds]
 
 
-def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, bool]]:
+def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Iterator[tuple[str, bool]]:
     proof, engine = result.proof, result.engine
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, PROVERS.get(engine, ()), (instance,))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
-    rules = [judge_rival(judge, instance, rival) for rival in recipes_rivals(instance)] if proved else []
+    rules = [judge_rival(judging, instance, rival) for rival in recipes_rivals(instance)] if proved else []
     yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
     reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons

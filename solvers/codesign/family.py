@@ -9,15 +9,12 @@ from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, Priced
-from crossopt.solvers.codesign.claims import faults_of
+from crossopt.solvers.codesign.claims import Question, faults_of
 from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
 from crossopt.solvers.family import Family, quick_answer
-
-Question = Instance | Portfolio | Counted
-
 
 ENGINES = (
     "auto",

@@ -40,8 +40,9 @@ _CERTIFIED = (BY_DUAL, BY_TREE)
 _PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that nothing costs less than"
 
 
-def own_faults(question: ShardingQuestion, saved: Answer) -> list[str]:
+def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None) -> list[str]:
     """Where the words of a result do not fit each other, its proof, or the plans there are."""
+    del judging  # nothing more is priced
     proof, none = saved.proof, saved.settled and saved.value is None
     reductions = proof.reductions if isinstance(proof, Steps) else None
     told = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else

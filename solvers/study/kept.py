@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.solvers.answer import Limits, Watch, result_in, to_text
-from crossopt.solvers.checking import held
+from crossopt.solvers.checking import solve_and_hold
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.asking import Asked, Asking
-from crossopt.solvers.study.running import Asker, solve_now, turns_of
+from crossopt.solvers.study.running import Asker, turns_of
 from crossopt.solvers.sweeps.keys import key_of, question_digest
 from crossopt.solvers.sweeps.store import Listed, Point, Row, forget_failure, keep, kept_at, open_store, result_of
 
@@ -29,7 +29,7 @@ def kept_in(folder: Path, asking: Asking) -> Asker:
         data = result_of(kept_at(folder, row.key), row, points[place]).data
         if data is not None:
             return _read(data)
-        result = held(FAMILY, solve_now(asked, engine, limits, watch), asked.instance)
+        result = solve_and_hold(FAMILY, asked.instance, engine, limits, watch)
         if result.stopped != "interrupted":
             keep(folder, row.key, to_text(result))
             forget_failure(folder, row.key)

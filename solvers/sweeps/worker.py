@@ -16,8 +16,8 @@ from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.backends.worker import end_with, limit_memory
-from crossopt.solvers.checking import held
-from crossopt.solvers.family import family_of, solve
+from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.store import Failure, forget_failure, keep, keep_failure
 
 INTERNAL, REFUSED, INVALID, UNVERIFIED = 1, 2, 3, 30
@@ -45,10 +45,8 @@ Answer = Callable[[Job, Path], None]
 
 def answer(job: Job, folder: Path) -> None:
     """The one way from a job to a file, which no check refuses before it comes to the proof."""
-    family = family_of(job.kind)
     question = read_again(job.document, job.kind, folder)
-    result = held(family, solve(family, question, job.engine, job.limits, unwatched), question)
-    keep(folder, job.key, to_text(result))
+    keep(folder, job.key, to_text(solve_and_hold(family_of(job.kind), question, job.engine, job.limits, unwatched)))
 
 
 def serve(connection: Connection, lifeline: Connection, said: Path, memory: int | None, kinds: tuple[str, ...], work: Answer) -> None:

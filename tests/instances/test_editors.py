@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.instances.editors import FORMS, reference_text, schema_path, schema_text
 from crossopt.instances.files.document import read_file
-from crossopt.instances.files.reference import with_reference
+from crossopt.instances.files.keys.reference import with_reference
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.kinds import KINDS
 from tests.paths import INSTANCES

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from crossopt.instances.catalogue.registry import ladder
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.report import page_of
-from crossopt.solvers.answer import gap_between
+from crossopt.solvers.answer import Limits, gap_between, unwatched
+from crossopt.solvers.checking import check_answer, solve_and_hold
 from crossopt.solvers.codesign.family import FAMILY
 from tests.every import every
 from tests.solvers.codesign.asking import checked
@@ -64,6 +67,23 @@ def test_an_answer_that_a_check_would_refuse_is_not_printed(monkeypatch: pytest.
     written = capsys.readouterr()
     assert written.out == ""
     assert "`crossopt check` would refuse this answer: space.plans: there are 24, the result says 23 (and 1 more)" in written.err
+
+
+def test_what_was_found_is_priced_once_and_by_a_check_anew() -> None:
+    priced = list[str]()
+
+    def judged(question: Any, answer: Any) -> Any:  # noqa: ANN401
+        priced.append(str(answer))
+        return FAMILY.judge(question, answer)
+
+    family, question = replace(FAMILY, judge=judged), read_instance(ladder()["small"])
+    result = solve_and_hold(family, question, "auto", Limits(), unwatched)
+    found = {str(answer) for answer in (result.answer, *(rival.answer for rival in result.rivals)) if answer}
+    assert result.rivals
+    assert sorted(priced) == sorted(found)
+    priced.clear()
+    assert check_answer(family, result, question).accepted
+    assert set(priced) == found
 
 
 @every("bound", [-1e-300, -0.5])

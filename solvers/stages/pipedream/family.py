@@ -2,7 +2,7 @@
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Number, Result
-from crossopt.solvers.family import Family, judge_rival, later
+from crossopt.solvers.family import Family, Judge, judge_rival, later
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, judge
 from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
 from crossopt.solvers.stages.pipedream.prove import all_seconds, prove
@@ -17,10 +17,13 @@ def _lowered(question: PipelineQuestion, bound: Number) -> Number:
     return max(bound - _ROUNDINGS * all_seconds(question), 0.0)
 
 
-def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads]) -> tuple[str, ...]:
+Judging = Judge[PipelineQuestion, PipedreamPlan, PipedreamLoads]
+
+
+def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], judging: Judging) -> tuple[str, ...]:
     if saved.stopped == "interrupted" and not saved.rivals:  # perhaps before the rules were asked
         return ()
-    true = tuple(judge_rival(FAMILY.judge, question, rival) for rival in rivals_of(question))
+    true = tuple(judge_rival(judging, question, rival) for rival in rivals_of(question))
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 
 

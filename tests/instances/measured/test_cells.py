@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.tables import LARGEST
 from crossopt.instances.measured.cells import REQUIRED, read_rows
-from crossopt.instances.measured.tables import LARGEST
 from tests.every import every
 
 ROW = dict.fromkeys(REQUIRED, "8") | {"source": "a paper", "model": "GPT", "gpu": "A100"}

@@ -165,6 +165,44 @@ def test_every_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
         assert words in told[number]
 
 
+AGAINST = """\
+against:
+  - {name: theirs, column: rate, source: them, file: points.csv, at: gpus, figure: rate, rows: {plan: zero}, within: 10 %}
+"""
+POINTS = "gpus,plan,rate\n8,zero,11\n16.0,zero,22\n32,zero,9\n8,none,5\n"
+
+
+def test_measured_points_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "points.csv").write_text(POINTS, encoding="utf-8")
+    (section,) = read_study(written(tmp_path, STUDY + AGAINST)).file.claims.against
+    assert (section.points, section.within, section.source) == ({"8": 11.0, "16": 22.0}, 0.1, "them")
+
+
+@every(
+    ("change", "points", "words"),
+    [
+        (("", ""), "gpus,plan,rate\n8,zero,fast\n16,zero\n", "points.csv: line 2: rate: 'fast' is no number"),
+        (("", ""), "gpus,plan,rate\n8,zero,1\n8,zero,2\n", "line 3: there is a point at 8 already (say by `rows:` which are meant)"),
+        (("", ""), "gpu,plan,rate\n8,zero,1\n", "points.csv has no column 'gpus' (did you mean 'gpu'?)"),
+        (("plan: zero", "plan: none"), "gpus,plan,rate\n4,none,1\n", "of its 1 rows 1 are meant, and none stands at 8, 16"),
+        (("points.csv", "other.csv"), POINTS, "this file cannot be read: no such file or directory"),
+        (("at: gpus, ", ""), POINTS, "say which columns of the file are meant"),
+        (("at: gpus", "points: {8: 1}, at: gpus"), POINTS, "points are written here or in a file"),
+        (
+            ("file: points.csv, at: gpus, figure: rate, rows", "points: {8: 1}, rows"),
+            POINTS,
+            "write `file:` beside it, or leave `rows` out",
+        ),
+    ],
+)
+def test_a_file_of_points_that_is_none_is_told_in_one_sentence(change: tuple[str, str], points: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "points.csv").write_text(points, encoding="utf-8")
+    with pytest.raises(InstanceError) as caught:
+        read_study(written(tmp_path, STUDY + AGAINST.replace(*change)))
+    (fault,) = caught.value.faults
+    assert words in fault.message
+
+
 def test_a_study_that_is_otherwise_than_it_expects_ends_so_and_its_edits_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
-from crossopt.instances.files.json_schema import json_schema
+from crossopt.instances.files.keys.json_schema import json_schema
 from crossopt.instances.files.schema import Unit
 from crossopt.instances.files.units import DIMENSIONS, format_quantity
 
