@@ -70,7 +70,7 @@ KINDS = {
         ("graph", "file"),
         family="crossopt.solvers.placement.family",
         shown=f"{_SHEETS}.placement",
-        commands=f"{_COMMANDS}.placement",
+        commands=f"{_COMMANDS}.graphs.placement",
         options=_same("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers"),
     ),
     "network": Kind(
@@ -98,7 +98,7 @@ KINDS = {
         digest=True,
         family="crossopt.solvers.sharding.family",
         shown=f"{_SHEETS}.sharding",
-        commands=f"{_COMMANDS}.sharding",
+        commands=f"{_COMMANDS}.graphs.sharding",
         options={"memory": "limit"},
     ),
     "study": Kind("studies", "", commands=f"{_COMMANDS}.studies.compare"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from crossopt.reports.commands.studies.arguments import add_sweep
+from crossopt.reports.commands.traces.arguments import add_import
 from crossopt.reports.launching.arguments import add_export
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage, or an engine that does not answer · 3 invalid file ·
@@ -31,6 +32,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     add_sweep(commands.add_parser("sweep", help="answer a study by several processes into a folder that survives them, and read from it"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
+    add_import(commands.add_parser("import", help="read a trace of a job into a graph that questions are asked of"), _whole)
     add_export(
         commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"),
         _gap,

@@ -355,6 +355,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _own("studies.sweep", "sweep"),
     "accuracy": _accuracy,
     "calibrate": _calibrate,
+    "import": _own("traces.importing", "import_traces"),
     "export": _export,
     "report": _report,
     "list": _list,

@@ -31,6 +31,7 @@ PUBLIC = {
     "graph.txt": "placement/pipedream/gnmt/graph.txt",
     "gnmt.json": "placement/piper/gnmt.json",
     "bert32a100.json": "placement/piper/bert32a100.json",
+    "dlrm_rank2.json.gz": "traces/dlrm_rank2.json.gz",
 }
 """Inputs of other authors, which do not come along."""
 LEFT_OUT = {
@@ -47,6 +48,7 @@ LEFT_OUT = {
     "compare gnmt_training.json --split": "ten seconds of local search",
     "solve gpt3-13b-on-4x8": "compiles for up to a minute on a fresh installation",
     "solve hub.yaml": "a model's config.json does not come along; it is read below",
+    "import rank": "traces of several ranks of one job do not come along",
     "solve bert32a100.json": "ten seconds; the other network of its kind is solved",
 }
 """Beginnings of commands that are shown and not run here, and why."""

@@ -1,0 +1,282 @@
+"""From events to a graph (the construction of Daydream, Zhu et al., USENIX ATC 2020, and of Holistic Trace Analysis):
+
+    thread   calls of a thread follow one another, and the gaps between them are operations
+    launch   work on a device begins no earlier than the call of its correlation lets it
+    stream   work of a stream follows in the order of begins
+    wait     a thread that synchronises ends no earlier than the last work launched before on the stream, ahead of the event or on the
+             device; a stream that waits for an event begins no further work before what was launched ahead of that event
+
+Work that begins later than all of that explains has a gap before it: `launch latency` where the launch was last, `device gap` where other
+work was. A wait keeps of its time what it took after the work had ended. So an unchanged graph runs as traced but for events that
+contradict the order: work of a stream that overlaps, and work that begins before its launch.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from crossopt.crossflow.traces.graph import Graph, graph_of
+from crossopt.instances.traces.kineto.events import Call, Events, Work
+from crossopt.instances.traces.kineto.threads import GAP, Piece, pieces_of
+
+_ROUNDING = 1_000
+"""ns by which an end may be later than that of who waited for it, as times are often told in whole microseconds."""
+_BLOCKS = ("StreamSynchronize", "EventSynchronize", "DeviceSynchronize", "CtxSynchronize")
+LAUNCH_LATENCY, DEVICE_GAP = "launch latency", "device gap"
+
+
+@dataclass(slots=True)
+class Building:
+    """A graph while it grows, and what has to be said of it."""
+
+    events: Events
+    operations: list[tuple[str, str, str, int]] = field(default_factory=list)
+    edges: list[tuple[int, int, str]] = field(default_factory=list)
+    moved: list[int] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    head_of: dict[int, int] = field(default_factory=dict)
+    """By call the operation at whose end its work may begin."""
+    tail_of: dict[int, int] = field(default_factory=dict)
+    """By call the operation that ends it, with the time at which that began."""
+    place_of: dict[int, int] = field(default_factory=dict)
+    """By work its operation."""
+    inferred: int = 0
+    unlaunched: int = 0
+    early: int = 0
+    overlapping: list[tuple[int, int]] = field(default_factory=list)
+    """Work of a stream that begins before the work before it ends: ns, and which."""
+
+    def add(self, name: str, kind: str, where: str, took: int, moved: int = 0, group: str = "") -> int:
+        self.operations.append((name, kind, where, took))
+        self.moved.append(moved)
+        self.groups.append(group)
+        return len(self.operations) - 1
+
+
+def building_of(events: Events) -> Building:
+    """The graph of the events of one process."""
+    building = Building(events)
+    call_of = _launches(events, building)
+    orders = _Orders(events, call_of)
+    waits = _waits(events, orders)
+    _add_threads(building, call_of, waits)
+    _add_work(building, orders, _Crossings(events, orders, building))
+    _join_waits(building, waits)
+    return building
+
+
+def graph_in(building: Building) -> Graph:
+    return graph_of(building.operations, building.edges, building.moved, groups=building.groups)
+
+
+def _launches(events: Events, building: Building) -> list[int]:
+    """The call that launched each work; -1 where there is none. Several calls of one correlation are of several processes: the last before
+    the work is taken."""
+    calls = defaultdict[int, list[int]](list)
+    for number, call in enumerate(events.calls):
+        if call.correlation >= 0:
+            calls[call.correlation].append(number)
+    found = list[int]()
+    for work in events.work:
+        known = calls.get(work.correlation, [])
+        before = [number for number in known if events.calls[number].begin <= work.begin]
+        found.append(max(before or known, key=lambda number: events.calls[number].begin, default=-1))
+        building.unlaunched += found[-1] < 0
+        building.early += bool(known) and not before
+    return found
+
+
+@dataclass(slots=True)
+class _Orders:
+    """The work of each stream as it was launched, to find the last before some time."""
+
+    events: Events
+    call_of: Sequence[int]
+    times: dict[str, list[int]] = field(default_factory=dict)
+    works: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        launched = defaultdict[str, list[tuple[int, int, int]]](list)
+        for number, work in enumerate(self.events.work):
+            call = self.call_of[number]
+            time = self.events.calls[call].begin if call >= 0 else work.begin
+            launched[work.stream].append((time, work.begin, number))
+        for stream, rows in launched.items():
+            rows.sort()
+            self.times[stream] = [time for time, _, _ in rows]
+            self.works[stream] = [number for _, _, number in rows]
+
+    def last_before(self, stream: str, time: int) -> int | None:
+        """The work that was launched last on a stream before some time."""
+        place = bisect_left(self.times.get(stream, []), time)
+        return self.works[stream][place - 1] if place else None
+
+
+def _is_blocking_copy(call: Call, work: Work) -> bool:
+    """Whether a call returns only when its copy is done: one that is not asynchronous, or of memory that is not pinned."""
+    blocks = "emcpy" in call.name and ("Async" not in call.name or "Pageable" in work.name)
+    return blocks and work.kind == "copy" and work.begin < call.end
+
+
+def _waits(events: Events, orders: _Orders) -> dict[int, list[int]]:
+    """By call the work that its thread waits for; only what had ended by the end of the call."""
+    found = defaultdict[int, list[int]](list)
+    for number, call_number in enumerate(orders.call_of):
+        if call_number >= 0 and _is_blocking_copy(events.calls[call_number], events.work[number]):
+            found[call_number].append(number)
+    last_stream: dict[str, str] = {}
+    launched = {call: events.work[number].stream for number, call in enumerate(orders.call_of)}
+    record = {call.correlation: call.begin for call in events.calls}
+    for number in sorted(range(len(events.calls)), key=lambda one: events.calls[one].begin):
+        call = events.calls[number]
+        last_stream[call.thread] = launched.get(number, last_stream.get(call.thread, ""))
+        if not call.name.endswith(_BLOCKS):
+            continue
+        known, before = events.waited.get(call.correlation), call.begin
+        if "Device" in call.name or "Ctx" in call.name:
+            streams = list(orders.works)
+        elif known is None:
+            streams = [last_stream[call.thread]]
+        elif known.kind.startswith("event"):
+            streams, before = ([known.other], record[known.record]) if known.record in record else ([], 0)
+        else:
+            streams = [known.stream]
+        found[number] += [one for stream in streams if (one := orders.last_before(stream, before)) is not None]
+    kept = {
+        number: [one for one in works if events.work[one].end <= events.calls[number].end + _ROUNDING] for number, works in found.items()
+    }
+    return {number: works for number, works in kept.items() if works}
+
+
+def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, list[int]]) -> None:
+    """The operations of every thread, in their order."""
+    events, cuts = building.events, dict[int, int]()
+    for number, call_number in enumerate(call_of):
+        if call_number >= 0:
+            call, begin = events.calls[call_number], events.work[number].begin
+            if begin < call.end:
+                cuts[call_number] = min(cuts.get(call_number, begin), max(begin, call.begin))
+    by_thread = defaultdict[str, list[int]](list)
+    for number, call in enumerate(events.calls):
+        by_thread[call.thread].append(number)
+    for thread, numbers in by_thread.items():
+        pieces = list(pieces_of(events.calls, numbers, cuts))
+        last_of = {piece.call: place for place, piece in enumerate(pieces)}
+        previous = None
+        for place, piece in enumerate(pieces):
+            waited = waits.get(piece.call, []) if last_of[piece.call] == place else []
+            operation = _add_piece(building, piece, thread, waited)
+            if previous is not None:
+                building.edges.append((previous, operation, "thread"))
+            previous = operation
+
+
+def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[int]) -> int:
+    took = piece.end - piece.begin
+    if piece.call == GAP:
+        return building.add("gap", "gap", thread, took)
+    call, work = building.events.calls[piece.call], building.events.work
+    if waited:
+        took = max(0, piece.end - max(piece.begin, *(work[one].end for one in waited)))
+    operation = building.add(call.name, "wait" if waited else "host", thread, took)
+    if piece.is_head:
+        building.head_of[piece.call] = operation
+    building.tail_of[piece.call] = operation
+    return operation
+
+
+def _join_waits(building: Building, waits: dict[int, list[int]]) -> None:
+    for number, works in waits.items():
+        building.edges += [(building.place_of[one], building.tail_of[number], "wait") for one in works]
+
+
+@dataclass(slots=True)
+class _Crossings:
+    """Which work a stream waits for at each of its work, by the calls that let it wait for an event of another stream."""
+
+    events: Events
+    orders: _Orders
+    building: Building
+    told: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By stream when the call was, and the work waited for."""
+    untold: dict[str, list[int]] = field(default_factory=dict)
+    """By thread when calls were of which the trace does not say which streams they are about."""
+
+    def __post_init__(self) -> None:
+        record = {call.correlation: call.begin for call in self.events.calls}
+        for call in self.events.calls:
+            if not call.name.endswith("StreamWaitEvent"):
+                continue
+            known = self.events.waited.get(call.correlation)
+            if known is None:
+                self.untold.setdefault(call.thread, []).append(call.begin)
+            elif (time := record.get(known.record)) is not None:
+                work = self.orders.last_before(known.other, time)
+                if work is not None:
+                    self.told.setdefault(known.stream, []).append((call.begin, work))
+        for rows in (*self.told.values(), *self.untold.values()):
+            rows.sort()  # type: ignore[attr-defined]
+
+    def of(self, number: int, since: int) -> Iterator[int]:
+        """Work of other streams that a work waits for, by calls between the launch before it on its stream and its own."""
+        work, call = self.events.work[number], self.orders.call_of[number]
+        if call < 0:
+            return
+        launch, thread = self.events.calls[call].begin, self.events.calls[call].thread
+        for time, other in self.told.get(work.stream, ()):
+            if since < time < launch and self.events.work[other].end <= work.begin + _ROUNDING:
+                yield other
+        times = self.untold.get(thread, [])
+        place = bisect_left(times, launch)
+        if place and times[place - 1] > since and (likely := self.likely(work, times[place - 1])) is not None:
+            self.building.inferred += 1
+            yield likely
+
+    def likely(self, work: Work, time: int) -> int | None:
+        """Of the last work that was launched before on each other stream the one that ended last, if before this one began."""
+        last = [self.orders.last_before(stream, time) for stream in self.orders.works if stream != work.stream]
+        fitting = [one for one in last if one is not None and self.events.work[one].end <= work.begin]
+        return max(fitting, key=lambda one: self.events.work[one].end, default=None)
+
+
+def _add_work(building: Building, orders: _Orders, crossings: _Crossings) -> None:
+    """All work first, then what each waits for, and the gap that nothing explains."""
+    works = building.events.work
+    by_stream = defaultdict[str, list[int]](list)
+    for number in sorted(range(len(works)), key=lambda one: (works[one].begin, works[one].end)):
+        one = works[number]
+        building.place_of[number] = building.add(one.name, one.kind, one.stream, one.end - one.begin, one.bytes, one.group)
+        by_stream[one.stream].append(number)
+    for numbers in by_stream.values():
+        since, previous = -1, -1
+        for number in numbers:
+            waited = [(works[other].end, building.place_of[other], "wait") for other in crossings.of(number, since)]
+            call = orders.call_of[number]
+            if call >= 0:
+                head = building.head_of[call]
+                waited.append((_end_of_head(building, call, works[number].begin), head, "launch"))
+                since = building.events.calls[call].begin
+            if previous >= 0:
+                waited.append((works[previous].end, building.place_of[previous], "stream"))
+                if works[previous].end > works[number].begin + _ROUNDING:
+                    building.overlapping.append((works[previous].end - works[number].begin, number))
+            _join_work(building, number, waited)
+            previous = number
+
+
+def _end_of_head(building: Building, call: int, begin: int) -> int:
+    """When the part of a call ends that its work waits for."""
+    called = building.events.calls[call]
+    return min(called.end, max(begin, called.begin))
+
+
+def _join_work(building: Building, number: int, waited: list[tuple[int, int, str]]) -> None:
+    work, place = building.events.work[number], building.place_of[number]
+    building.edges += [(before, place, reason) for _, before, reason in waited]
+    last = max(waited, default=(0, -1, ""))
+    if work.begin > last[0]:
+        name = LAUNCH_LATENCY if last[2] == "launch" else DEVICE_GAP
+        gap = building.add(name, "gap", work.stream, work.begin - last[0])
+        building.edges += [(last[1], gap, last[2])] if last[1] >= 0 else []
+        building.edges.append((gap, place, "stream"))

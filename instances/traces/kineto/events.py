@@ -1,0 +1,206 @@
+"""Events of a Kineto file by what they are: calls of threads to the device's runtime, what devices did, and what waited for what.
+
+Times are whole nanoseconds from the first event. Operators of the framework (`cpu_op`) and annotations are not read: a thread's time
+between two calls is one gap.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crossopt.instances.files.units import quoted
+from crossopt.instances.traces.packed import Faults, nanoseconds, plain, refuse
+
+_KNOWN_SCHEMA = 1
+_CALLS = ("cuda_runtime", "cuda_driver", "runtime", "driver", "privateuse1_runtime")
+_DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset": "copy", "memset": "copy"}
+_SYNC = "cuda_sync"
+_ELEMENT = {"float": 4, "int": 4, "bfloat16": 2, "half": 2, "double": 8, "long": 8, "byte": 1, "char": 1, "bool": 1, "float8": 1}
+"""Bytes of an element, by the beginning of its name in lower case; those that begin with a longer one stand before."""
+
+
+class Call(NamedTuple):
+    """What a thread asked of the runtime."""
+
+    begin: int
+    end: int
+    name: str
+    thread: str
+    correlation: int
+
+
+class Work(NamedTuple):
+    """What a device did."""
+
+    begin: int
+    end: int
+    name: str
+    kind: str
+    stream: str
+    correlation: int
+    bytes: int
+    group: str
+
+
+class Waited(NamedTuple):
+    """Which stream or event a call waited for, or let a stream wait for."""
+
+    kind: str
+    stream: str
+    """That waits, or is waited for by a thread."""
+    other: str
+    """Of the event."""
+    record: int
+    """Correlation of the call that recorded the event; -1 where nobody knows."""
+
+
+@dataclass(slots=True)
+class Events:
+    """What a file holds, as far as it counts here."""
+
+    calls: list[Call] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    waited: dict[int, Waited] = field(default_factory=dict)
+    """By the correlation of the call."""
+    span: int = 0
+    rank: int | None = None
+
+
+def is_kineto(document: object) -> bool:
+    return isinstance(document, list) or (isinstance(document, dict) and "traceEvents" in document)
+
+
+def events_in(path: Path, document: Any) -> Events:  # noqa: ANN401 - JSON as it is
+    """The events of a document; an InstanceError with every fault."""
+    rows = document if isinstance(document, list) else document["traceEvents"]
+    if not isinstance(rows, list):
+        refuse(path, "traceEvents: a list is needed")
+    schema = _KNOWN_SCHEMA if isinstance(document, list) else document.get("schemaVersion", _KNOWN_SCHEMA)
+    if schema != _KNOWN_SCHEMA:
+        refuse(path, f"schemaVersion: {quoted(str(schema))} is no version that is known ({_KNOWN_SCHEMA} is; trace with today's PyTorch)")
+    reader = _Reader(Faults(path))
+    for place, row in enumerate(rows):
+        if isinstance(row, dict):
+            reader.look(place, row)
+        else:
+            reader.faults.add(f"traceEvents[{place}]", "a mapping is needed")
+    reader.faults.end()
+    found = reader.events
+    if not found.work:
+        refuse(path, "no kernel, copy or fill of a device is in this trace (trace with ProfilerActivity.CUDA)")
+    about = {} if isinstance(document, list) else document.get("distributedInfo")
+    rank = about.get("rank") if isinstance(about, dict) else None
+    found.rank = rank if type(rank) is int else None
+    return _from_zero(found)
+
+
+@dataclass(slots=True)
+class _Reader:
+    faults: Faults
+    events: Events = field(default_factory=Events)
+
+    def look(self, place: int, row: Mapping[str, Any]) -> None:
+        category = row.get("cat")
+        if row.get("ph") != "X" or not isinstance(category, str):
+            return
+        category, given = category.lower(), row.get("args")
+        args: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        if category in _CALLS:
+            thread = f"thread {row.get('pid')}:{row.get('tid')}"
+            self.events.calls.append(Call(*self.times(place, row), _name_of(row), thread, self.number(place, args, "correlation")))
+        elif category in _DEVICE:
+            begin, end = self.times(place, row)
+            name, stream, correlation = _name_of(row), self.stream(place, row, args), self.number(place, args, "correlation")
+            is_collective = _DEVICE[category] == "kernel" and any(one in name.lower() for one in ("nccl", "rccl"))
+            kind, moved = ("collective", _sent(args)) if is_collective else (_DEVICE[category], _count(args.get("bytes")))
+            group = plain(str(args.get("Process Group Name", ""))) if is_collective else ""
+            self.events.work.append(Work(begin, end, name, kind, stream, correlation, moved, group))
+        elif category == _SYNC:
+            self.events.waited[self.number(place, args, "correlation")] = _waited(row, args)
+
+    def times(self, place: int, row: Mapping[str, Any]) -> tuple[int, int]:
+        at = f"traceEvents[{place}]"
+        begin = nanoseconds(row.get("ts"), lambda told: self.faults.add(f"{at}.ts", told))
+        took = nanoseconds(row.get("dur"), lambda told: self.faults.add(f"{at}.dur", told))
+        if took < 0:
+            self.faults.add(f"{at}.dur", f"{quoted(str(row.get('dur')))} microseconds are below 0 (the clock went back: trace again)")
+        return begin, begin + took
+
+    def number(self, place: int, args: Mapping[str, Any], key: str) -> int:
+        """A whole number, or -1 where none is told."""
+        value = args.get(key, -1)
+        if type(value) is not int:
+            self.faults.add(f"traceEvents[{place}].args.{key}", f"{quoted(str(value))} is no whole number")
+            return -1
+        return value
+
+    def stream(self, place: int, row: Mapping[str, Any], args: Mapping[str, Any]) -> str:
+        stream = args.get("stream", row.get("tid"))
+        if type(stream) is not int:
+            self.faults.add(f"traceEvents[{place}].args.stream", f"{quoted(str(stream))} is no number of a stream")
+        return _stream_name(args.get("device", row.get("pid")), stream)
+
+
+def _stream_name(device: object, stream: object) -> str:
+    return f"device {device} stream {stream}"
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    return plain(str(row.get("name", "")))
+
+
+def _waited(row: Mapping[str, Any], args: Mapping[str, Any]) -> Waited:
+    device = args.get("device", row.get("pid"))
+    record = args.get("wait_on_cuda_event_record_corr_id", -1)
+    return Waited(
+        str(args.get("cuda_sync_kind", row.get("name"))).lower(),
+        _stream_name(device, args.get("stream")),
+        _stream_name(device, args.get("wait_on_stream")),
+        record if type(record) is int else -1,
+    )
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 62 else 0
+
+
+def _sent(args: Mapping[str, Any]) -> int:
+    """Bytes that go into a collective, where the trace has elements and their type."""
+    kind = str(args.get("dtype", "")).lower()
+    width = next((size for name, size in sorted(_ELEMENT.items(), key=lambda one: -len(one[0])) if kind.startswith(name)), 0)
+    return _count(_count(args.get("In msg nelems")) * width)
+
+
+def _from_zero(events: Events) -> Events:
+    """The same with times from the first begin, streams without the device where there is one, and threads without the process."""
+    first = min([one.begin for one in events.work] + [one.begin for one in events.calls])
+    last = max([one.end for one in events.work] + [one.end for one in events.calls])
+    streams = {one.stream for one in events.work}
+    shorter = _shorter(streams | {name for one in events.waited.values() for name in (one.stream, one.other)}, streams)
+    threads = _shorter({one.thread for one in events.calls}, {one.thread for one in events.calls})
+    return Events(
+        [one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in events.calls],
+        [one._replace(begin=one.begin - first, end=one.end - first, stream=shorter[one.stream]) for one in events.work],
+        {key: one._replace(stream=shorter[one.stream], other=shorter[one.other]) for key, one in events.waited.items()},
+        last - first,
+        events.rank,
+    )
+
+
+def _shorter(names: set[str], meant: set[str]) -> dict[str, str]:
+    """Each name without the device or process before it, where all that are meant have the same."""
+    heads = {_head(name) for name in meant}
+    return {name: f"{_kind(name)} {_tail(name)}" if len(heads) == 1 and _head(name) in heads else name for name in names}
+
+
+def _kind(name: str) -> str:
+    return "stream" if name.startswith("device") else "thread"
+
+
+def _head(name: str) -> str:
+    return name.rpartition(" stream ")[0] or name.rpartition(":")[0]
+
+
+def _tail(name: str) -> str:
+    return name.rpartition(" stream ")[2] if " stream " in name else name.rpartition(":")[2]

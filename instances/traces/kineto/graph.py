@@ -1,0 +1,51 @@
+"""A Kineto file as a trace: its graph, its span, and what the trace does not explain."""
+
+from pathlib import Path
+from typing import Any
+
+from crossopt.crossflow.traces.graph import SPAN_ENDS
+from crossopt.instances.traces.graph_file import Trace, refuse_cycle
+from crossopt.instances.traces.imported import Imported, counted
+from crossopt.instances.traces.kineto.dependencies import DEVICE_GAP, Building, building_of, graph_in
+from crossopt.instances.traces.kineto.events import events_in
+from crossopt.instances.traces.packed import refuse
+
+
+def imported_kineto(path: Path, document: Any) -> Imported:  # noqa: ANN401 - JSON as it is
+    """The trace; an InstanceError with every fault."""
+    events = events_in(path, document)
+    building = building_of(events)
+    if sum(operation[3] for operation in building.operations) >= SPAN_ENDS:
+        refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (trace fewer steps)")
+    graph = graph_in(building)
+    refuse_cycle(graph, str(path))
+    source = path.name if events.rank is None else f"{path.name}, rank {events.rank}"
+    return Imported(Trace(graph, source, events.span), "Kineto", tuple(_remarks(building)), events.rank)
+
+
+def _remarks(building: Building) -> list[str]:
+    remarks, works = list[str](), building.events.work
+    if building.overlapping:
+        longest, number = max(building.overlapping)
+        work = works[number]
+        begin = counted(len(building.overlapping), "operation begins", "operations begin")
+        remarks.append(
+            f"{begin} before the one before it on its stream ends, at most by "
+            f"{longest / 1000:,.1f} us on {work.stream}, at {work.begin / 1e6:,.3f} ms: put behind it"
+        )
+    if building.early:
+        early = counted(building.early, "operation begins", "operations begin")
+        remarks.append(f"{early} before the launch (the clocks differ): put behind it")
+    if building.unlaunched:
+        remarks.append(f"{counted(building.unlaunched, 'operation has', 'operations have')} no launch in the trace")
+    if building.inferred:
+        remarks.append(
+            f"{counted(building.inferred, 'wait', 'waits')} across streams told from times, as the trace does not say for which event"
+        )
+    gaps = [operation[3] for operation in building.operations if operation[:2] == (DEVICE_GAP, "gap")]
+    if gaps:
+        remarks.append(
+            f"{counted(len(gaps), 'gap', 'gaps')} on streams that neither a launch nor other work explains, {sum(gaps) / 1e6:,.3f} ms in "
+            f"all, {max(gaps) / 1e6:,.3f} ms the longest: kept as they are"
+        )
+    return remarks

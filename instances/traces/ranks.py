@@ -1,0 +1,94 @@
+"""Traces of several ranks of one job: whether they are alike, and one of them with its collectives as long as the fastest rank's.
+
+A kernel of a collective waits for the other ranks before it sends anything. What it takes on the rank where it is shortest is taken to be
+the exchange itself, and what it takes longer elsewhere to be waiting, which a gap before it keeps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
+from crossopt.instances.files.units import quoted
+from crossopt.instances.traces.imported import Imported, counted
+from crossopt.instances.traces.packed import refuse
+
+PEERS = "waiting for other ranks"
+_COLLECTIVE, _GAP = KINDS.index("collective"), KINDS.index("gap")
+
+
+def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) -> Imported:
+    """The trace of a rank, the first where none is named; an InstanceError where ranks differ."""
+    numbers = ranks_of(traces)
+    if rank is not None and rank not in numbers:
+        refuse(paths[0], f"rank {rank} is in none of the traces (there are {', '.join(map(str, numbers))})")
+    place = 0 if rank is None else numbers.index(rank)
+    chosen = traces[place]
+    if len(traces) == 1:
+        return chosen
+    several = [number for number in numbers if numbers.count(number) > 1]
+    if several:
+        refuse(paths[numbers.index(several[0])], f"several of the traces are of rank {several[0]} (name each rank once)")
+    orders = [_collectives(one.trace.graph) for one in traces]
+    for path, trace, order in zip(paths, traces, orders, strict=True):
+        _look_alike((paths[0], traces[0].trace.graph, orders[0]), (path, trace.trace.graph, order))
+    times = np.array([one.trace.graph.durations[order] for one, order in zip(traces, orders, strict=True)], np.int64)
+    graph, waited = _shortened(chosen.trace.graph, orders[place], times.min(axis=0))
+    told = f"{counted(len(orders[place]), 'collective', 'collectives')} as short as on the fastest of {len(traces)} ranks"
+    remark = f"{told}, {waited / 1e6:,.3f} ms of waiting for others before them"
+    kept = replace(chosen.trace, graph=graph, source=f"{chosen.trace.source}, of {len(traces)} ranks")
+    return replace(chosen, trace=kept, remarks=(*chosen.remarks, remark), rank=numbers[place])
+
+
+def ranks_of(traces: Sequence[Imported]) -> list[int]:
+    """As the files say, or by their order where one says nothing."""
+    told = [one.rank for one in traces]
+    return [place if None in told else int(number or 0) for place, number in enumerate(told)]
+
+
+def _collectives(graph: Graph) -> Whole:
+    """Places of the collectives, in the order of the trace."""
+    return np.flatnonzero(graph.kinds == _COLLECTIVE)
+
+
+def _look_alike(first: tuple[Path, Graph, Whole], other: tuple[Path, Graph, Whole]) -> None:
+    (_, one, ours), (path, two, theirs) = first, other
+    if len(ours) != len(theirs):
+        refuse(path, f"the ranks differ: {len(theirs):,} collectives here, {len(ours):,} in {first[0]} (name ranks of one job and step)")
+    for place, (a, b) in enumerate(zip(ours.tolist(), theirs.tolist(), strict=True)):
+        if _kind(one, a) != _kind(two, b):
+            told = f"{quoted(_kind(two, b)[0])} here, {quoted(_kind(one, a)[0])} in {first[0]}"
+            refuse(path, f"the ranks differ: collective {place + 1} is {told} (name ranks of one job and step)")
+
+
+def _kind(graph: Graph, place: int) -> tuple[str, str]:
+    return graph.names[place].partition("(")[0], graph.groups[place]
+
+
+def _shortened(graph: Graph, places: Whole, least: Whole) -> tuple[Graph, int]:
+    """The graph with collectives as short as told and gaps before them that keep the rest, and how much that is."""
+    rest = graph.durations[places] - least
+    longer, rest = places[rest > 0], rest[rest > 0]
+    gap_of = {int(place): len(graph) + number for number, place in enumerate(longer)}
+    durations = graph.durations.copy()
+    durations[places] = least
+    entering = np.flatnonzero(np.isin(graph.after, longer))
+    gaps = np.array([gap_of[int(place)] for place in graph.after[entering]], np.int64)
+    zeros = np.zeros(len(longer), np.int64)
+    grown = replace(
+        graph,
+        names=(*graph.names, *[PEERS] * len(longer)),
+        kinds=np.concatenate([graph.kinds, zeros + _GAP]),
+        places=np.concatenate([graph.places, graph.places[longer]]),
+        durations=np.concatenate([durations, rest]),
+        before=np.concatenate([graph.before, graph.before[entering], np.arange(len(graph), len(graph) + len(longer))]),
+        after=np.concatenate([graph.after, gaps, longer]),
+        reasons=np.concatenate([graph.reasons, graph.reasons[entering], zeros + EDGES.index("stream")]),
+        bytes=np.concatenate([graph.bytes, zeros]),
+        flops=np.concatenate([graph.flops, zeros]),
+        groups=(*graph.groups, *[""] * len(longer)),
+    )
+    return grown, int(rest.sum())

@@ -1,0 +1,1 @@
+"""What commands do about graphs of operators beside what they do about all questions."""

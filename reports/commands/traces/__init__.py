@@ -1,0 +1,1 @@
+"""Commands about traces: what `import` reads and prints, and how files of them are written and checked."""

@@ -1,0 +1,34 @@
+"""The command `import`: a trace of another tool as a graph that questions are asked of, and what was read of it."""
+
+import json
+import sys
+from argparse import Namespace
+
+from crossopt.instances.files.saved import write_whole
+from crossopt.instances.traces.any_form import read_any
+from crossopt.instances.traces.graph_file import document_of
+from crossopt.instances.traces.ranks import joined
+from crossopt.reports.commands.console import check_target, spare_data
+from crossopt.reports.commands.families import ANSWERED
+from crossopt.reports.commands.traces.text import text_of_trace
+from crossopt.reports.texts.width import fitted
+
+
+def import_traces(options: Namespace) -> int:
+    """Read, write the graph, and tell; the exit code."""
+    check_target(options.out)
+    for path in options.files:
+        spare_data(options.out, path, "--out")
+    found = joined(options.files, [read_any(path) for path in options.files], options.rank)
+    told = fitted(text_of_trace(found))
+    if options.out is None:
+        sys.stdout.write(told)
+        return ANSWERED
+    graph = json.dumps(document_of(found.trace), separators=(",", ":"), allow_nan=False) + "\n"
+    if str(options.out) == "-":
+        sys.stderr.write(told)
+        sys.stdout.write(graph)
+    else:
+        write_whole(options.out, graph)
+        sys.stdout.write(told)
+    return ANSWERED

@@ -1,0 +1,122 @@
+"""What is told of an imported trace: what it holds, whether the graph runs as long as was traced, who is busy, and where its time goes."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
+from crossopt.crossflow.traces.replay import Replayed, critical_path, replay
+from crossopt.instances.traces.imported import Imported, counted
+from crossopt.reports.texts.width import listed, page_width, wrapped
+
+NEAR, NEAR_ONE = 0.01, 0.001
+"""By which share of the traced span the replay may be off before that is told, of several streams and of one."""
+_LONGEST = 5
+_KINDS = {"host": "calls", "gap": "gaps", "kernel": "kernels", "copy": "copies", "collective": "collectives", "wait": "waits"}
+_ONE = {"calls": "call", "gaps": "gap", "kernels": "kernel", "copies": "copy", "collectives": "collective", "waits": "wait"}
+_ON_DEVICE = ("kernel", "copy", "collective")
+
+
+def text_of_trace(found: Imported) -> str:
+    """All lines of it."""
+    graph, replayed = found.trace.graph, replay(found.trace.graph)
+    lines = [f"{found.trace.source}   {found.form}", ""]
+    lines += listed("  operations     ", _counts(graph.kinds, KINDS, _KINDS))
+    lines += listed("  edges          ", _counts(graph.reasons, EDGES, {}))
+    lines += listed("  on             ", _resources(graph))
+    lines += wrapped("  span           ", _span(found, replayed))
+    lines += _busy(graph, replayed)
+    lines += _longest(graph)
+    lines += _path(graph, replayed)
+    for number, remark in enumerate(found.remarks):
+        lines += wrapped("  told           " if number == 0 else " " * 17, remark)
+    return "\n".join(lines) + "\n"
+
+
+def _counts(column: Whole, names: tuple[str, ...], words: dict[str, str]) -> str:
+    numbers = np.bincount(column, minlength=len(names)).tolist()
+    told = [(number, words.get(name, name)) for name, number in zip(names, numbers, strict=True) if number]
+    parts = [counted(number, _ONE.get(name, name), name) for number, name in told]
+    return f"{len(column):,}: {' · '.join(parts)}" if parts else "none"
+
+
+def _resources(graph: Graph) -> str:
+    threads = sum(name.startswith(("thread", "host")) for name in graph.resources)
+    streams = len(graph.resources) - threads
+    return f"{counted(threads, 'thread', 'threads')} · {counted(streams, 'stream', 'streams')}"
+
+
+def _span(found: Imported, replayed: Replayed) -> str:
+    span, again = found.trace.span, replayed.span
+    if not span:
+        return f"{_time(again)} replayed; the trace says no span"
+    off = abs(again - span) / span
+    streams = {int(place) for place in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
+    near = NEAR_ONE if len(streams) == 1 else NEAR
+    told = f"{_time(span)} traced, {_time(again)} replayed ({off:.2%} off)"
+    return told if off <= near else f"{told}: the graph does not explain the trace, see what is told below"
+
+
+def _device_kinds() -> list[int]:
+    return [KINDS.index(kind) for kind in _ON_DEVICE]
+
+
+def _busy(graph: Graph, replayed: Replayed) -> Iterator[str]:
+    """Of each stream the share of the span in which it works."""
+    rows = list[tuple[str, int, int]]()
+    for place, name in enumerate(graph.resources):
+        chosen = np.flatnonzero((graph.places == place) & np.isin(graph.kinds, _device_kinds()))
+        if len(chosen):
+            rows.append((name, _union(replayed.begins[chosen], replayed.ends[chosen]), len(chosen)))
+    width = max((len(name) for name, _, _ in rows), default=0)
+    for number, (name, busy, count) in enumerate(rows):
+        label = "  busy           " if number == 0 else " " * 17
+        share = busy / replayed.span if replayed.span else 0.0
+        yield f"{label}{name:<{width}}  {share:>6.1%}  {_time(busy):>11} of {counted(count, 'operation', 'operations')}"
+
+
+def _union(begins: Whole, ends: Whole) -> int:
+    """How long at least one of some intervals lasts."""
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
+    earlier = np.concatenate([[begins[0]], ends[:-1]])
+    return int(np.maximum(ends - np.maximum(begins, earlier), 0).sum())
+
+
+def _longest(graph: Graph) -> Iterator[str]:
+    """Names of work on devices that take the most time together."""
+    total, count = Counter[str](), Counter[str]()
+    for place in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
+        total[graph.names[place]] += int(graph.durations[place])
+        count[graph.names[place]] += 1
+    whole = sum(total.values())
+    for number, (name, took) in enumerate(total.most_common(_LONGEST)):
+        if not whole:
+            return
+        label = "  longest work   " if number == 0 else " " * 17
+        told = f"{label}{took / whole:>6.1%}  {_time(took):>11}  {count[name]:>6,} x  "
+        room = max(page_width() - len(told), 20)
+        yield told + (name if len(name) <= room else f"{name[: room - 3]}...")
+
+
+def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
+    """What the critical path is made of."""
+    path = critical_path(graph, replayed)
+    took = Counter[str]()
+    for place in path:
+        kind = KINDS[int(graph.kinds[place])]
+        name = graph.names[place]
+        took[name if kind == "gap" and name != "gap" else _KINDS[kind]] += int(graph.durations[place])
+    parts = [f"{kind} {_time(time)}" for kind, time in took.most_common() if time]
+    yield from listed("  critical path  ", f"{counted(len(path), 'operation', 'operations')}: {' · '.join(parts) or 'no time'}")
+
+
+def _time(nanoseconds: int) -> str:
+    if nanoseconds < 1_000:
+        return f"{nanoseconds} ns"
+    for size, unit in ((10**9, "s"), (10**6, "ms")):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:,.3f} {unit}"
+    return f"{nanoseconds / 1000:,.3f} us"

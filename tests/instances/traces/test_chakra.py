@@ -1,0 +1,203 @@
+"""Chakra traces: bytes by hand, written as they were read, and every broken file in one sentence."""
+
+import gzip
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossopt.crossflow.traces.replay import replay
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.traces.any_form import read_any
+from crossopt.instances.traces.chakra.messages import (
+    COLLECTIVE,
+    COMP,
+    KINDS,
+    Attribute,
+    Metadata,
+    Node,
+    Tensors,
+    messages_in,
+    metadata_in,
+    node_bytes,
+    node_in,
+    written,
+)
+from crossopt.instances.traces.chakra.wire import varint
+from tests.paths import reference
+
+WHOLE = {
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "uint64": (0, (1 << 64) - 1),
+}
+_RANGE = {**WHOLE, **{f"s{name}": WHOLE[name] for name in ("int32", "int64")}, "fixed32": WHOLE["uint32"], "fixed64": WHOLE["uint64"]}
+_RANGE |= {"sfixed32": WHOLE["int32"], "sfixed64": WHOLE["int64"]}
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+def values(kind: str) -> st.SearchStrategy[Any]:
+    if kind in _RANGE:
+        return st.integers(*_RANGE[kind])
+    others = {"bool": st.booleans(), "string": TEXTS, "bytes": st.binary(max_size=4), "double": st.floats(allow_nan=False)}
+    return others.get(kind, st.floats(allow_nan=False, width=32))
+
+
+@st.composite
+def attributes(draw: st.DrawFn) -> Attribute:
+    kind = draw(st.sampled_from([name for name, _ in KINDS]))
+    value = draw(st.one_of(values(kind), st.lists(values(kind), max_size=3).map(tuple)))
+    return Attribute(draw(TEXTS), kind, value, draw(TEXTS))
+
+
+TENSORS = st.one_of(st.none(), st.builds(Tensors, TEXTS, TEXTS, TEXTS))
+LONG = st.integers(0, (1 << 64) - 1)
+NODES = st.builds(
+    Node,
+    LONG,
+    TEXTS,
+    st.integers(0, 7),
+    st.lists(LONG, max_size=3).map(tuple),
+    st.lists(LONG, max_size=3).map(tuple),
+    LONG,
+    LONG,
+    TENSORS,
+    TENSORS,
+    st.lists(attributes(), max_size=3).map(tuple),
+)
+
+
+@given(st.lists(NODES, max_size=3), st.lists(attributes(), max_size=2).map(tuple))
+def test_what_is_written_is_read_again(nodes: list[Node], more: tuple[Attribute, ...]) -> None:
+    data = written(Metadata("0.0.4", more), nodes)
+    first, *spans = messages_in(data)
+    assert metadata_in(data, *first) == Metadata("0.0.4", more)
+    assert [node_in(data, *span) for span in spans] == nodes
+
+
+def test_a_node_has_the_bytes_of_the_schema() -> None:
+    """Id 1, name `a`, type 7, after 300 (two bytes of seven bits), an attribute `n` that is int64 -1 (ten bytes)."""
+    node = Node(1, "a", COLLECTIVE, (), (300,), attributes=(Attribute("n", "int64", -1),))
+    minus = b"\xff" * 9 + b"\x01"
+    assert node_bytes(node) == b"\x08\x01\x12\x01a\x18\x07\x2a\x02\xac\x02\x52\x0e\x0a\x01n\x48" + minus
+
+
+def test_what_the_schema_does_not_know_is_kept() -> None:
+    data = node_bytes(Node(1)) + b"\xa0\x06\x07\xaa\x06\x01x\xad\x06" + struct.pack("<f", 2.0)
+    assert node_bytes(node_in(data, 0, len(data))) == data
+
+
+LARGE = [pytest.param("chakra_pytorch_rank0.et.gz", marks=pytest.mark.slow), "chakra_rank0.json.gz"]
+
+
+@pytest.mark.parametrize("name", [pytest.param("traces/chakra_pytorch_rank0.et.gz", marks=pytest.mark.slow), "network/chakra/*/*.et"])
+def test_every_public_sample_is_written_byte_for_byte(name: str) -> None:
+    paths = sorted(reference(name.partition("/")[0]).glob(name.partition("/")[2]))
+    assert paths
+    for path in paths:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        first, *spans = messages_in(data)
+        assert written(metadata_in(data, *first), [node_in(data, *span) for span in spans]) == data, path
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_protobuf_and_json_of_a_public_trace_are_one_graph(name: str) -> None:
+    """Longest path over data edges 46,140 us, counted by its publisher's numbers; 181,878 edges, 1,277 control edges that dangle."""
+    told = json.loads(reference("traces/expected.json").read_text(encoding="utf-8"))[name]
+    found = read_any(reference(f"traces/{name}"))
+    graph = found.trace.graph
+    assert (len(graph), len(graph.before)) == (told["nodes"], told["data_edges"])
+    assert (int((graph.durations > 0).sum()), int(graph.durations.sum())) == (told["with_duration"], told["sum_duration_us"] * 1000)
+    assert replay(graph).span == 46_140_000
+    assert any(f"{told['dangling']:,} control edges" in remark for remark in found.remarks) == (told["dangling"] > 0)
+
+
+def put(folder: Path, *nodes: Node, version: str = "0.0.4") -> Path:
+    (folder / "x.et").write_bytes(written(Metadata(version), nodes))
+    return folder / "x.et"
+
+
+A, B = Node(1, "a", COMP, duration_micros=5), Node(2, "b", COMP, data_deps=(1,), duration_micros=7)
+
+
+def test_starts_order_a_stream_and_leave_gaps(tmp_path: Path) -> None:
+    """a 10-15, c 15-16, b 20-27 on one device: b waits for a, c stands between, and 4 us of b are unexplained; 17 us in all."""
+    late = [replace(A, start_micros=10), replace(B, start_micros=20), Node(3, "c", COMP, start_micros=15, duration_micros=1)]
+    found = read_any(put(tmp_path, *late))
+    assert (found.trace.span, replay(found.trace.graph).span) == (17_000, 17_000)
+    assert [(name, int(took)) for name, took in zip(found.trace.graph.names, found.trace.graph.durations, strict=True)][-1] == (
+        "gap",
+        4_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"),
+    [
+        ((A, replace(B, id=1, data_deps=())), "node 1: the id is given twice, to the nodes at places 0 and 1"),
+        ((replace(A, data_deps=(2,)), B), "edges: operations wait for one another: "),
+        ((replace(A, type=9),), "node 1: 9 is no type of a node (1 to 7 are)"),
+        ((replace(A, duration_micros=(1 << 64) - 5),), "node 1: its time is beyond any trace, or below 0"),
+        ((), "there is no node in this trace"),
+    ],
+)
+def test_what_makes_no_graph_is_told(tmp_path: Path, nodes: tuple[Node, ...], told: str) -> None:
+    with pytest.raises(InstanceError) as error:
+        read_any(put(tmp_path, *nodes))
+    assert told in str(error.value)
+
+
+def test_ids_that_no_node_has_are_left_out_and_told(tmp_path: Path) -> None:
+    found = read_any(put(tmp_path, A, replace(B, data_deps=(1, 77))))
+    assert len(found.trace.graph.before) == 1
+    assert found.remarks[0] == "1 edge names an id that no node has: left out"
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (
+            written(Metadata("0.0.4"), [A, B])[:-3],
+            "byte 18: this is no Chakra trace that can be read: a message of 12 bytes does not fit into the 9 that are left",
+        ),
+        (varint(1 << 32), "byte 0: this is no Chakra trace that can be read: a message of 4,294,967,296 bytes does not fit into the 0"),
+        (b"\xff" * 12, "a number has more than ten bytes"),
+        (written(Metadata("0.0.1"), [A]), "the schema '0.0.1' is not known (known: 0.0.4, "),
+        (b"", "the file is empty"),
+    ],
+)
+def test_broken_files_are_told_with_the_byte(tmp_path: Path, data: bytes, told: str) -> None:
+    path = tmp_path / "x.et"
+    path.write_bytes(data)
+    with pytest.raises(InstanceError) as error:
+        read_any(path)
+    assert told in str(error.value)
+
+
+@given(st.data())
+def test_no_flipped_bit_and_no_cut_ends_in_anything_but_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    whole = bytearray(written(Metadata("0.0.4", (Attribute("schema", "string", "1.0.1"),)), [A, B, Node(3, "c", COLLECTIVE)]))
+    bit = data.draw(st.integers(0, 8 * len(whole) - 1))
+    whole[bit // 8] ^= 1 << bit % 8
+    path = tmp_path_factory.getbasetemp() / "flipped.et"
+    path.write_bytes(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
+    try:
+        read_any(path)
+    except InstanceError as error:
+        assert "nothing" in str(error)
+
+
+def test_gzip_bombs_and_cut_packings_are_refused(tmp_path: Path) -> None:
+    bomb, cut = tmp_path / "bomb.et.gz", tmp_path / "cut.et.gz"
+    bomb.write_bytes(gzip.compress(bytes(9 << 20)))
+    cut.write_bytes(gzip.compress(written(Metadata("0.0.4"), [A, B]))[:-9])
+    for path, told in ((bomb, "it has more than 8 MiB, from a file of "), (cut, "the gzip file ends too early")):
+        with pytest.raises(InstanceError, match=told):
+            read_any(path)

@@ -1,0 +1,242 @@
+"""Kineto traces: graphs by hand, public traces that run again as long as they took, and every fault in one sentence."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.traces.graph import EDGES, KINDS
+from crossopt.crossflow.traces.replay import replay
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.traces.any_form import read_any
+from crossopt.instances.traces.imported import Imported
+from crossopt.instances.traces.packed import nanoseconds
+from crossopt.instances.traces.ranks import joined
+from tests.paths import reference
+
+Row = dict[str, Any]
+START = 1_694_128_201_429_424
+
+
+def call(name: str, begin: float, took: float, correlation: int, thread: int = 1) -> Row:
+    return row("cuda_runtime", name, begin, took, {"correlation": correlation}, 100, thread)
+
+
+def kernel(name: str, begin: float, took: float, correlation: int, stream: int = 7, cat: str = "kernel") -> Row:
+    return row(cat, name, begin, took, {"correlation": correlation, "stream": stream, "device": 0}, 0, stream)
+
+
+def row(cat: str, name: str, begin: float, took: float, args: Row, process: int, thread: int) -> Row:
+    return {"ph": "X", "cat": cat, "name": name, "ts": START + begin, "dur": took, "pid": process, "tid": thread, "args": args}
+
+
+def put(folder: Path, *rows: Row, name: str = "x.json", **more: object) -> Path:
+    (folder / name).write_text(json.dumps({"schemaVersion": 1, "traceEvents": list(rows), **more}), encoding="utf-8")
+    return folder / name
+
+
+def told(found: Imported) -> list[tuple[str, str, int, int]]:
+    """Every operation with its kind, begin and end in us."""
+    graph, again = found.trace.graph, replay(found.trace.graph)
+    kinds = [KINDS[kind] for kind in graph.kinds]
+    return list(zip(graph.names, kinds, (again.begins // 1000).tolist(), (again.ends // 1000).tolist(), strict=True))
+
+
+def edges(found: Imported, reason: str) -> set[tuple[str, str]]:
+    graph = found.trace.graph
+    return {
+        (graph.names[one], graph.names[two])
+        for one, two, why in zip(graph.before, graph.after, graph.reasons, strict=True)
+        if EDGES[why] == reason
+    }
+
+
+def test_launches_streams_and_a_synchronisation_by_hand(tmp_path: Path) -> None:
+    """A thread launches at 0-2 and 5-7, and synchronises at 8-25. gemm runs at 3-13, 1 us behind its launch, add at 14-22, 1 us behind it.
+    Of the 17 us of the wait 3 are its own, behind add. Were gemm 4 us shorter, all would end 4 us earlier."""
+    rows = [
+        call("cudaLaunchKernel", 0, 2, 1),
+        call("cudaLaunchKernel", 5, 2, 2),
+        call("cudaStreamSynchronize", 8, 17, 3),
+        kernel("gemm", 3, 10, 1),
+        kernel("add", 14, 8, 2),
+    ]
+    found = read_any(put(tmp_path, *rows))
+    assert told(found) == [
+        ("cudaLaunchKernel", "host", 0, 2),
+        ("gap", "gap", 2, 5),
+        ("cudaLaunchKernel", "host", 5, 7),
+        ("gap", "gap", 7, 8),
+        ("cudaStreamSynchronize", "wait", 22, 25),
+        ("gemm", "kernel", 3, 13),
+        ("add", "kernel", 14, 22),
+        ("launch latency", "gap", 2, 3),
+        ("device gap", "gap", 13, 14),
+    ]
+    assert found.trace.span == 25_000
+    shorter = found.trace.graph.durations.copy()
+    shorter[found.trace.graph.names.index("gemm")] -= 4_000
+    object.__setattr__(found.trace.graph, "durations", shorter)
+    assert replay(found.trace.graph).span == 21_000
+
+
+def test_work_that_begins_within_its_launch_cuts_the_call(tmp_path: Path) -> None:
+    """A copy from memory that is not pinned, at 2-8 within its call at 0-10: the call waits for it, and ends 2 us after it."""
+    rows = [call("cudaMemcpyAsync", 0, 10, 1), kernel("Memcpy HtoD (Pageable -> Device)", 2, 6, 1, cat="gpu_memcpy")]
+    found = read_any(put(tmp_path, *rows))
+    assert [one[1:] for one in told(found)] == [("host", 0, 2), ("wait", 8, 10), ("copy", 2, 8)]
+
+
+def test_a_stream_waits_for_an_event_of_another(tmp_path: Path) -> None:
+    """Both streams' work is launched early; that of stream 20 waits for the first of stream 7 alone, as the event is recorded before the
+    second is launched."""
+    waited = {"cuda_sync_kind": "Stream Wait Event", "stream": 20, "wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 2}
+    waited |= {"correlation": 4, "device": 0}
+    rows = [
+        call("cudaLaunchKernel", 0, 1, 1),
+        call("cudaEventRecord", 1, 1, 2),
+        call("cudaLaunchKernel", 2, 1, 3),
+        call("cudaStreamWaitEvent", 3, 1, 4),
+        call("cudaLaunchKernel", 4, 1, 5),
+        kernel("first", 1, 19, 1),
+        kernel("second", 20, 30, 3),
+        kernel("other", 20, 5, 5, stream=20),
+        row("cuda_sync", "Stream Wait Event", 3, 1, waited, 0, 20),
+    ]
+    found = read_any(put(tmp_path, *rows))
+    assert edges(found, "wait") == {("first", "other")}
+    assert found.trace.span == replay(found.trace.graph).span == 50_000
+    assert edges(read_any(put(tmp_path, *rows[:-1])), "wait") == set()  # of the last that was launched, which had not ended
+    untold = read_any(put(tmp_path, *rows[:6], rows[7]))
+    assert edges(untold, "wait") == {("first", "other")}
+    assert untold.remarks == ("1 wait across streams told from times, as the trace does not say for which event",)
+
+
+def test_what_contradicts_the_order_is_told(tmp_path: Path) -> None:
+    """Two kernels of one stream that overlap by 5 us run one after the other, and end 5 us later than traced."""
+    rows = [call("cudaLaunchKernel", 0, 1, 1), call("cudaLaunchKernel", 1, 1, 2), kernel("a", 1, 10, 1), kernel("b", 6, 10, 2)]
+    found = read_any(put(tmp_path, *rows))
+    assert (found.trace.span, replay(found.trace.graph).span) == (16_000, 21_000)
+    assert "1 operation begins before the one before it on its stream ends, at most by 5.0 us on stream 7, at 0.006 ms" in found.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "ns"),
+    [
+        (1_694_128_201_429_424, 1_694_128_201_429_424_000),
+        ("1694128201429424.123", 1_694_128_201_429_424_123),
+        ("0.0019", 1),
+        ("-0.5", -500),
+        ("5.25", 5_250),
+    ],
+)
+def test_times_are_read_digit_by_digit(value: object, ns: int) -> None:
+    assert nanoseconds(value, pytest.fail) == ns
+
+
+@pytest.mark.parametrize("name", ["simple_add", "event_sync", "event_sync_multi_stream", "dlrm_rank2"])
+def test_public_traces_run_again_as_long_as_they_took(name: str) -> None:
+    """And hold what was counted: work by stream, spans and busy time of the device, collectives."""
+    found = read_any(reference(f"traces/{name}.json.gz"))
+    expected = json.loads(reference("traces/expected.json").read_text(encoding="utf-8"))[f"{name}.json.gz"]
+    graph, again = found.trace.graph, replay(found.trace.graph)
+    assert again.span == found.trace.span
+    work = np.isin(graph.kinds, [KINDS.index(kind) for kind in ("kernel", "copy", "collective")])
+    begins, ends = again.begins[work], again.ends[work]
+    assert (int(ends.max()) - int(begins.min())) / 1000 == expected["device_span_us"]
+    assert int(graph.durations[work].sum()) / 1000 == expected["device_sum_us"]
+    streams = {resource: int((graph.places[work] == place).sum()) for place, resource in enumerate(graph.resources)}
+    assert {name.removeprefix("stream "): count for name, count in streams.items() if count} == expected["streams"]
+    assert int((graph.kinds == KINDS.index("collective")).sum()) == expected["nccl_kernels"]
+
+
+@pytest.mark.slow
+def test_a_large_public_trace_runs_again_as_long_as_it_took() -> None:
+    found = read_any(reference("traces/resnet_2080ti.json.gz"))
+    assert len(found.trace.graph) > 60_000
+    assert replay(found.trace.graph).span == found.trace.span
+
+
+def test_latencies_of_simple_add_are_those_that_others_found() -> None:
+    """Of Holistic Trace Analysis: the launch of event 1051 takes 27 us from the call's begin to the kernel's, and the kernel 1067 is 7 us
+    behind 1051."""
+    path = reference("traces/simple_add.json.gz")
+    expected = json.loads(reference("traces/expected.json").read_text(encoding="utf-8"))["simple_add.json.gz"]["critical_path"]
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    first, second = events[expected["launch_edge_us"]["kernel_event_index"]], events[expected["kernel_kernel_edge_us"]["to"]]
+    graph = read_any(path).trace.graph
+    places = {(name, int(took)): place for place, (name, took) in enumerate(zip(graph.names, graph.durations.tolist(), strict=True))}
+    one, two = (places[event["name"], event["dur"] * 1000] for event in (first, second))
+    again = replay(graph)
+    edges = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    launch = next(before for before, after, why in edges if (after, EDGES[why]) == (one, "launch"))
+    assert again.begins[one] - again.begins[launch] == expected["launch_edge_us"]["weight"] * 1000
+    assert again.begins[two] - again.ends[one] == expected["kernel_kernel_edge_us"]["weight"] * 1000
+
+
+def rank(folder: Path, number: int, took: float, name: str = "ncclKernel_AllReduce(x)") -> Path:
+    rows = [call("cudaLaunchKernel", 0, 1, 1), kernel(name, 2, took, 1), call("cudaDeviceSynchronize", 1, took + 2, 2)]
+    return put(folder, *rows, name=f"{number}.json", distributedInfo={"rank": number})
+
+
+def test_of_several_ranks_collectives_take_what_the_fastest_takes(tmp_path: Path) -> None:
+    """10 us on rank 0 and 4 on rank 3: 6 of the 10 are waiting, and rank 0 runs as long as before."""
+    paths = [rank(tmp_path, 0, 10), rank(tmp_path, 3, 4)]
+    traces = [read_any(path) for path in paths]
+    found = joined(paths, traces, None)
+    assert ("ncclKernel_AllReduce(x)", "collective", 8, 12) in told(found)
+    assert ("waiting for other ranks", "gap", 2, 8) in told(found)
+    assert replay(found.trace.graph).span == found.trace.span
+    assert joined(paths, traces, 3).trace.source == "3.json, rank 3, of 2 ranks"
+
+
+def test_ranks_that_differ_are_refused(tmp_path: Path) -> None:
+    paths = [rank(tmp_path, 0, 10), rank(tmp_path, 1, 10, "ncclKernel_AllGather(x)")]
+    traces = [read_any(path) for path in paths]
+    with pytest.raises(InstanceError, match="the ranks differ: collective 1 is 'ncclKernel_AllGather' here, 'ncclKernel_AllReduce' in"):
+        joined(paths, traces, None)
+    with pytest.raises(InstanceError, match=r"rank 7 is in none of the traces \(there are 0, 1\)"):
+        joined(paths, traces, 7)
+
+
+LAUNCHED = [call("cudaLaunchKernel", 0, 2, 1), kernel("gemm", 3, 10, 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"dur": -1}, "traceEvents[1].dur: '-1' microseconds are below 0"),
+        ({"dur": None}, "traceEvents[1].dur: a number of microseconds is needed"),
+        ({"ts": "soon"}, "traceEvents[1].ts: 'soon' is no number of microseconds"),
+        ({"ts": 1 << 60}, "microseconds are more than a trace can have"),
+        ({"args": {"correlation": "x", "stream": 7}}, "traceEvents[1].args.correlation: 'x' is no whole number"),
+        ({"args": {"correlation": 1, "stream": "x"}}, "traceEvents[1].args.stream: 'x' is no number of a stream"),
+        ({"cat": "cpu_op"}, "no kernel, copy or fill of a device is in this trace"),
+    ],
+)
+def test_every_fault_is_told_with_its_event(tmp_path: Path, change: Row, told: str) -> None:
+    with pytest.raises(InstanceError) as error:
+        read_any(put(tmp_path, LAUNCHED[0], {**LAUNCHED[1], **change}))
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (json.dumps({"traceEvents": LAUNCHED})[:-20], "the text ends too early: its last bracket is missing"),
+        ('{"traceEvents": [1]}', "traceEvents[0]: a mapping is needed"),
+        ('{"traceEvents": {}}', "traceEvents: a list is needed"),
+        ('{"traceEvents": [], "schemaVersion": 9}', "schemaVersion: '9' is no version that is known"),
+        ('{"traceEvents": [{"ts": 1 2}]}', "this is not JSON"),
+        ('{"hello": 1}', "this is no trace that is known"),
+        ("[" * 100_000 + "]" * 100_000, "this is nested too deeply"),
+    ],
+)
+def test_texts_that_are_no_trace_are_told(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InstanceError) as error:
+        read_any(tmp_path / "x.json")
+    assert told in str(error.value)
