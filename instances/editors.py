@@ -27,6 +27,7 @@ from crossopt.instances.stages.chain import ChainFile
 from crossopt.instances.stages.pipedream.question import PipedreamFile
 from crossopt.instances.stages.piper.question import PiperFile
 from crossopt.instances.studies.study import StudyFile
+from crossopt.instances.traces.whatif.section import WhatIfFile
 
 FORMS: Final[Mapping[str, type[Any]]] = {
     "codesign": CodesignFile,
@@ -34,6 +35,7 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "sharding": ShardingFile,
     "network": NetworkFile,
     "collective": CollectiveFile,
+    "what-if": WhatIfFile,
     "chain": ChainFile,
     "pipedream": PipedreamFile,
     "piper": PiperFile,
