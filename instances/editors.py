@@ -28,6 +28,7 @@ from crossopt.instances.stages.chain import ChainFile
 from crossopt.instances.stages.pipedream.question import PipedreamFile
 from crossopt.instances.stages.piper.question import PiperFile
 from crossopt.instances.studies.study import StudyFile
+from crossopt.instances.traces.whatif.section import WhatIfFile
 
 FORMS: Final[Mapping[str, type[Any]]] = {
     "codesign": CodesignFile,
@@ -36,6 +37,7 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "network": NetworkFile,
     "collective": CollectiveFile,
     "synthesis": SynthesisFile,
+    "what-if": WhatIfFile,
     "chain": ChainFile,
     "pipedream": PipedreamFile,
     "piper": PiperFile,

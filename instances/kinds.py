@@ -91,6 +91,12 @@ KINDS = {
         family="crossopt.solvers.network.synthesis.family",
         shown=f"{_SHEETS}.synthesis",
     ),
+    "what-if": Kind(
+        "changes of a trace",
+        "crossopt.instances.traces.whatif.question",
+        family="crossopt.solvers.traces.whatif.family",
+        shown=f"{_SHEETS}.traces.whatif",
+    ),
     "sharding": Kind(
         "strategies of operators",
         "crossopt.instances.sharding.question",

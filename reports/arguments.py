@@ -90,7 +90,8 @@ _ENGINE_HELP = (
     "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules recipes, expert, fsdp, pipedream-flush, the searchers "
     "greedy, local, anneal, genetic, gradient, random, alternating, with optuna tpe, cma-es, bayesian, and plan-only, hardware-only; "
     "megatron is another name of expert, deepflow of gradient; of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
-    "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of strategies: see there"
+    "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
+    "greedy; of strategies: see there"
 )
 
 

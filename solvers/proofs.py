@@ -328,6 +328,16 @@ class Weighed:
     form: Literal["weighed"] = "weighed"
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A tree of choices of changes, each leaf bounded by running the trace again (formulation.traces.tree)."""
+
+    by: str
+    steps: str
+    """From the root down: the place of the change at which a choice is cut, `-` where it is not."""
+    form: Literal["chosen"] = "chosen"
+
+
 Proof = (
     Word
     | Counted
@@ -345,5 +355,6 @@ Proof = (
     | Branched
     | Tangents
     | Weighed
+    | Chosen
 )
 """How a bound is known."""

@@ -3,7 +3,9 @@
 import json
 from dataclasses import dataclass
 
+from crossopt.instances.traces.graph_file import Trace, document_of
 from tests.solvers.stages.piper.graphs import document, random_document
+from tests.trace_steps import training_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class Sample:
     """Of each engine, where one of them goes on until its time is over."""
     worse: tuple[str, ...] = ()
     """Settings that leave only worse answers to the first question, where no engine and no rule of thumb gives one."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Names and texts of files beside the questions."""
 
 
 CHAIN = """\
@@ -122,6 +126,19 @@ kind: synthesis
 layout: {shape: mesh, size: [2, 3]}
 """
 SUMS = f"{SENDS}collective: reduce_scatter\nchunks: 2\n"
+STEP = json.dumps(document_of(Trace(training_step(1, 1), "a step", 1_000)))
+WHAT_IF = """\
+kind: what-if
+trace: step.json
+budgets: {days: 6, memory: 2 GiB}
+changes:
+  - {name: half, transform: amp, days: 3, memory: 1 GiB}
+  - {name: graph, transform: cuda-graph, days: 3}
+  - {name: overlap, transform: overlap, gradients: "mlp*wgrad", days: 2, excludes: [links]}
+  - {name: links, transform: bandwidth, times: 2, latency: 20 us, days: 1, money: 5 USD}
+  - {name: again, transform: recompute, pattern: "gelu_e*", before: "gelu_b*", frees: 1 GiB}
+  - {name: larger, transform: scale, pattern: "*gemm*", factor: 0.9, memory: 2 GiB, requires: [again]}
+"""
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -132,6 +149,11 @@ SAMPLES = {
     "network": Sample((NETWORK, CATALOGUE, WEIGHED), ("dimensions.0.at_least=99.995 GB/s",), worse=("dimensions.0.bandwidth=20 GB/s",)),
     "collective": Sample((COLLECTIVE, GATHER), ("deadline=1 us",), seconds=0.5),
     "synthesis": Sample((SENDS, SUMS), ("deadline=2",)),
+    "what-if": Sample(
+        (WHAT_IF, f"{WHAT_IF}objective: days\ntarget: 1.6 ms\n", f"{WHAT_IF}objective: money\ntarget: 1 ms\n"),
+        ("target=1 us",),
+        files=(("step.json", STEP),),
+    ),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),

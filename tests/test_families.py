@@ -60,6 +60,8 @@ def questions(kind: str) -> list[Path]:
         path = folder() / f"{kind}-{place}{sample.suffix}"
         path.write_text(text, encoding="utf-8")
         found.append(path)
+    for name, text in sample.files:
+        (folder() / name).write_text(text, encoding="utf-8")
     return found
 
 

@@ -34,6 +34,7 @@ from tests.solvers.stages.pipedream.plainly import Plainly, seen
 from tests.solvers.stages.pipedream.test_plainly import drawn as drawn_profile
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
+from tests.solvers.traces.drawn import changes
 
 FEW = 120
 """Combinations of choices that are tried one by one."""
@@ -192,6 +193,12 @@ def ordered_chunks(seed: int) -> Drawn:
     return Drawn("collective", question, true, ("auto", "search"))
 
 
+def changes_of_a_trace(seed: int) -> Drawn:
+    """Changes of a trace."""
+    question, true = changes(seed)
+    return Drawn("what-if", question, true, ("auto", "enumerate"))
+
+
 DRAWS: dict[str, Callable[[int], Drawn]] = {
     "design": design,
     "moved design": moved_design,
@@ -205,4 +212,5 @@ DRAWS: dict[str, Callable[[int], Drawn]] = {
     "split stages": split_stages,
     "bandwidths": bandwidths,
     "ordered chunks": ordered_chunks,
+    "changes of a trace": changes_of_a_trace,
 }

@@ -1,0 +1,255 @@
+"""What a change does to the graph of a trace: operations that take another time, edges that go, and copies of operations.
+
+Every change is read off the graph as traced. Several act one after another in their order: where two touch one operation, the second takes
+what the first left of it, and every copy follows its original. Times are whole nanoseconds, rounded up, so that nothing is promised that
+a change does not give:
+
+    a time of d becomes  ceil(g min(d, l)) + ceil(f max(d - l, 0)) + m      latency l and its factor g, factor f of the rest, m more
+
+which never falls where d grows. A change that shortens has f, g <= 1, no m, no copy and no new edge: with it nothing ends later, whatever
+else is changed (replay.py). Edges are new only from earlier to later operations of one order of the traced graph: none closes a cycle.
+The changes are those of Daydream (Zhu, Phanishayee, Pekhimenko, USENIX ATC 2020) as far as a trace alone holds what they need.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
+from crossopt.crossflow.traces.replay import order_of
+
+Transform = Literal["scale", "amp", "fuse", "remove", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"]
+ASSUMPTIONS: Mapping[Transform, str] = {
+    "scale": "each of these operations takes `factor` of its time, and all else stays as it was",
+    "amp": "kernels of matrix products take a third of their time and other kernels half, as in Daydream; copies and threads stay",
+    "fuse": "kernels that follow each other on a stream are one: `factor` of the sum of their times, and the first one's launch alone",
+    "remove": "these operations and the launches of nothing else take no time; what waited for them waits for what they waited for",
+    "cpu": "threads take `factor` of their time, gaps of which nothing is known with it; devices stay as they were",
+    "cuda-graph": "launches in a row that wait for no device are one: from the second on they take no time, nor what lies between them",
+    "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
+    "latency": "the first `latency` of a collective takes `factor` of its time, the transfer stays",
+    "compress": "a collective moves `factor` of its bytes in as much of its time, and `overhead` is added to each for packing",
+    "overlap": "gradients are ready at the rate at which collectives send bytes: each begins when its part is done, launched in time",
+    "recompute": "these kernels run again, launched in time, before the next operation on their stream that `before` names",
+}
+"""What each transform takes for granted, in words."""
+PRODUCTS = ("*gemm*", "*matmul*", "*conv*", "*cutlass*", "*xmma*", "*cudnn*", "*wgrad*", "*dgrad*", "*flash*")
+"""Names of kernels that count as matrix products where nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """Another time for an operation."""
+
+    factor: Fraction = Fraction(1)
+    latency: int = 0
+    of_latency: Fraction = Fraction(1)
+    more: int = 0
+
+    @property
+    def shortens(self) -> bool:
+        return self.factor <= 1 and self.of_latency <= 1 and not self.more
+
+    def __call__(self, took: int) -> int:
+        """Nanoseconds, rounded up."""
+        first = min(took, self.latency)
+        return -int(-first * self.of_latency // 1) - int(-(took - first) * self.factor // 1) + self.more
+
+
+NOTHING = Rescale(Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one change does."""
+
+    rescaled: tuple[tuple[tuple[int, ...], Rescale], ...] = ()
+    """Operations by their places, each at most once, and their other time."""
+    dropped: frozenset[int] = frozenset()
+    """Places of edges."""
+    copies: tuple[int, ...] = ()
+    """Originals of operations that run once more."""
+    added: tuple[tuple[int, int], ...] = ()
+    """Edges between places; a copy is -1 less its place among the copies."""
+
+    @property
+    def shortens(self) -> bool:
+        """Whether nothing ends later with it, whatever else is changed."""
+        return not self.copies and not self.added and all(rescale.shortens for _, rescale in self.rescaled)
+
+    @property
+    def touches(self) -> bool:
+        return bool(self.dropped or self.copies or self.added or any(places for places, _ in self.rescaled))
+
+
+def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
+    """The graph after changes, one after another."""
+    durations, originals = graph.durations.tolist(), list(range(len(graph)))
+    added, dropped = list[tuple[int, int]](), set[int]()
+    for effect in effects:
+        first = len(durations)
+        durations += [durations[original] for original in effect.copies]
+        originals += effect.copies
+        for places, rescale in effect.rescaled:
+            touched = set(places)
+            for place, original in enumerate(originals):
+                if original in touched:
+                    durations[place] = rescale(durations[place])
+        added += [(_place(one, first), _place(other, first)) for one, other in effect.added]
+        dropped |= effect.dropped
+    return _built(graph, durations, originals, added, dropped)
+
+
+def _place(end: int, first: int) -> int:
+    return end if end >= 0 else first - 1 - end
+
+
+def _built(graph: Graph, durations: Sequence[int], originals: Sequence[int], added: Sequence[tuple[int, int]], dropped: set[int]) -> Graph:
+    kept = np.ones(len(graph.before), bool)
+    kept[list(dropped)] = False
+    more = np.array(added, np.int64).reshape(-1, 2)
+    return replace(
+        graph,
+        names=tuple(graph.names[original] for original in originals),
+        groups=tuple(graph.groups[original] for original in originals),
+        durations=np.array(durations, np.int64),
+        kinds=graph.kinds[originals],
+        places=graph.places[originals],
+        bytes=graph.bytes[originals],
+        flops=graph.flops[originals],
+        before=np.concatenate([graph.before[kept], more[:, 0]]),
+        after=np.concatenate([graph.after[kept], more[:, 1]]),
+        reasons=np.concatenate([graph.reasons[kept], np.full(len(more), EDGES.index("data"), np.int64)]),
+    )
+
+
+# --- the changes ---------------------------------------------------------------------------------------------------------------------
+
+
+def scale(places: Sequence[int], factor: Fraction) -> Effect:
+    """So much of the time of each operation."""
+    return Effect(((tuple(places), Rescale(factor)),))
+
+
+def amp(products: Sequence[int], others: Sequence[int]) -> Effect:
+    """Half precision: a third for products, half for other kernels (Daydream, section 5)."""
+    return Effect(((tuple(products), Rescale(Fraction(1, 3))), (tuple(others), Rescale(Fraction(1, 2)))))
+
+
+def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
+    """Kernels that follow each other on a stream become one."""
+    wanted, stream = set(places), EDGES.index("stream")
+    edges = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    pairs = [(one, other) for one, other, reason in edges if reason == stream and one in wanted and other in wanted]
+    followers, fused = {other for _, other in pairs}, {end for pair in pairs for end in pair}
+    dropped = frozenset(edge for edge, (_, after) in _launch_edges(graph) if after in followers)
+    rescaled = [(tuple(sorted(_launches_of(graph, followers))), NOTHING)]
+    rescaled += [(tuple(sorted(fused)), Rescale(factor))] if factor != 1 else []
+    return Effect(tuple(rescaled) if fused else (), dropped)
+
+
+def remove(graph: Graph, places: Sequence[int]) -> Effect:
+    """Operations, and launches of nothing else, that take no time."""
+    return Effect(((tuple(sorted({*places, *_launches_of(graph, set(places))})), NOTHING),))
+
+
+def cpu(graph: Graph, factor: Fraction) -> Effect:
+    """Threads that work faster."""
+    return scale(of_kinds(graph, ("host", "gap")), factor)
+
+
+def cuda_graph(graph: Graph, places: Sequence[int]) -> Effect:
+    """Launches in a row become one: from the first to the last of them no launch of anything else and no wait."""
+    wanted, launched = set(places), dict[int, set[int]]()
+    for _, (before, after) in _launch_edges(graph):
+        launched.setdefault(before, set()).add(after)
+    waits, found, lines = KINDS.index("wait"), list[int](), dict[int, list[int]]()
+    for place in order_of(graph):
+        lines.setdefault(int(graph.places[place]), []).append(place)
+    for line in lines.values():
+        open_, since = False, list[int]()
+        for place in line:
+            if graph.kinds[place] == waits or not launched.get(place, wanted) <= wanted:
+                open_, since = False, []
+            elif place in launched:
+                found += [*since, place] if open_ else []
+                open_, since = True, []
+            else:
+                since.append(place)
+    return Effect(((tuple(sorted(found)), NOTHING),) if found else ())
+
+
+def bandwidth(places: Sequence[int], times: Fraction, latency: int) -> Effect:
+    """Transfers at so many times the bandwidth."""
+    return Effect(((tuple(places), Rescale(1 / times, latency)),))
+
+
+def less_latency(places: Sequence[int], factor: Fraction, latency: int) -> Effect:
+    """So much of the latency that is said."""
+    return Effect(((tuple(places), Rescale(Fraction(1), latency, factor)),))
+
+
+def compress(places: Sequence[int], factor: Fraction, overhead: int) -> Effect:
+    """Fewer bytes, and work for packing."""
+    return Effect(((tuple(places), Rescale(factor, more=overhead)),))
+
+
+def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Effect:
+    """Collectives that wait for their part of the gradients and for the collective before them, and for nothing else.
+
+    Of k gradients a collective waits for the ceil(k times the share of bytes that is sent when it ends)-th, or for the last one before it
+    in the order of the trace."""
+    rank = {place: number for number, place in enumerate(order_of(graph))}
+    sent, ready = sorted(places, key=rank.__getitem__), sorted(gradients, key=rank.__getitem__)
+    sizes = graph.bytes[sent].tolist()
+    sizes = sizes if all(sizes) else [1] * len(sent)
+    before = {place: number for number, place in enumerate(sent)}
+    stream, edges = EDGES.index("stream"), zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    dropped = {edge for edge, (one, other, reason) in enumerate(edges) if other in before and not (one in before and reason == stream)}
+    added, so_far = list[tuple[int, int]](), 0
+    for place, size in zip(sent, sizes, strict=True):
+        so_far += size
+        part = ready[: -(-len(ready) * so_far // sum(sizes))]
+        own = [gradient for gradient in part if rank[gradient] < rank[place]]
+        added += [(own[-1], place)] if own else []
+    return Effect((), frozenset(dropped), (), tuple(added))
+
+
+def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Effect:
+    """Kernels that run again before the next operation of their stream that is named, one after another in their order."""
+    ends, again = set(before), set(places)
+    lines = dict[int, list[int]]()
+    for place in order_of(graph):
+        lines.setdefault(int(graph.places[place]), []).append(place)
+    copies, added = list[int](), list[tuple[int, int]]()
+    for line in lines.values():
+        waiting = list[int]()
+        for last, place in pairwise([-1, *line]):
+            if place in ends and waiting:
+                chain = [last, *(-1 - len(copies) - number for number in range(len(waiting))), place]
+                added += pairwise(chain)
+                copies, waiting = [*copies, *waiting], []
+            if place in again:
+                waiting.append(place)
+    return Effect((), frozenset(), tuple(copies), tuple(added))
+
+
+def of_kinds(graph: Graph, kinds: Sequence[str]) -> list[int]:
+    """Operations of these kinds, by their places."""
+    return np.flatnonzero(np.isin(graph.kinds, [KINDS.index(kind) for kind in kinds])).tolist()
+
+
+def _launch_edges(graph: Graph) -> Iterator[tuple[int, tuple[int, int]]]:
+    for edge in np.flatnonzero(graph.reasons == EDGES.index("launch")).tolist():
+        yield edge, (int(graph.before[edge]), int(graph.after[edge]))
+
+
+def _launches_of(graph: Graph, places: set[int]) -> set[int]:
+    """Operations that launch some of these and nothing else."""
+    launched = list(_launch_edges(graph))
+    others = {before for _, (before, after) in launched if after not in places}
+    return {before for _, (before, after) in launched if after in places} - others

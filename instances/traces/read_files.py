@@ -1,0 +1,31 @@
+"""The graph of a trace that a question names, and the operations in it that patterns of names mean."""
+
+import re
+from collections.abc import Sequence
+
+from crossopt.crossflow.traces.graph import Graph
+from crossopt.crossflow.traces.transforms import of_kinds
+from crossopt.instances.files.graphs import text_of
+from crossopt.instances.files.written import Written
+from crossopt.instances.traces.graph_file import Trace, trace_in
+
+
+def trace_of(written: Written, key: str, name: str) -> Trace:
+    """The trace in a file; an InstanceError at the key that names it where it cannot be read, in the file where that is wrong."""
+    try:
+        text = written.files.text(name, text_of)
+    except OSError as error:
+        words = f"the file cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
+        raise written.refused([written.fault(key, words)]) from error
+    trace = trace_in(text, name)
+    if not len(trace.graph):
+        raise written.refused([written.fault(key, "this trace holds no operation (import one that does)")])
+    return trace
+
+
+def meant(graph: Graph, patterns: Sequence[str], kinds: Sequence[str]) -> list[int]:
+    """Operations of these kinds whose whole name is one of the patterns, by their places."""
+    expressions = [".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns]
+    matching = re.compile("|".join(expressions) or r"(?!)", re.DOTALL).fullmatch
+    known = {name: matching(name) is not None for name in set(graph.names)}
+    return [place for place in of_kinds(graph, kinds) if known[graph.names[place]]]

@@ -1,0 +1,158 @@
+"""The sheet of changes of a trace: what each saves alone and last, the way to the answer, the critical path before and after."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+
+from crossopt.crossflow.traces.graph import KINDS
+from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
+from crossopt.formulation.traces.tree import Model, model_of
+from crossopt.instances.files.units import format_quantity
+from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of
+from crossopt.instances.traces.whatif.section import ChangeSection
+from crossopt.reports.drawing.timeline import Segment, Track
+from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.solvers.answer import Result
+from crossopt.solvers.traces.whatif.answer import Changed, Changes
+
+_MOST_TRACKS, _MOST_DRAWN = 8, 2_000
+"""Threads and streams, and operations, of a timeline."""
+
+
+def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
+    """What is shown."""
+    details, answer, sections = result.details, result.answer, list[Section]()
+    summary, figures = "", list[tuple[str, str]]()
+    model = model_of(question)
+    made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
+    if details is not None and answer is not None:
+        summary = f"{several(len(made), 'change')}" if made else "nothing is changed"
+        figures = [("as traced", f"{details.traced:,} ns"), ("afterwards", f"{details.span:,} ns, {_faster(details)}")]
+        figures += [(name, _amount(name, Fraction(getattr(details, name)))) for name in AMOUNTS if _asked(question, name)]
+        sections = [_way(question, model, made, details), _path(details)]
+    sections += [_changes(question, model, made), *_drawn(question, made)]
+    words = [", ".join(rival.answer.changes) if rival.answer else "" for rival in result.rivals]
+    return Sheet(
+        result=result,
+        what="choice of changes",
+        sentence=_sentence(question),
+        asks=question.file.objective,
+        summary=summary,
+        figures=tuple(figures),
+        given=tuple(_given(question)),
+        sections=(*sections, rivals_in("choice", result, result.rivals, words)),
+        notes=("times are those of the trace run again: what it says of the program holds as far as the assumptions of the changes do",),
+        judged="change by change on the trace",
+    )
+
+
+def _sentence(question: WhatIfQuestion) -> str:
+    objective = question.file.objective
+    aim = "make it quickest" if objective == "time" else f"meet the target for the least {objective}"
+    return f"Which changes of the trace of {question.name}, within their budgets, {aim}?"
+
+
+def _given(question: WhatIfQuestion) -> Iterator[tuple[str, str]]:
+    yield "trace", f"{size_of(question)}{f', {question.trace.source}' if question.trace.source else ''}"
+    if question.trace.span:
+        yield "span as traced", f"{question.trace.span:,} ns"
+    for amount in AMOUNTS:
+        most = getattr(question.file.budgets, amount)
+        if most is not None:
+            yield f"{amount} at the most", _amount(amount, most)
+    if question.target is not None:
+        yield "time at the most", f"{question.target:,} ns"
+
+
+def _amount(name: str, amount: Fraction) -> str:
+    if name == "days":
+        return several(int(amount), "day") if amount.denominator == 1 else f"{float(amount):g} days"
+    sign = "-" if amount < 0 else ""
+    return sign + format_quantity(float(abs(amount)), {"memory": "bytes"}.get(name, name))
+
+
+def _asked(question: WhatIfQuestion, amount: str) -> bool:
+    return amount != question.file.objective and any(cost_of(change, amount) for change in question.file.changes)
+
+
+def _faster(details: Changed) -> str:
+    return f"{1.0 - details.span / details.traced:.1%} less" if details.traced else "as before"
+
+
+def _costs(change: ChangeSection) -> str:
+    return ", ".join(_amount(name, cost_of(change, name)) for name in AMOUNTS if cost_of(change, name)) or "-"
+
+
+def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section:
+    """What each saves alone, and as the last one of the answer."""
+    whole, every = sum(1 << place for place in made), range(len(question.names))
+    choices = [(0, model.rules.all), (model.rules.all, 0), (whole, model.rules.all & ~whole)]
+    choices += [(1 << place, model.rules.all & ~(1 << place)) for place in every]
+    choices += [(whole & ~(1 << place), model.rules.all & ~whole | 1 << place) for place in made]
+    traced, all_of_them, span, *others = model.spans(choices).tolist()
+    alone, last = others[: len(every)], dict(zip(made, others[len(every) :], strict=True))
+    columns = (
+        names("change", question.names),
+        names("made", ("yes" if place in last else "" for place in every)),
+        _saved("alone ns", [traced - one for one in alone]),
+        _saved("last ns", [last[place] - span if place in last else None for place in every]),
+        names("costs", (_costs(change) for change in question.file.changes)),
+    )
+    words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
+    words += f"{all_of_them:,} ns."
+    assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
+    return Section("What the changes save", (Table(columns), words, tuple(assumed)))
+
+
+def _saved(head: str, saved: list[int | None]) -> Column:
+    return Column(head, tuple("" if one is None else f"{one:,}" for one in saved), tuple(saved))
+
+
+def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Changed) -> Section:
+    """From the trace to the answer, one change after another, as a waterfall."""
+    insides = [sum(1 << place for place in made[:count]) for count in range(len(made) + 1)]
+    spans = model.spans([(inside, model.rules.all & ~inside) for inside in insides]).tolist()
+    tracks = [Track("as traced", (Segment(0.0, details.traced / 1e6, 0),), f"{details.traced:,}")]
+    for place, (before, after) in zip(made, pairwise(spans), strict=True):
+        ends = sorted((before / 1e6, after / 1e6))
+        tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), f"{after - before:+,}"))
+    tracks.append(Track("afterwards", (Segment(0.0, details.span / 1e6, 0),), f"{details.span:,}"))
+    adds = any(after > before for before, after in pairwise(spans))
+    kinds = ("takes", "saves", *(["adds"] if adds else []))
+    until = max(spans) / 1e6
+    words = f"From {details.traced:,} ns as traced to {details.span:,} ns, in the order of the question."
+    return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", words),))
+
+
+def _path(details: Changed) -> Section:
+    columns = (
+        names("kind", (one.kind for one in details.path)),
+        counts("before ns", [one.before for one in details.path]),
+        counts("after ns", [one.after for one in details.path]),
+    )
+    return Section("The critical path by kind", ("Who shortens anything else shortens nothing.", Table(columns)))
+
+
+def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:
+    """When threads and streams work, before and after, where a picture can hold that."""
+    graph = question.trace.graph
+    if len(graph) > _MOST_DRAWN or len(graph.resources) > _MOST_TRACKS:
+        return
+    parts, used = list[Part](), sorted(set(graph.kinds.tolist()))
+    until = replay(graph).span / 1e6
+    for name, some in (("as traced", []), ("afterwards", made)) if made else (("as traced", []),):
+        after = changed(graph, [question.effects[place] for place in some])
+        found = replay(after)
+        tracks = []
+        for place, resource in enumerate(graph.resources):
+            own = [one for one in range(len(after)) if after.places[one] == place and found.ends[one] > found.begins[one]]
+            segments = tuple(
+                Segment(int(found.begins[one]) / 1e6, int(found.ends[one]) / 1e6, used.index(int(after.kinds[one]))) for one in own
+            )
+            busy = sum(int(found.ends[one] - found.begins[one]) for one in own if KINDS[int(after.kinds[one])] not in {"gap", "wait"})
+            tracks.append(Track(resource, segments, f"{busy / max(found.span, 1):.0%} busy"))
+        kinds = tuple(KINDS[kind] for kind in used)
+        parts.append(Timeline(kinds, tuple(tracks), max(until, found.span / 1e6), "ms", "", f"{name.capitalize()}: {found.span:,} ns."))
+    yield Section("When threads and streams work", tuple(parts))

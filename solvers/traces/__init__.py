@@ -1,0 +1,1 @@
+"""Questions about traces: who answers, who judges, what proves."""

@@ -1,0 +1,1 @@
+"""Changes of a trace: who chooses them, who judges, what proves."""

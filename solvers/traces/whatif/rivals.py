@@ -1,0 +1,69 @@
+"""Rules to compare with: what people do who know what each change saves alone."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from crossopt.formulation.traces.rules import Choice, keeps, places_in, settled
+from crossopt.formulation.traces.tree import Model, cut
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.traces.whatif.answer import Changes
+from crossopt.solvers.traces.whatif.search import by_gain, filled
+
+_MOST_SUMMED = 20_000
+"""Choices of which gains are added up."""
+
+
+def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int]) -> tuple[Rival[Changes], ...]:
+    """The best change alone, the most gain for its cost first, the greatest sum of gains, and whatever fits in the question's order."""
+    root, every = settled(model.rules, 0, 0), range(len(names))
+    if root is None:
+        return ()
+    alone = [place for place in every if keeps(model.rules, 1 << place)]
+    rows = [
+        ("best change alone", 1 << max(alone, key=gains.__getitem__) if alone else None),
+        ("by gain for cost", greedy(model, gains)),
+        ("sum of single gains", _summed(model, gains)),
+        ("all that fit in turn", list(filled(model, root, every))[-1]),
+    ]
+    return tuple(
+        Rival(name, None, None if inside is None else made(names, inside), "none" if inside is None else "") for name, inside in rows
+    )
+
+
+def greedy(model: Model, gains: Sequence[int]) -> int | None:
+    """By gain for cost; where a cost is asked about no further than the target asks."""
+    found = list(filled(model, settled(model.rules, 0, 0), by_gain(model, gains)))
+    if model.price is None or not found:
+        return found[-1] if found else None
+    spans = model.spans([(inside, model.rules.all & ~inside) for inside in found])
+    return next((inside for inside, span in zip(found, spans.tolist(), strict=True) if span <= model.target), found[-1])
+
+
+def made(names: Sequence[str], inside: int) -> Changes:
+    """Changes by their names."""
+    return Changes(tuple(names[place] for place in places_in(inside)))
+
+
+def _summed(model: Model, gains: Sequence[int]) -> int | None:
+    """The set whose single gains add up to most; None where these are too many to look through."""
+    order = sorted(range(len(gains)), key=lambda place: -gains[place])
+    rest = [*accumulate((max(gains[place], 0) for place in reversed(order)), initial=0)][::-1]
+    waiting: list[tuple[int, Choice | None]] = [(0, settled(model.rules, 0, 0))]
+    best, most, looked = None, -1, 0
+    while waiting:
+        depth, choice = waiting.pop()
+        looked += 1
+        if choice is None:
+            continue
+        total = sum(gains[place] for place in places_in(choice[0]))
+        if total + rest[depth] <= most:
+            continue
+        if looked > _MOST_SUMMED:
+            return None
+        if depth == len(order):
+            best, most = choice[0], total
+        elif (choice[0] | choice[1]) >> order[depth] & 1:
+            waiting.append((depth + 1, choice))
+        else:
+            waiting += [(depth + 1, part) for part in reversed(cut(model.rules, choice, order[depth]))]
+    return best

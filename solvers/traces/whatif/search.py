@@ -1,0 +1,142 @@
+"""Branch and bound on choices of changes: many choices are bounded at once, those with the least bounds first.
+
+A choice is cut at the open change whose gain alone is the greatest. Beside the bounds, choices are filled up with what still fits, by gain
+for cost, to find good answers early.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+from time import monotonic
+
+from crossopt.formulation.traces.rules import Choice, keeps, settled
+from crossopt.formulation.traces.tree import LEAF, Model, cut, open_of
+
+_AT_ONCE = 256
+"""Choices that are cut before their parts are bounded together."""
+_FILLED = 4
+"""Of these, the ones that are filled up."""
+
+
+@dataclass(slots=True)
+class Search:
+    """Choices that were looked at, and the best answer among them."""
+
+    model: Model
+    gains: list[int]
+    """ns that each change saves alone."""
+    choices: list[Choice | None] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
+    cuts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The change at which a choice was cut, and the place of its first part; the second stands behind it."""
+    waiting: list[tuple[float, int]] = field(default_factory=list)
+    best: int | None = None
+    """Changes that are made, as bits."""
+    value: float = inf
+
+    @property
+    def bound(self) -> float:
+        """Of all choices that are not cut."""
+        return min(self.value, self.waiting[0][0] if self.waiting else inf)
+
+    def run(self, deadline: float, tell: Callable[["Search"], None]) -> bool:
+        """Whether nothing is left to look at."""
+        self._look([settled(self.model.rules, 0, 0)])
+        while self.waiting and self.waiting[0][0] < self.value:
+            if monotonic() > deadline:
+                return False
+            taken = list[int]()
+            while self.waiting and self.waiting[0][0] < self.value and len(taken) < _AT_ONCE:
+                taken.append(heappop(self.waiting)[1])
+            self._cut(taken)
+            tell(self)
+        return True
+
+    def take(self, insides: list[int]) -> None:
+        """The best of choices in which nothing is open."""
+        kept = [(inside, self.model.rules.all & ~inside) for inside in dict.fromkeys(insides) if keeps(self.model.rules, inside)]
+        for (inside, _), value in zip(kept, self.model.bounds(kept), strict=True):
+            if value < self.value:
+                self.best, self.value = inside, value
+
+    def steps(self) -> Iterator[int]:
+        """The tree from its root down."""
+        waiting = [0]
+        while waiting:
+            place = waiting.pop()
+            change, first = self.cuts.get(place, (LEAF, 0))
+            yield change
+            waiting += [] if change == LEAF else [first + 1, first]
+
+    def _cut(self, taken: list[int]) -> None:
+        parts = list[Choice | None]()
+        for place in taken:
+            choice = self.choices[place]
+            if choice is not None and (left := open_of(self.model.rules, choice)):
+                change = max(left, key=self.gains.__getitem__)
+                self.cuts[place] = change, len(self.choices) + len(parts)
+                parts += cut(self.model.rules, choice, change)
+        self._look(parts)
+
+    def _look(self, parts: list[Choice | None]) -> None:
+        """Bound choices, and keep those that may hold something better."""
+        found, first = [part for part in parts if part is not None], len(self.choices)
+        bounds = iter(self.model.bounds(found))
+        self.choices += parts
+        self.bounds += [inf if part is None else next(bounds) for part in parts]
+        order = by_gain(self.model, self.gains)
+        places = sorted(range(first, len(self.choices)), key=self.bounds.__getitem__)
+        self.take([inside for place in places[:_FILLED] for inside in filled(self.model, self.choices[place], order)])
+        done = [choice for choice in found if not open_of(self.model.rules, choice)]
+        self.take([inside for inside, _ in done])
+        for place in places:
+            choice = self.choices[place]
+            if choice is not None and self.bounds[place] < self.value and open_of(self.model.rules, choice):
+                heappush(self.waiting, (self.bounds[place], place))
+
+
+def filled(model: Model, choice: Choice | None, order: Sequence[int]) -> Iterator[int]:
+    """A choice with one more change after another in an order, as long as the rules are kept."""
+    if choice is None:
+        return
+    yield choice[0]
+    for place in order:
+        more = None if choice[1] >> place & 1 else settled(model.rules, choice[0] | 1 << place, choice[1])
+        if more is not None and more != choice:
+            choice = more
+            yield choice[0]
+
+
+def by_gain(model: Model, gains: Sequence[int]) -> list[int]:
+    """Changes, those with the most gain for their cost first."""
+    return sorted(range(len(gains)), key=lambda place: -gains[place] / _share(model, place))
+
+
+def _share(model: Model, place: int) -> float:
+    """What a change takes of the budgets, or of all that changes cost where there is no end."""
+    found = 1e-9
+    for budget in model.rules.budgets:
+        whole = budget.most or sum(max(cost, 0) for cost in budget.costs)
+        if budget.most is not None or budget is model.price:
+            found += max(budget.costs[place], 0) / max(whole, 1)
+    return found
+
+
+def gains_of(model: Model) -> list[int]:
+    """ns that each change saves alone, whatever it requires."""
+    alone = [(0, model.rules.all), *((1 << place, model.rules.all & ~(1 << place)) for place in range(model.rules.count))]
+    traced, *spans = model.spans(alone).tolist()
+    return [traced - span for span in spans]
+
+
+def leaner(model: Model, inside: int, value: float) -> int:
+    """The same value with fewer changes: those that take most of the budgets leave first."""
+    going = True
+    while going:
+        fewer = sorted((place for place in range(model.rules.count) if inside >> place & 1), key=lambda one: -_share(model, one))
+        without = [(inside & ~(1 << place), model.rules.all & ~inside | 1 << place) for place in fewer]
+        allowed = [choice for choice in without if keeps(model.rules, choice[0])]
+        same = [choice[0] for choice, now in zip(allowed, model.bounds(allowed), strict=True) if now == value]
+        going, inside = bool(same), same[0] if same else inside
+    return inside

@@ -1,0 +1,98 @@
+"""Changes of a trace: each by hand, and whatever may be chosen of several against bounds while some are open."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.traces.graph import Graph, graph_of
+from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.transforms import (
+    Effect,
+    Rescale,
+    amp,
+    bandwidth,
+    changed,
+    compress,
+    cpu,
+    cuda_graph,
+    fuse,
+    less_latency,
+    overlap,
+    recompute,
+    remove,
+    scale,
+)
+
+
+def step() -> Graph:
+    """A thread launches three kernels and an all-reduce that waits for all, as it is launched behind them on another stream.
+
+    launches end at 2, 5, 8, 11; gemm 2-12, add 12-15, grad 15-21; all-reduce after grad, 21-41; the thread waits, 41-42."""
+    operations = [
+        ("launch", "host", "thread", 2),
+        ("python", "gap", "thread", 1),
+        ("launch", "host", "thread", 2),
+        ("python", "gap", "thread", 1),
+        ("launch", "host", "thread", 2),
+        ("python", "gap", "thread", 1),
+        ("launch", "host", "thread", 2),
+        ("synchronize", "wait", "thread", 1),
+        ("gemm", "kernel", "stream 7", 10),
+        ("add", "kernel", "stream 7", 3),
+        ("grad", "kernel", "stream 7", 6),
+        ("all-reduce", "collective", "stream 9", 20),
+    ]
+    edges = [(place, place + 1, "thread") for place in range(7)]
+    edges += [(0, 8, "launch"), (2, 9, "launch"), (4, 10, "launch"), (6, 11, "launch")]
+    edges += [(8, 9, "stream"), (9, 10, "stream"), (10, 11, "wait"), (11, 7, "wait")]
+    return graph_of(operations, edges, moved=[0] * 11 + [1000])
+
+
+def span(*effects: Effect) -> int:
+    return replay(changed(step(), effects)).span
+
+
+@pytest.mark.parametrize(
+    ("effect", "least"),
+    [
+        (scale([8], Fraction(1, 3)), 36),  # ceil(10 / 3) = 4: add 6-9, grad 9-15, all-reduce 15-35
+        (amp([8], [9, 10]), 32),  # 4, 2 and 3: gemm 2-6, add 6-8, grad 8-11, all-reduce 11-31
+        (fuse(step(), [8, 9], Fraction(1, 2)), 36),  # 5 and 2, no launch of add: gemm 2-7, add 7-9, grad 9-15
+        (remove(step(), [9]), 39),
+        (cpu(step(), Fraction(1, 2)), 41),  # the first launch takes 1
+        (cuda_graph(step(), [8, 9, 10]), 42),
+        (bandwidth([11], Fraction(3), 8), 34),  # 8 + 12 / 3
+        (less_latency([11], Fraction(1, 2), 8), 38),
+        (compress([11], Fraction(1, 4), 3), 30),  # 5 + 3
+        (overlap(step(), [11], [9, 10]), 42),  # the last of both
+        (overlap(step(), [11], [8]), 33),  # begins as gemm ends
+        (recompute(step(), [8], [10]), 52),  # gemm runs again before grad
+        (Effect(), 42),
+    ],
+)
+def test_each_change_by_hand(effect: Effect, least: int) -> None:
+    assert span(effect) == least
+
+
+def test_launches_in_a_row_become_one_where_no_wait_and_no_launch_of_others_lies_between() -> None:
+    """Of all four launches three go with the gaps between: the all-reduce is launched at 2; of the first two one."""
+    graph = changed(step(), [cuda_graph(step(), [8, 9, 10, 11])])
+    assert graph.durations.tolist()[:8] == [2, 0, 0, 0, 0, 0, 0, 1]
+    assert changed(step(), [cuda_graph(step(), [8, 9, 11])]).durations.tolist()[:8] == [2, 0, 0, 1, 2, 1, 2, 1]
+
+
+def test_changes_act_one_after_another_and_copies_follow_their_originals() -> None:
+    """ceil(ceil(10 / 3) / 2) = 2; both runs of gemm take that."""
+    third, half = scale([8], Fraction(1, 3)), scale([8], Fraction(1, 2))
+    graph = changed(step(), [third, recompute(step(), [8], [10]), half])
+    assert [int(graph.durations[place]) for place, name in enumerate(graph.names) if name == "gemm"] == [2, 2]
+    assert Rescale(Fraction(1, 3))(10) == 4
+    assert [third.shortens, compress([11], Fraction(1), 1).shortens, recompute(step(), [8], [10]).shortens] == [True, False, False]
+
+
+def test_identity_and_endless_bandwidth() -> None:
+    """Of endless bandwidth nothing but the latency is left."""
+    assert span(scale(range(12), Fraction(1))) == 42
+    assert span(bandwidth([11], Fraction(10**6), 0)) == 23
+    assert np.array_equal(changed(step(), []).durations, step().durations)

@@ -1,0 +1,100 @@
+"""Random questions about changes of a trace, small enough that every choice can be tried."""
+
+import json
+from functools import partial
+from itertools import product
+from math import inf
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from crossopt.crossflow.traces.graph import EDGES, KINDS, graph_of
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read
+from crossopt.instances.traces.graph_file import Trace, document_of
+from crossopt.instances.traces.whatif.question import WhatIfQuestion
+from crossopt.solvers.traces.whatif.answer import Changes
+from crossopt.solvers.traces.whatif.judge import judge
+
+
+def random_trace(draw: Random, count: int) -> dict[str, Any]:
+    """Operations on a thread and two streams, edges forward in any order of reasons."""
+    operations = [
+        (draw.choice("abcd"), draw.choice(KINDS), draw.choice(("thread", "one", "two")), draw.randint(0, 40)) for _ in range(count)
+    ]
+    pairs = [(one, two) for two in range(count) for one in range(two) if draw.random() < 0.35]
+    edges = [(one, two, draw.choice(EDGES)) for one, two in pairs]
+    return document_of(Trace(graph_of(operations, edges, [draw.randint(0, 9) for _ in range(count)])))
+
+
+def random_change(draw: Random, name: str) -> dict[str, Any]:
+    """A change of any transform, with costs."""
+    pattern, factor = draw.choice(("a", "b", "*", "c", ["a", "d"])), draw.choice((0, 0.3, 0.5, 0.9, 1.4))
+    change = draw.choice(
+        (
+            {"transform": "scale", "pattern": pattern, "factor": factor},
+            {"transform": "amp", "pattern": pattern},
+            {"transform": "fuse", "pattern": pattern, "factor": 0.7},
+            {"transform": "remove", "pattern": pattern},
+            {"transform": "cpu", "factor": factor},
+            {"transform": "cuda-graph", "pattern": pattern},
+            {"transform": "bandwidth", "times": draw.choice((0.5, 2, 3))},
+            {"transform": "latency", "latency": "5 ns", "factor": factor},
+            {"transform": "compress", "factor": factor, "overhead": "3 ns"},
+            {"transform": "overlap", "gradients": pattern},
+            {"transform": "recompute", "pattern": pattern, "before": draw.choice("abcd")},
+        )
+    )
+    costs: dict[str, Any] = {"days": draw.choice((0, 1, 2.5, 3)), "memory": f"{draw.randint(0, 3)} GiB"}
+    costs["frees"] = f"{draw.randint(0, 1)} GiB"
+    return {"name": name, **change, **costs, "money": f"{draw.randint(0, 3)} USD"}
+
+
+def changes(seed: int, most: int = 6) -> tuple[WhatIfQuestion, float]:
+    """A question, and the least of all choices; infinite where none keeps the rules and the target.
+
+    Changes that change nothing in the trace are refused, and drawn again."""
+    draw = Random(seed)
+    trace = random_trace(draw, draw.randint(4, 14))
+    rows = list[dict[str, Any]]()
+    for place in range(draw.randint(1, most)):
+        row = next(one for one in iter(partial(random_change, draw, f"c{place}"), None) if _says_something(one, trace))
+        if place and draw.random() < 0.3:
+            row["requires" if draw.random() < 0.5 else "excludes"] = [f"c{draw.randrange(place)}"]
+        rows.append(row)
+    objective = draw.choice(("time", "time", "days", "money"))
+    document: dict[str, Any] = {"kind": "what-if", "trace": "trace.json", "changes": rows, "objective": objective}
+    budgets = {"days": draw.randint(0, 6)} if any(row["days"] for row in rows) else {}
+    document |= {"target": f"{draw.randint(20, 200)} ns"} if objective != "time" or draw.random() < 0.3 else {}
+    question = asked(document | {"budgets": budgets}, trace)
+    return question, least_of_all(question)
+
+
+def _says_something(row: dict[str, Any], trace: dict[str, Any]) -> bool:
+    try:
+        asked({"kind": "what-if", "trace": "trace.json", "changes": [row]}, trace)
+    except InstanceError:
+        return False
+    return True
+
+
+def asked(document: dict[str, Any], trace: dict[str, Any]) -> WhatIfQuestion:
+    """The question in such a file, with its trace beside it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "drawn.yaml"
+        (Path(folder) / "trace.json").write_text(json.dumps(trace), encoding="utf-8")
+        path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        found: WhatIfQuestion = read(path, ())
+    return found
+
+
+def least_of_all(question: WhatIfQuestion) -> float:
+    """By the judge alone."""
+    best = inf
+    for made in product((False, True), repeat=len(question.names)):
+        verdict = judge(question, Changes(tuple(name for name, chosen in zip(question.names, made, strict=True) if chosen)))
+        best = best if verdict.violations else min(best, verdict.value)
+    return best

@@ -1,0 +1,66 @@
+"""Changes of a trace: branch and bound against every choice by the judge, and a case by hand."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from crossopt.instances.question import read
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.checking import check_answer
+from crossopt.solvers.family import solve
+from crossopt.solvers.proofs import Chosen
+from crossopt.solvers.traces.whatif.answer import Changes
+from crossopt.solvers.traces.whatif.family import FAMILY
+from tests.paths import INSTANCES
+from tests.solvers.traces.drawn import asked, changes
+
+HAND = {
+    "trace": 1,
+    "operations": [
+        {"name": "gemm", "kind": "kernel", "on": "s", "ns": 60},
+        {"name": "reduce", "kind": "collective", "on": "t", "ns": 50},
+        {"name": "end", "kind": "kernel", "on": "s", "ns": 10},
+    ],
+    "edges": [[0, 2, "stream"], [1, 2, "wait"]],
+}
+
+
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 210), marks=pytest.mark.slow)], ids=["quick", "all"])
+def test_branches_find_what_looking_at_every_choice_finds(seeds: range) -> None:
+    for seed in seeds:
+        question, true = changes(seed, 5 if seeds.start == 0 else 9)
+        for engine in ("branches", "enumerate"):
+            result = solve(FAMILY, question, engine, Limits(), unwatched)
+            assert (inf if result.value is None else result.value, result.proved) == (true, True), (seed, engine)
+            assert check_answer(FAMILY, result, question).accepted
+
+
+def test_neither_of_two_changes_pays_alone_that_save_much_together() -> None:
+    """gemm and reduce run beside each other: half of gemm saves 10 of 70, half of reduce nothing, both 30. The cheap one alone saves 5."""
+    rows = [
+        {"name": "half gemm", "transform": "scale", "pattern": "gemm", "factor": 0.5, "days": 2},
+        {"name": "half reduce", "transform": "bandwidth", "times": 2, "days": 2},
+        {"name": "half end", "transform": "scale", "pattern": "end", "factor": 0.5, "days": 1},
+    ]
+    question = asked({"kind": "what-if", "trace": "trace.json", "changes": rows, "budgets": {"days": 4}}, HAND)
+    result = solve(FAMILY, question, "auto", Limits(), unwatched)
+    assert (result.value, result.answer) == (40, Changes(("half gemm", "half reduce")))
+    assert {rival.name: rival.value for rival in result.rivals} == {
+        "best change alone": 60,
+        "by gain for cost": 55,
+        "sum of single gains": 55,
+        "all that fit in turn": 40,
+    }
+    nothing = asked({"kind": "what-if", "trace": "trace.json", "changes": rows, "budgets": {"days": 0}}, HAND)
+    assert solve(FAMILY, nothing, "auto", Limits(), unwatched).answer == Changes(())
+
+
+def test_a_tree_that_leaves_a_choice_out_is_refused() -> None:
+    question = read(INSTANCES / "traces" / "two-weeks-of-work.yaml", ())
+    result = solve(FAMILY, question, "auto", Limits(), unwatched)
+    assert isinstance(result.proof, Chosen)
+    assert check_answer(FAMILY, result, question).accepted
+    for steps in ("-", result.proof.steps[:-2], f"{result.proof.steps} -", "0 0 - - -", "99 - -", " ", "-1"):
+        forged = replace(result, proof=replace(result.proof, steps=steps))
+        assert not check_answer(FAMILY, forged, question).accepted
