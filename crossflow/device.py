@@ -7,7 +7,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory, headroom_of
-from crossopt.crossflow.technology import Activity, SramTechnology, Technology
+from crossopt.crossflow.technology import VALUE, Activity, SramTechnology, Technology
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,10 @@ class Compute:
     """Watts of the power that are drawn whatever the clock."""
     clocked: Real
     """Watts of clocks and control, as long as a kernel runs; what is left of the power goes with FLOPs at the peak."""
+    slow_clocked: Real
+    """The same at the lowest clock at which the memories on the die let through what the stacks deliver."""
+    slow_flops: Real
+    """Watts of FLOPs at the peak of that clock."""
     area: Real
     power: Real
 
@@ -33,6 +37,8 @@ class Sram:
     """Bytes of the chip."""
     bandwidth: Real
     """Bytes per second of the chip before utilisation."""
+    energy: Real
+    """Joules per byte moved, over the joints that it passes between dies too."""
     static: Real
     """Watts of the power that keep the banks alive."""
     area: Real
@@ -49,6 +55,8 @@ class Dram:
     """Bytes."""
     bandwidth: Real
     """Bytes per second before utilisation."""
+    energy: Real
+    """Joules per byte moved at nominal voltage."""
     area: Real
     """Square metres of the die, for the controllers."""
     package_area: Real
@@ -85,6 +93,12 @@ class Architecture:
     """Watts of what is no part, whatever runs."""
     uncore_switched: Real
     """Watts of it beyond, as long as a kernel runs."""
+    uncore_slow: Real
+    """The same at the lowest clock that keeps up with the stacks."""
+    products: Real
+    """FLOP/s by which the bytes of products are counted: the peak, of several chips the least."""
+    streamed: Real
+    """Bytes per second by which those of streams are: what the stacks deliver, of several chips the least."""
     edge: Real
     """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
     package_area: Real
@@ -119,8 +133,9 @@ class Architecture:
         """Watts that parts and uncore draw in those kernels that draw most. What a board bears for good is limited, not the sum of what
         every part draws at its peak: cores and memory are not busy at once. It rises with the power of every part.
 
-        Each watt is counted once: idle power, running power, and of every part what its FLOPs and bytes take at their peak, by how busy
-        it is. Where a step would draw more on average, the board holds it to this (`hardware.within_power`)."""
+        Each watt is counted once: idle power, running power, and of every part what its FLOPs and bytes take, by how busy it is. A board
+        bears streams that it slows its cores down for, as they wait for the memory (power caps as in Choi et al. 2014). Where a step would
+        draw more on average, the board holds it to this (`hardware.within_power`)."""
         return reduce(np.maximum, [self._on_die(busy) + self.drawn("dram", busy) for busy in sustained])
 
     def die_power(self, sustained: tuple[Activity, ...]) -> Real:
@@ -129,15 +144,42 @@ class Architecture:
 
     def drawn(self, part: str, busy: Activity) -> Real:
         """Watts of one of the parts in kernels that keep it so busy. It rises with its power, and with each figure that is drawn anyway."""
+        return self.by_itself(part, busy) + self.moved(part, busy)
+
+    def by_itself(self, part: str, busy: Activity) -> Real:
+        """The watts of it that are not for bytes of which another part sets the pace."""
         made: Compute | Sram | Dram | Network = getattr(self, part)
         share: float = getattr(busy, part)
+        if isinstance(made, Compute) and busy.streams:
+            return made.leakage + made.slow_clocked + share * made.slow_flops
+        if busy.paced and (isinstance(made, Sram) or (isinstance(made, Dram) and not busy.streams)):
+            return made.static
         anyway = made.leakage + made.clocked if isinstance(made, Compute) else made.static if isinstance(made, Sram | Dram) else 0.0
         return (1.0 - share) * anyway + share * made.power
 
+    def moved(self, part: str, busy: Activity) -> Real:
+        """The watts of one of the memories for bytes of which another part sets the pace."""
+        made: Compute | Sram | Dram | Network = getattr(self, part)
+        if isinstance(made, Sram) and busy.streams:
+            share: float = getattr(busy, part)
+            return share * made.energy * self.streamed
+        if isinstance(made, Sram | Dram) and busy.per_flop is not None:
+            values: float = getattr(busy.per_flop, part)
+            return busy.core * values * VALUE * made.energy * self.products
+        return 0.0
+
+    def joints(self, busy: Activity) -> Real:
+        """Watts of the links between dies, where they are no part of what the bytes of L2 take."""
+        return 0.0 if busy.paced else busy.l2 * self.die_links_power
+
+    def beside(self, busy: Activity) -> Real:
+        """Watts of what is no part."""
+        return self.uncore_idle + (self.uncore_slow if busy.streams else self.uncore_switched)
+
     def _on_die(self, busy: Activity) -> Real:
         on_chip = self.drawn("core", busy) + self.drawn("registers", busy) + self.drawn("l1", busy) + self.drawn("l2", busy)
-        links = self.drawn("intra", busy) + self.drawn("inter", busy) + busy.l2 * self.die_links_power
-        return on_chip + links + self.uncore_power
+        links = self.drawn("intra", busy) + self.drawn("inter", busy) + self.joints(busy)
+        return on_chip + links + self.beside(busy)
 
 
 def device_from(technology: Technology, built: Architecture, value_bytes: float, efficiency: Efficiency) -> Hardware:
@@ -154,10 +196,10 @@ def device_from(technology: Technology, built: Architecture, value_bytes: float,
         throughput=built.core.peak * core.utilisation,
         vector_throughput=built.core.peak * core.utilisation * core.vector_share,
         bundles=built.core.bundles,
-        dram=_memory(built.dram.capacity, built.dram.bandwidth * technology.dram.utilisation, technology.dram.energy_per_bit),
-        l2=_l2(technology, built),
-        l1=_on_chip(technology.l1, built.l1.capacity, built.l1.bandwidth),
-        registers=_on_chip(technology.registers, built.registers.capacity, built.registers.bandwidth),
+        dram=Memory(built.dram.capacity, built.dram.bandwidth * technology.dram.utilisation, built.dram.energy),
+        l2=_on_chip(technology.l2, built.l2),
+        l1=_on_chip(technology.l1, built.l1),
+        registers=_on_chip(technology.registers, built.registers),
         links=(
             Link(
                 built.intra.bandwidth,
@@ -187,15 +229,5 @@ def device_from(technology: Technology, built: Architecture, value_bytes: float,
     )
 
 
-def _l2(technology: Technology, built: Architecture) -> Memory:
-    """Each byte is moved once in its bank, and once more for each joint between dies that it passes."""
-    energy_per_bit = technology.l2.energy_per_bit + built.crossings * technology.die_links.energy_per_bit
-    return _memory(built.l2.capacity, built.l2.bandwidth * technology.l2.utilisation, energy_per_bit)
-
-
-def _on_chip(sram: SramTechnology, capacity: Real, bandwidth: Real) -> Memory:
-    return _memory(capacity, bandwidth * sram.utilisation, sram.energy_per_bit)
-
-
-def _memory(capacity: Real, bandwidth: Real, energy_per_bit: Real) -> Memory:
-    return Memory(capacity, bandwidth, 8.0 * energy_per_bit)
+def _on_chip(sram: SramTechnology, built: Sram) -> Memory:
+    return Memory(built.capacity, built.bandwidth * sram.utilisation, built.energy)

@@ -1,12 +1,50 @@
 """Several dies in a package: square, alike, in a row, with links along the whole sides that face each other."""
 
+from dataclasses import dataclass, fields
+
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.technology import DieLinks
 
 LONGEST = 33.0 / 26.0
 """The longer side of a die over the shorter one, at the most: those of the field of an EUV scanner."""
+
+
+@dataclass(frozen=True, slots=True)
+class DieLinks:
+    """The wires between the dies of a package, which stand in a row: as many as the sides hold that face each other."""
+
+    links_per_metre: float = 0.0
+    """Wires through a metre of such a side; none where a package holds one die only."""
+    nominal_frequency: float = 0.0
+    """Bits per second on one wire, both ways together."""
+    energy_per_bit: float = 0.0
+    depth: float = 0.0
+    """Metres of each die that the circuits take behind such a side."""
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
+            raise ValueError(f"finite figures not below 0 are needed, not {self}")
+
+    @property
+    def bandwidth_per_metre(self) -> float:
+        """Bytes per second, both ways together."""
+        return self.links_per_metre * self.nominal_frequency / 8.0
+
+
+NO_LINKS = DieLinks()
+
+
+@dataclass(frozen=True, slots=True)
+class UpperDies:
+    """Dies of cores, registers and L1 that are stacked on those of all other parts, with which they share the package's room."""
+
+    area_share: float = 0.0
+    """Of these dies that is no part."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.area_share < 1.0:
+            raise ValueError(f"a share of the dies below 1 is needed, not {self.area_share}")
 
 
 def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:

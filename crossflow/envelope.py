@@ -6,6 +6,8 @@ A step never gets slower when a resource grows, so a step on this architecture i
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     links between dies                by the fewest dies
     power of what is no part          by the least die and the least clock, that of the most cores with the least power
+    clock that streams need           by the slowest stacks and the most banks
+    what products and streams move    by the least peak of any cores, and the slowest stacks
     power that is drawn anyway        by the fewest cores, banks and stacks; clocks and control by the fewest or the most cores, whichever
                                       draw less: of the least power more cores leave less to switch, and fewer may need less
     power above idle                  of all parts by the most of each, and what is no part by the clock of the fewest cores
@@ -32,11 +34,15 @@ from crossopt.crossflow.generator import (
     Split,
     compute_of,
     cores_of,
+    dram_links,
     dram_of,
     dram_static_power,
     edge_of,
     limited,
     network,
+    over_joints,
+    slow_clock,
+    slowed,
     sram_banks,
     sram_most_power,
     sram_of,
@@ -47,8 +53,17 @@ from crossopt.crossflow.generator import (
     uncore_switched,
     wires_of,
 )
-from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
-from crossopt.crossflow.voltage import efficient_power
+from crossopt.crossflow.technology import (
+    MEMORIES,
+    PARTS,
+    Activity,
+    CoreTechnology,
+    DramTechnology,
+    LinkTechnology,
+    SramTechnology,
+    Technology,
+)
+from crossopt.crossflow.voltage import efficient_power, voltage_at
 
 _OUTWARD = 1.0e-12
 
@@ -85,28 +100,40 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     low, slow, high = (compute_of(technology.core, cores, split.powers.core) for cores, split in ends)
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
-    dram = _dram(technology.dram, least, most, stacks)
+    dram, delivered = _dram(technology.dram, least, most, stacks), _delivered(technology.dram, least, most, stacks)
     slowest = tuple(_lowered(figure, low.cores < high.cores) for figure in (slow.voltage, slow.frequency))
     fast = _fastest(technology.core, low, high, most.powers.core)
     fastest = _raised(fast.frequency, low.cores < high.cores)
     cores = _Cores(fewest, high.bundles, slowest[1], fastest)
-    l2 = _sram(technology.l2, least, most, "l2", cores)
+    registers, l1, l2 = (_sram(getattr(technology, level), least, most, level, cores) for level in ("registers", "l1", "l2"))
+    clock = slow_clock(technology, (registers, l1, l2), delivered, slowest[1])
+    core = _core(technology.core, most.powers.core, (low, slow, high), fewest)
     best = Architecture(
-        core=_core(technology.core, most.powers.core, (low, slow, high), fewest),
-        registers=_sram(technology.registers, least, most, "registers", cores),
-        l1=_sram(technology.l1, least, most, "l1", cores),
-        l2=limited(l2, through_joints(technology.die_links, most.die_area, least.dies)),
+        core=slowed(technology.core, core, low.cores, clock),
+        registers=registers,
+        l1=l1,
+        l2=limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies)),
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
         uncore_idle=uncore_idle(technology, least.die_area, slowest[0]),
         uncore_switched=uncore_switched(technology, least.die_area, *slowest),
+        uncore_slow=uncore_switched(technology, least.die_area, voltage_at(technology.core, clock), clock),
+        products=_least_peak(technology.core, low, high, least.powers.core),
+        streamed=delivered * technology.dram.utilisation,
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=least.die_area + dram.package_area,
         crossings=crossings_of(least.dies),
         die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0], _headroom(technology, least, most, best, fast))
+
+
+def _least_peak(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Real:
+    """The lower one of the fewest cores that are a bundle and of the most, with the least power: between them it rises, and then falls."""
+    few = np.minimum(np.maximum(low.cores, core.cores_per_bundle), high.cores)
+    peaks = (compute_of(core, cores, power).peak for cores in (few, high.cores))
+    return _lowered(reduce(np.minimum, peaks), low.cores < high.cores)
 
 
 def _fastest(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Compute:
@@ -118,11 +145,25 @@ def _headroom(technology: Technology, least: Split, most: Split, best: Architect
     """What the busiest kernels draw above idle: of every part no more than its power, and of the rest what the highest clock switches."""
     beside = uncore_switched(technology, most.die_area, fast.voltage, fast.frequency)
     links = die_links_power(technology.die_links, most.die_area, most.dies)
-    powers = [(field.name, getattr(most.powers, field.name)) for field in fields(Parts)]
-    kernels = [sum(getattr(busy, name) * power for name, power in powers) + busy.l2 * links for busy in technology.sustained]
+    upmost = replace(
+        best,
+        l2=over_joints(technology, best.l2, most.dies),
+        products=best.core.peak,
+        streamed=best.dram.bandwidth * technology.dram.utilisation,
+    )
+    kernels = [_most_drawn(busy, most, upmost, links) for busy in technology.sustained]
     clocked = technology.core.clocked_share * most.powers.core
     upper = (beside + (clocked + reduce(np.maximum, kernels))) * (1.0 + _OUTWARD)
     return np.where(_equal(least, most), best.power(technology.sustained) - best.idle_power, upper)[()]
+
+
+def _most_drawn(busy: Activity, most: Split, upmost: Architecture, links: Real) -> Real:
+    """Of each part its share of its power, or what its bytes take at the most."""
+    moving = [name for name in MEMORIES if busy.paced and not (name == "dram" and busy.streams)]
+    drawn: Real = 0.0 if busy.paced else busy.l2 * links
+    for name in PARTS:
+        drawn = drawn + (upmost.moved(name, busy) if name in moving else getattr(busy, name) * getattr(most.powers, name))
+    return drawn
 
 
 def _equal(least: Split, most: Split) -> Mask:
@@ -197,6 +238,14 @@ def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, R
     differ = (fewest < count) | (low.links < high.links)
     power = _lowered(low.power, differ | np.less(least.powers.dram, most.powers.dram))
     return replace(high, bandwidth=_raised(high.bandwidth, differ), area=low.area, package_area=low.package_area, power=power)
+
+
+def _delivered(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Real:
+    """Bytes per second of the fewest stacks, with what keeping the most alive leaves of the least power."""
+    fewest, count = stacks
+    edge, wide = (split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
+    slow = dram_of(dram, fewest, edge, least.powers.dram, dram_static_power(dram, count))
+    return _lowered(slow.bandwidth, np.less(slow.links, dram_links(dram, count, wide)))
 
 
 def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Network:

@@ -15,7 +15,7 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import crossings_of, die_links_power, long_side_of, perimeter_of, through_joints
 from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
-from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
+from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
 
 _SLACK = 1.0 + 1.0e-9
 """A count may exceed what its budget holds by one part in 1e9. Budgets and unit sizes are products of rounded decimals: 10 % of 600 mm^2
@@ -95,19 +95,24 @@ def generate(technology: Technology, split: Split) -> Architecture:
     areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area, split.dies)
     core = compute(technology.core, areas.core, powers.core, split.dies)
     dram = _dram(technology.dram, split, perimeter)
-    l2 = _sram(technology.l2, areas.l2, powers.l2, core)
+    registers, l1 = _sram(technology.registers, areas.registers, powers.registers, core), _sram(technology.l1, areas.l1, powers.l1, core)
+    l2 = over_joints(technology, _sram(technology.l2, areas.l2, powers.l2, core), split.dies)
+    slow = slow_clock(technology, (registers, l1, l2), dram.bandwidth, core.frequency)
     intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
     inter = network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter)
     return Architecture(
-        core=core,
-        registers=_sram(technology.registers, areas.registers, powers.registers, core),
-        l1=_sram(technology.l1, areas.l1, powers.l1, core),
+        core=slowed(technology.core, core, core.cores, slow),
+        registers=registers,
+        l1=l1,
         l2=limited(l2, through_joints(technology.die_links, split.die_area, split.dies)),
         dram=dram,
         intra=intra,
         inter=inter,
         uncore_idle=uncore_idle(technology, split.die_area, core.voltage),
         uncore_switched=uncore_switched(technology, split.die_area, core.voltage, core.frequency),
+        uncore_slow=uncore_switched(technology, split.die_area, voltage_at(technology.core, slow), slow),
+        products=core.peak,
+        streamed=dram.bandwidth * technology.dram.utilisation,
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=split.die_area + dram.package_area,
         crossings=crossings_of(split.dies),
@@ -147,9 +152,29 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
         peak=core.flop_per_cycle * point.frequency * cores,
         leakage=leaked * supply * present,
         clocked=core.clocked_share * core.switching_power * (supply * supply * (point.frequency / core.nominal_frequency)) * cores,
+        slow_clocked=0.0,
+        slow_flops=0.0,
         area=cores * core.area,
         power=point.power * present,
     )
+
+
+def slow_clock(technology: Technology, levels: tuple[Sram, Sram, Sram], delivered: Real, frequency: Real) -> Real:
+    """The lowest clock at which the ports of registers, L1 and L2 let through what stacks deliver; no more than the cores' own."""
+    slowest: Real = 0.0
+    for level, built in zip(("registers", "l1", "l2"), levels, strict=True):
+        sram: SramTechnology = getattr(technology, level)
+        if sram.bank_bytes_per_cycle < UNLIMITED_PORT:
+            width = np.maximum(built.banks, 1.0) * (sram.bank_bytes_per_cycle * sram.utilisation)
+            slowest = np.maximum(slowest, delivered * technology.dram.utilisation / width)
+    return np.minimum(slowest, frequency)
+
+
+def slowed(core: CoreTechnology, built: Compute, cores: Real, clock: Real) -> Compute:
+    """Cores with the watts that so many of them switch at a lower clock."""
+    supply = voltage_at(core, clock) / core.nominal_voltage
+    switched = core.switching_power * (supply * supply * (clock / core.nominal_frequency)) * cores
+    return replace(built, slow_clocked=core.clocked_share * switched, slow_flops=(1.0 - core.clocked_share) * switched)
 
 
 def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
@@ -183,6 +208,7 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
         bandwidth=bandwidth * present,
+        energy=8.0 * sram.energy_per_bit * present,
         static=static * present,
         area=banks * _bank_area(sram, bundles) * present,
         power=np.minimum(power, sram_most_power(sram, banks, static, clock)) * present,
@@ -246,6 +272,7 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
         frequency=point.frequency * present,
         capacity=stacks * dram.stack_capacity,
         bandwidth=links * point.frequency / 8.0,
+        energy=8.0 * dram.energy_per_bit * present,
         area=stacks * dram.controller_area,
         package_area=stacks * dram.stack_area,
         static=static,
@@ -293,6 +320,12 @@ def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
 
 def dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
     return 8.0 * dram.static_power_per_bit * (stacks * dram.stack_capacity)
+
+
+def over_joints(technology: Technology, memory: Sram, dies: Real) -> Sram:
+    """L2 whose bytes are moved once in their bank, and once more for each joint between dies that they pass."""
+    energy_per_bit = technology.l2.energy_per_bit + crossings_of(dies) * technology.die_links.energy_per_bit
+    return replace(memory, energy=8.0 * energy_per_bit * np.minimum(memory.banks, 1.0))
 
 
 def limited(memory: Sram, bandwidth: Real) -> Sram:

@@ -7,9 +7,14 @@ those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-l
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 
+from crossopt.crossflow.dies import NO_LINKS, DieLinks, UpperDies
 from crossopt.crossflow.hardware import UNLIMITED_TILE
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 
+PARTS = ("core", "registers", "l1", "l2", "dram", "intra", "inter")
+MEMORIES = ("registers", "l1", "l2", "dram")
+VALUE = 2.0
+"""Bytes of a value of 16 bits."""
 HOLDING = ("registers", "l1")
 """The memories that hold the tiles of each bundle of cores."""
 UNLIMITED_VOLTAGE = 1.0e3
@@ -194,8 +199,26 @@ class Uncore:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """Values of 16 bits that pass each memory for a FLOP of large products."""
+
+    registers: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
+    dram: float = 0.0
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
+            raise ValueError(f"finite figures not below 0 are needed, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
-    """How busy some kernels keep each part, as shares of what it draws at its peak above what it draws anyway."""
+    """How busy some kernels keep each part, as shares of what it draws at its peak above what it draws anyway.
+
+    Where something sets the pace, memories move what that asks of them, whatever they could: in products what the FLOPs of `core` take
+    (`per_flop`), in streams the shares of what the stacks deliver, at the lowest clock that lets it through (`streams`).
+    """
 
     core: float = 1.0
     registers: float = 1.0
@@ -204,44 +227,25 @@ class Activity:
     dram: float = 1.0
     intra: float = 1.0
     inter: float = 1.0
+    per_flop: Traffic | None = None
+    streams: bool = False
 
     def __post_init__(self) -> None:
-        if any(not 0.0 <= getattr(self, field.name) <= 1.0 for field in fields(self)):
+        if any(not 0.0 <= getattr(self, name) <= 1.0 for name in PARTS):
             raise ValueError(f"shares between 0 and 1 are needed, not {self}")
+        if self.streams and self.per_flop is not None:
+            raise ValueError("per_flop and streams are both given (one thing sets the pace of a kernel)")
 
-
-@dataclass(frozen=True, slots=True)
-class DieLinks:
-    """The wires between the dies of a package, which stand in a row: as many as the sides hold that face each other."""
-
-    links_per_metre: float = 0.0
-    """Wires through a metre of such a side; none where a package holds one die only."""
-    nominal_frequency: float = 0.0
-    """Bits per second on one wire, both ways together."""
-    energy_per_bit: float = 0.0
-    depth: float = 0.0
-    """Metres of each die that the circuits take behind such a side."""
-
-    def __post_init__(self) -> None:
-        if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
-            raise ValueError(f"finite figures not below 0 are needed, not {self}")
+    def at_width(self, value_bytes: float) -> "Activity":
+        """The kernels on operands of so many bytes."""
+        if self.per_flop is None:
+            return self
+        return replace(self, per_flop=Traffic(*(getattr(self.per_flop, name) * (value_bytes / VALUE) for name in MEMORIES)))
 
     @property
-    def bandwidth_per_metre(self) -> float:
-        """Bytes per second, both ways together."""
-        return self.links_per_metre * self.nominal_frequency / 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class UpperDies:
-    """Dies of cores, registers and L1 that are stacked on those of all other parts, with which they share the package's room."""
-
-    area_share: float = 0.0
-    """Of these dies that is no part."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.area_share < 1.0:
-            raise ValueError(f"a share of the dies below 1 is needed, not {self.area_share}")
+    def paced(self) -> bool:
+        """Whether memories move what cores or stacks ask of them."""
+        return self.streams or self.per_flop is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +265,7 @@ class Technology:
     uncore: Uncore = Uncore()
     sustained: tuple[Activity, ...] = (Activity(),)
     """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
-    die_links: DieLinks = DieLinks()
+    die_links: DieLinks = NO_LINKS
     upper_dies: UpperDies | None = None
     """Where there are none, one kind of die holds all parts."""
 
@@ -321,7 +325,7 @@ def at_precision(technology: Technology, rate: float, value_bytes: float) -> Tec
         vector_share=core.vector_share / rate,
         wide_share=1.0 / rate if value_bytes < 2.0 else 1.0,
     )
-    return replace(technology, core=made)
+    return replace(technology, core=made, sustained=tuple(busy.at_width(value_bytes) for busy in technology.sustained))
 
 
 def scale_logic(technology: Technology, steps: int) -> Technology:

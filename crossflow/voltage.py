@@ -9,7 +9,6 @@ Neither supply nor clock go beyond the highest ones that a circuit is made for: 
 """
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -94,13 +93,21 @@ def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
 
 
 def _highest_drive(circuit: Clocked, fastest: float) -> float:
-    """The overdrive at the maximum voltage, or that with which the clock is the fastest, as far as it is above the margin.
+    """The overdrive at the maximum voltage, or that with which the clock is the fastest, as far as it is above the margin."""
+    drive = max(circuit.margin_voltage, float(_drive_at(circuit, fastest)))
+    return min(circuit.maximum_voltage - circuit.threshold_voltage, drive)
 
-    With s = fastest / fn (Vn - Vt)^2 / Vn the overdrive d solves d^2 / (d + Vt) = s."""
+
+def voltage_at(circuit: Clocked, frequency: Real) -> Real:
+    """The lowest supply at which a circuit runs so fast."""
+    return circuit.threshold_voltage + np.maximum(circuit.margin_voltage, _drive_at(circuit, frequency))
+
+
+def _drive_at(circuit: Clocked, frequency: Real) -> Real:
+    """With s = frequency / fn (Vn - Vt)^2 / Vn the overdrive d solves d^2 / (d + Vt) = s."""
     threshold = circuit.threshold_voltage
-    speed = fastest / circuit.nominal_frequency * _speed(circuit.nominal_voltage - threshold, threshold)
-    drive = (speed + sqrt(speed * (speed + 4.0 * threshold))) / 2.0
-    return float(min(circuit.maximum_voltage - threshold, max(circuit.margin_voltage, drive)))
+    speed = frequency / circuit.nominal_frequency * _speed(circuit.nominal_voltage - threshold, threshold)
+    return (speed + np.sqrt(speed * (speed + 4.0 * threshold))) / 2.0
 
 
 class Leak(NamedTuple):

@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_links_area
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.generator import Parts, Split
 from crossopt.crossflow.hardware import Hardware, take
-from crossopt.crossflow.technology import HOLDING, Activity
+from crossopt.crossflow.technology import HOLDING, MEMORIES, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
@@ -41,15 +42,16 @@ _SLACK = 1.0 + 1.0e-12
 """Sums are computed in an order of their own, so that their last places may differ from the full model's."""
 _MOST = 20_000
 """Literals of all parts together."""
-_DIE, _UNCORE = "die", "uncore"
+_DIE = "die"
 _NOTHING = Parts(*[0.0] * len(fields(Parts)))
-MEMORIES = ("dram", "l2", "l1", "registers")
 _OF_CORES, _OF_MEMORIES = ("throughput", "vector_throughput", "bundles"), ("capacity", "bandwidth")
 
 Point = Mapping[str, int | Whole]
 """The literal of each part, by its place."""
 Masks = Mapping[str, Mask]
 """Some of the literals of each part."""
+Taken = dict[tuple[str, str], Array]
+"""Of each budget, what each part takes."""
 Amounts = Mapping[str, Array]
 """What each literal takes of a budget, by part; what no part chooses is one number."""
 
@@ -236,7 +238,7 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
     """The rows of the chip, each with its limit less what is not chosen."""
     reticle = instance.budget.one_die * _SLACK
     fixed = _taken(free, space, root, reticle)
-    least = float(fixed[_UNCORE, _DIE][0])
+    least = {kernels: float(fixed[_uncore(kernels), _DIE][0]) for kernels, _ in _kernels(free)}
     chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), reticle, least) for part in parts}
     names, asked = [field.name for field in fields(Parts)], instance.budget
     every = [*names, _DIE]
@@ -262,30 +264,31 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
                 yield budget
 
 
-def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore: float = inf) -> dict[tuple[str, str], Array]:
+def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore: Mapping[str, float] | None = None) -> Taken:
     """The least that each part takes of each budget, on any chip of each box.
 
     All parts take the least power of uncore on their area, `uncore` by area where it is told, and cores that make it draw more take what
-    that is on the whole die."""
+    that is on the whole die. Bytes are counted with the part that sets their pace."""
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
-    density = best.uncore_power / least.die_area
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
-    taken[_UNCORE, _DIE], common = density, np.minimum(density, uncore)
+    density = {kernels: best.beside(busy) / least.die_area for kernels, busy in _kernels(free)}
+    taken |= {(_uncore(kernels), _DIE): each for kernels, each in density.items()}
+    common = {kernels: np.minimum(each, (uncore or {}).get(kernels, inf)) for kernels, each in density.items()}
     for name in (field.name for field in fields(Parts)):
         area, upper = used_dies(free.technology, replace(_NOTHING, **{name: getattr(least.areas, name)}))
         taken["area", name] = taken["package", name] = taken["reticle", name] = area
         taken["upper", name] = taken["upper package", name] = taken["upper reticle", name] = upper
         for kernels, busy in _kernels(free):
-            drawn = best.drawn(name, busy)
-            above = (density - common) * least.die_area if name == "core" else 0.0
-            taken[kernels, name] = drawn + common * area + above
+            drawn = best.by_itself(name, busy) + (_moved(best, busy) if name == ("dram" if busy.streams else "core") else 0.0)
+            above = (density[kernels] - common[kernels]) * least.die_area if name == "core" else 0.0
+            taken[kernels, name] = drawn + common[kernels] * area + above
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
     taken["upper package", "dram"] = best.dram.package_area
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
     for kernels, busy in _kernels(free):
-        taken[kernels, _DIE] = busy.l2 * best.die_links_power + common * links
+        taken[kernels, _DIE] = best.joints(busy) + common[kernels] * links
     taken["reticle", _DIE], taken["upper reticle", _DIE] = links - reticle * most.dies, -reticle * most.dies
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
@@ -294,6 +297,15 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
         for kind in ("area", "package", "reticle", "upper", "upper package", "upper reticle", level):
             taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
+
+
+def _moved(best: Architecture, busy: Activity) -> Real:
+    """Watts of all bytes of which cores or stacks set the pace: they are counted with these."""
+    return sum((best.moved(name, busy) for name in MEMORIES), 0.0)
+
+
+def _uncore(kernels: str) -> str:
+    return f"uncore in {kernels}"
 
 
 def _kernels(free: FreeHardware) -> Iterator[tuple[str, Activity]]:

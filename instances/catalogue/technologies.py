@@ -5,19 +5,19 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.dies import DieLinks, UpperDies
 from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
 from crossopt.crossflow.technology import (
     HOLDING,
     Activity,
     CoreTechnology,
-    DieLinks,
     DramTechnology,
     LinkTechnology,
     Node,
     SramTechnology,
     Technology,
+    Traffic,
     Uncore,
-    UpperDies,
     at_node,
     at_precision,
     scale_logic,
@@ -59,7 +59,7 @@ def build_technology(
         intra=LinkTechnology(**asdict(entry.node_network)),
         inter=LinkTechnology(**asdict(entry.network)),
         uncore=Uncore(**asdict(entry.uncore)),
-        sustained=tuple(Activity(**asdict(parts_of(busy))) for busy in entry.sustained.values()) or (Activity(),),
+        sustained=tuple(_activity(busy) for busy in entry.sustained.values()) or (Activity(),),
         die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
         upper_dies=UpperDies(**asdict(entry.upper_dies)) if entry.upper_dies else None,
     )
@@ -129,6 +129,12 @@ def parts_of(entry: PartsEntry | ActivityEntry) -> Parts:
         intra=entry.node_network,
         inter=entry.network,
     )
+
+
+def _activity(entry: ActivityEntry) -> Activity:
+    moved = entry.per_flop
+    traffic = Traffic(moved.registers, moved.l1, moved.l2, moved.hbm) if moved else None
+    return Activity(**asdict(parts_of(entry)), per_flop=traffic, streams=entry.streams)
 
 
 def _generation(what: str, name: str, table: Mapping[str, T]) -> T:

@@ -188,8 +188,18 @@ class PartsEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TrafficEntry:
+    """What products move: values of 16 bits for a FLOP."""
+
+    registers: Annotated[float, Bounds(0.0), Doc("through the registers")]
+    l1: Annotated[float, Bounds(0.0), Doc("through L1")]
+    l2: Annotated[float, Bounds(0.0), Doc("through L2")]
+    hbm: Annotated[float, Bounds(0.0), Doc("to and from the memory stacks")]
+
+
+@dataclass(frozen=True, slots=True)
 class ActivityEntry:
-    """How busy some kernels keep each part: shares of what it draws at its peak above what it draws anyway."""
+    """How busy some kernels keep each part: shares of what it draws at its peak above what it draws anyway, or of what sets the pace."""
 
     compute: Annotated[Ratio, Doc("the cores")] = 1.0
     registers: Annotated[Ratio, Doc("the registers")] = 1.0
@@ -198,6 +208,16 @@ class ActivityEntry:
     hbm: Annotated[Ratio, Doc("the memory stacks")] = 1.0
     node_network: Annotated[Ratio, Doc("links inside a node")] = 1.0
     network: Annotated[Ratio, Doc("links between nodes")] = 1.0
+    per_flop: Annotated[
+        TrafficEntry | None, Doc("what memories move for a FLOP in products, whose cores set the pace, whatever they could move")
+    ] = None
+    streams: Annotated[
+        bool, Doc("whether the stacks set the pace, with memories on the die and the clock no faster than these deliver")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.streams and self.per_flop is not None:
+            raise ValueError("per_flop and streams are both given (give one: a kernel has the pace of its cores or of its memory)")
 
 
 @dataclass(frozen=True, slots=True)

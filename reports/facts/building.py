@@ -13,7 +13,7 @@ from crossopt.crossflow.device import Compute
 from crossopt.crossflow.dies import perimeter_of, through_joints
 from crossopt.crossflow.generator import Split, generate, port_bandwidth, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Technology
+from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import drawn_of, made_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -60,6 +60,21 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
+def kernel_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a free chip draws in each of the kernels that it is rated by."""
+    if instance is None or not isinstance(free := instance.hardware, FreeHardware):
+        return ()
+    built = generate(free.technology, split_of(free, _chosen(design["hardware"])))
+    watts = [f"{float(np.max(built.power((busy,)))):.0f} W in {_kernel(busy)}" for busy in free.technology.sustained]
+    return (f"drawn: {', '.join(watts)}",)
+
+
+def _kernel(busy: Activity) -> str:
+    if busy.streams:
+        return "streams, with cores at the lowest clock that keeps up with the memory"
+    return "large products" if busy.per_flop else "all parts as busy as they may be"
+
+
 def drawn_powers(instance: Instance | None, design: Mapping[str, Any]) -> dict[str, float]:
     """Watts that parts draw at the most, of those whose power was chosen; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
@@ -75,6 +90,7 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
     free, chip = instance.hardware, design_of(instance, from_words(instance, design)).hardware
     technology = free.technology
     return (
+        *map(Built, kernel_words(instance, design)),
         *_clock(technology, generate(technology, _split(free, design["hardware"])).core),
         *_edge(free, chip, design["hardware"]),
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),

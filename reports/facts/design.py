@@ -21,7 +21,7 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, drawn_powers, package_of, price_of
+from crossopt.reports.facts.building import Package, clock_words, drawn_powers, kernel_words, package_of, price_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
@@ -117,7 +117,10 @@ def facts_of(
         assumed=(
             *assumed,
             origin_of(instance),
-            *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *price_of(instance, design))),
+            *(
+                f"{words[0].upper()}{words[1:]}."
+                for words in (*clock_words(instance, design), *kernel_words(instance, design), *price_of(instance, design))
+            ),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
@@ -166,7 +169,7 @@ def _powers(technology: Technology, built: Architecture) -> Amounts:
     """In the kernels that draw most."""
     busiest = max(technology.sustained, key=lambda busy: float(built.power((busy,))))
     parts = tuple((name, float(built.drawn(part, busiest))) for name, part in PARTS)
-    beside = (("uncore", float(built.uncore_power)), ("links between dies", busiest.l2 * float(built.die_links_power)))
+    beside = (("uncore", float(built.beside(busiest))), ("links between dies", float(built.joints(busiest))))
     return (*parts, *(part for part in beside if part[1]))
 
 

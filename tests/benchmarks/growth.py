@@ -19,7 +19,7 @@ RANGES = {
     "compute_area": ("300 mm^2", "640 mm^2", 35),
     "compute_power": ("100 W", "290 W", 39),
     "l2_area": ("10 mm^2", "130 mm^2", 13),
-    "l2_power": ("10 W", "60 W", 11),
+    "l2_power": ("20 W", "120 W", 11),
     "l1_area": ("10 mm^2", "50 mm^2", 5),
     "registers_power": ("20 W", "60 W", 9),
     "node_network_area": ("10 mm^2", "50 mm^2", 9),

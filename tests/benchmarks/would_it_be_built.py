@@ -35,7 +35,7 @@ CHIPS: Final = """\
   compute_power: {from: 60 W, to: 560 W, step: 20 W}
   l1_area: {from: 5 mm^2, to: 65 mm^2, step: 10 mm^2}
   l2_area: {from: 5 mm^2, to: 155 mm^2, step: 10 mm^2}
-  l2_power: {from: 5 W, to: 65 W, step: 10 W}
+  l2_power: {from: 15 W, to: 135 W, step: 20 W}
   registers_area: {from: 5 mm^2, to: 85 mm^2, step: 10 mm^2}
   registers_power: {from: 15 W, to: 75 W, step: 10 W}
   node_network_area: {from: 5 mm^2, to: 55 mm^2, step: 10 mm^2}

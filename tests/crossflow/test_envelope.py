@@ -14,7 +14,7 @@ from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_with_links, perimeter_of
 from crossopt.crossflow.envelope import Envelope, envelope
 from crossopt.crossflow.generator import Edges, Parts, Split, dram_power_at_nominal, generate, port_bandwidth
-from crossopt.crossflow.technology import Activity, Technology
+from crossopt.crossflow.technology import Activity, Technology, Traffic
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.test_generator import flat
@@ -163,6 +163,11 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     },
     "what the uncore draws anyway": (lambda built: built.uncore_idle, _cores),
     "clocks of the uncore": (lambda built: built.uncore_switched, _cores),
+    "clocks of the uncore in streams": (lambda built: built.uncore_slow, _cores),
+    "clocks and control of the cores in streams": (lambda built: built.core.slow_clocked, _cores),
+    "FLOPs at the clock of streams": (lambda built: built.core.slow_flops, _cores),
+    "FLOP/s of products": (lambda built: built.products, _cores),
+    "bytes of streams": (lambda built: built.streamed, _cores),
     "area of dram": (lambda built: built.dram.area, _cores),
     "area of the stacks": (lambda built: built.dram.package_area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
@@ -201,10 +206,19 @@ def test_the_power_of_a_chip_that_works_is_never_below_that_of_the_envelope(seed
     works = np.ones(INSIDE, bool)
     for part in (*LEVELS, "dram"):
         works &= _present(part)(case.inside)
-    kernels = (Activity(dram=0.5, inter=0.25), Activity(core=0.25, l1=0.0))
-    for power in (lambda built: built.power(kernels), lambda built: built.die_power(kernels)):
-        used = np.where(works & _cores(case.inside), power(case.inside), np.inf)
-        assert np.all(np.asarray(power(case.best.best)) <= used)
+    paced = (Activity(core=0.9, per_flop=Traffic(0.3, 0.02, 0.006, 0.001)), Activity(core=0.1, l1=0.5, streams=True))
+    for kernels in ((Activity(dram=0.5, inter=0.25), Activity(core=0.25, l1=0.0)), *((kernel,) for kernel in paced)):
+        for power in (built_power(kernels), built_die_power(kernels)):
+            used = np.where(works & _cores(case.inside), power(case.inside), np.inf)
+            assert np.all(np.asarray(power(case.best.best)) <= used)
+
+
+def built_power(kernels: tuple[Activity, ...]) -> Figure:
+    return lambda built: built.power(kernels)
+
+
+def built_die_power(kernels: tuple[Activity, ...]) -> Figure:
+    return lambda built: built.die_power(kernels)
 
 
 @settings(max_examples=150)

@@ -161,8 +161,8 @@ def test_a_device_that_makes_no_physical_sense_is_refused_where_it_says_so(old: 
 @every(
     ("old", "new", "told"),
     [
-        ("nominal_power: 0.4055 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),
-        ("nominal_power: 0.4055 W", "nominal_power: -1 W", "core.nominal_power: '-1 W' is negative"),
+        ("nominal_power: 0.4005 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),
+        ("nominal_power: 0.4005 W", "nominal_power: -1 W", "core.nominal_power: '-1 W' is negative"),
         ("overhead: 0.25", "overhead: 1", "registers: overhead is 1.0, a share of the area below 1 is needed"),
         ("utilisation: 0.7", "utilisation: 1.2", "l2.utilisation"),
         ("threshold_voltage: 0.4 V", "threshold_voltage: 3 V", "dram: nominal voltage 1.2 must lie above the threshold 3.0"),
