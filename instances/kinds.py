@@ -77,19 +77,19 @@ KINDS = {
         "bandwidths of a network",
         "crossopt.instances.network.question",
         family="crossopt.solvers.network.family",
-        shown=f"{_SHEETS}.network",
+        shown=f"{_SHEETS}.networks.network",
     ),
     "collective": Kind(
         "chunks of a collective",
         "crossopt.instances.network.collective.question",
         family="crossopt.solvers.network.collective.family",
-        shown=f"{_SHEETS}.collective",
+        shown=f"{_SHEETS}.networks.collective",
     ),
     "synthesis": Kind(
         "sends of a collective over links",
         "crossopt.instances.network.synthesis.question",
         family="crossopt.solvers.network.synthesis.family",
-        shown=f"{_SHEETS}.synthesis",
+        shown=f"{_SHEETS}.networks.synthesis",
     ),
     "what-if": Kind(
         "changes of a trace",
