@@ -270,7 +270,8 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
     density = best.uncore_power / least.die_area
-    taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
+    beside = best.package_area - least.die_area  # of a larger die no less is free, and its sides are longer
+    taken: dict[tuple[str, str], Real] = {("larger", "dram"): beside, ("larger", _DIE): least.die_area}
     taken[_UNCORE, _DIE], common = density, np.minimum(density, uncore)
     for name in (field.name for field in fields(Parts)):
         area, upper = used_dies(free.technology, replace(_NOTHING, **{name: getattr(least.areas, name)}))
@@ -280,8 +281,8 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
             drawn = best.drawn(name, busy)
             above = (density - common) * least.die_area if name == "core" else 0.0
             taken[kernels, name] = drawn + common * area + above
-    taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
-    taken["upper package", "dram"] = best.dram.package_area
+    taken["package", "dram"] = taken["area", "dram"] + beside
+    taken["upper package", "dram"] = beside
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
     for kernels, busy in _kernels(free):

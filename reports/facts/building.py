@@ -10,8 +10,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.device import Compute
-from crossopt.crossflow.dies import perimeter_of, through_joints
-from crossopt.crossflow.generator import Split, generate, port_bandwidth, stacks_along_edge
+from crossopt.crossflow.dies import CLEARANCE, alike, package_area_of, perimeter_of, sides_of, through_joints
+from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
@@ -23,6 +23,10 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of,
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _FULL, _EASED = 0.995, 1.1
+_FIELD = 858e-6
+_INTERPOSERS = ((2016, 1200e-6), (2020, 1700e-6), (2021, 2500e-6), (2024, 2830e-6), (2026, 4720e-6))
+"""Square metres of the largest interposers by year: 1.5 and 2 fields of a scanner (AnandTech, 2020-08-25; TSMC and Broadcom, March 2020), 3
+(CoWoS-S5; WikiChip, 2021), 3.3 and 5.5 (CoWoS-L; TrendForce 2026)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,22 @@ class Package:
     stack: tuple[float, float]
     """Metres of a stack along the die's edge and away from it."""
     dies: int
+    die: tuple[float, float]
+    """Metres of one die across the row that they make, and along it."""
+    rim: float
+    """Metres that are free between all this and the rim of the interposer."""
+    boxed: bool
+    """Whether the box around all this is the package area, and not dies and stacks alone."""
 
 
-def package_of(technology: Technology, stacks: float, dies: float) -> Package:
-    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside so many dies."""
+def package_of(technology: Technology, split: Split, stacks: float) -> Package:
+    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside the dies of a split."""
     dram = technology.dram
     edge = dram.stack_edge or sqrt(dram.stack_area)
-    return Package(round(stacks), (edge, dram.stack_area / edge), round(dies))
+    across, along = (float(side) for side in sides_of(dram, stacks, row_of(split)))
+    return Package(
+        round(stacks), (edge, dram.stack_area / edge), round(float(split.dies)), (across, along), CLEARANCE, dram.stack_edge > 0.0
+    )
 
 
 def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
@@ -120,10 +133,22 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
-        places = round(float(stacks_along_edge(dram, _split(free, chosen))))
-        yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of the die", stacks, places)
+        split = _split(free, chosen)
+        places = round(float(alike(stacks_along_edge(dram, split), split.dies)))
+        beside = "the die" if split.dies == 1.0 else f"the row of {split.dies:g} dies, {places / split.dies:g} a die"
+        yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of {beside}", stacks, places)
+        yield _interposer(free.technology, split, stacks)
         yield from _wires(free, chosen, stacks)
     yield from _rate(free, chosen)
+
+
+def _interposer(technology: Technology, split: Split, stacks: int) -> Built:
+    """How large the box around dies and stacks is, and who makes such interposers."""
+    area = float(package_area_of(technology.dram, float(stacks), row_of(split), row_of(split)))
+    made = next((f"{year} made up to {rounded_quantity(most, 'area')}" for year, most in _INTERPOSERS if area <= most), "none yet so large")
+    return Built(
+        f"package: {rounded_quantity(area, 'area')} around dies and stacks, {area / _FIELD:.3g} fields of a scanner; CoWoS: {made}"
+    )
 
 
 def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:

@@ -149,7 +149,7 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts,
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
     built = generate(technology, split)
-    return _areas(split, technology), _powers(technology, built), package_of(technology, float(built.dram.stacks), float(split.dies))
+    return _areas(split, technology), _powers(technology, built), package_of(technology, split, float(built.dram.stacks))
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:

@@ -80,12 +80,12 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     floor = floor_of(facts)
     if floor is None:
         return ()
-    around = f", {floor.stacks} stacks of memory along its longer sides"
+    around = f", {floor.stacks} stacks of memory along two of its sides"
     titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(floor.parts)}{around}.")
+    limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        "places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33. The package area that is limited is "
-        "that of die and stacks, without what lies between and around them."
+        f"places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33. The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
 
@@ -95,7 +95,8 @@ def floor_of(facts: Facts) -> Floor | None:
     if facts.package is None:
         return None
     parts, package = tuple(_parts(facts.areas, "area")), facts.package
-    return Floor(parts, "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack, package.dies)
+    ends, lies = ("node network", "network"), (package.stacks, package.stack, package.die, package.rim, package.dies)
+    return Floor(parts, "HBM", ends, "L2", "left empty", *lies)
 
 
 def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:

@@ -27,10 +27,10 @@ def price_of(*settings: str) -> float:
 
 
 def test_a_chip_of_a_technology_with_prices_needs_none_in_the_question() -> None:
-    """Some 65 dies of a wafer of 10,000 dollars, four stacks of 260, an interposer of 49 cents a square millimetre under both, of which 1 %
+    """Some 65 dies of a wafer of 10,000 dollars, four stacks of 260, an interposer of 46 cents a square millimetre under both, of which 1 %
     are lost for each of the five; 3,560 beside, and four lanes of 700."""
     area = device_at(ask(TINY_FREE, COST, *ONE), 0).package_area / 1e-6
-    beside, joined = 3560 + 4 * 700, 4 * 260 + 0.49 * area
+    beside, joined = 3560 + 4 * 700, 4 * 260 + 0.46 * area
     die = (price_of() - beside) * 0.99**5 - joined
     assert 10_000 / 90 < die < 10_000 / 65 / 0.6
     assert price_of("prices.wafer=20000 USD") == pytest.approx((2 * die + joined) / 0.99**5 + beside)
