@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.device import Compute
 from crossopt.crossflow.dies import CLEARANCE, alike, package_area_of, perimeter_of, sides_of, through_joints
 from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import drawn_of, made_of, split_of, used_dies
+from crossopt.instances.codesign.chips import drawn_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.rates import by_clock
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
 
@@ -93,31 +93,8 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
         *_ports(instance, design, technology, chip, generate(technology, _split(free, design["hardware"])).core),
         *_tiles(technology, chip),
-        *map(Built, price_of(instance, design)),
+        *([Built(f"price: {bill_words(bill)}")] if (bill := bill_of(instance, design)) else []),
     )
-
-
-def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
-    """What one chip costs, part by part, where it follows from a wafer."""
-    prices, free = instance.prices, instance.hardware
-    if prices is None or prices.wafer is None or not isinstance(free, FreeHardware):
-        return
-    split = split_of(free, _chosen(design["hardware"]))
-    made = made_of(free, split, split, generate(free.technology, split).dram.stacks)
-    good, dies = float(np.max(good_share(prices, made))), float(np.max(dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter)))
-    stacks, wires, several = (float(np.max(count)) for count in (made.stacks, made.wires, made.dies))
-    parts = (
-        ("dies" if several > 1 else "die", several * prices.wafer / (dies * good)),
-        ("stacks", stacks * prices.stack),
-        ("interposer", float(np.max(made.package_area)) * prices.interposer),
-        ("package and host", prices.package),
-    )
-    lost = sum(value for _, value in parts[:3]) * (1.0 / float(np.max(joined_well(prices, made))) - 1.0)
-    listed = ", ".join(
-        f"{name} {value:,.0f}" for name, value in (*parts, ("lost when joined", lost), ("ports", wires * prices.lane)) if value
-    )
-    total = float(np.max(device_price(prices, made)))
-    yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
 
 def _clock(technology: Technology, core: Compute) -> Iterator[Built]:

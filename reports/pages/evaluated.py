@@ -7,6 +7,7 @@ from typing import Any
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
 from crossopt.reports.drawing.floorplan import Floor, floorplan
 from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.chip.bill import DeviceBill, yield_words
 from crossopt.reports.facts.chip.words import chip_words, hardware_words
 from crossopt.reports.facts.design import Amounts, Facts
 from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
@@ -72,7 +73,17 @@ def chip_section(facts: Facts) -> str:
     if not facts.areas:
         return ""
     power = _split("Power in the kernels that draw most", "power", "power", facts.powers)
-    return section("The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *power)
+    return section("The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *power, *_bill(facts.bill))
+
+
+def _bill(bill: DeviceBill | None) -> tuple[str, ...]:
+    """What a device costs, where the question asks for a cost."""
+    if bill is None:
+        return ()
+    parts = _parts(bill.parts, "money")
+    titles = Titles("price", "Price by part", f"A bar of {bill.total:,.0f} USD, cut into {_listed(parts)}.")
+    told = f"{bill.total:,.0f} USD of one device; {yield_words(bill)}."
+    return "<h3>Price of a device</h3>", figure(lambda width: stacked(titles.at(width), parts), told), parts_table(("part", "price"), parts)
 
 
 def _floor(facts: Facts) -> tuple[str, ...]:
