@@ -39,7 +39,7 @@ class Prices:
     package: float = 0.0
     """Dollars of substrate, board, host and network per device."""
     interposer: float = 0.0
-    """Dollars per square metre of the package under dies and stacks, of joining them there."""
+    """Dollars per square metre of the package, of joining dies and stacks there."""
     bonding_loss: float = 0.0
     """Of dies and stacks the share that fails when it is joined, with which all others and the interposer are lost."""
     lane: float = 0.0
@@ -69,7 +69,7 @@ class Made:
     dies: Real = 1.0
     """In the package, each with an equal share of all the above."""
     package_area: Real = 0.0
-    """Square metres under dies and stacks."""
+    """Square metres of the interposer."""
 
 
 def dies_per_wafer(area: Real, diameter: float) -> Real:

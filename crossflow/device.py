@@ -59,8 +59,6 @@ class Dram:
     """Joules per byte moved at nominal voltage."""
     area: Real
     """Square metres of the die, for the controllers."""
-    package_area: Real
-    """Square metres of the package, for the stacks."""
     static: Real
     """Watts of the power that keep the stacks alive."""
     power: Real
@@ -102,7 +100,7 @@ class Architecture:
     edge: Real
     """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
     package_area: Real
-    """Square metres of the package under die and stacks."""
+    """Square metres of the package: of the interposer, the box around dies and stacks."""
     crossings: Real = 0.0
     """Joints between dies that a byte of L2 passes on its way, in the mean."""
     die_links_power: Real = 0.0

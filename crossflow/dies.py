@@ -1,13 +1,136 @@
-"""Several dies in a package: square, alike, in a row, with links along the whole sides that face each other."""
+"""Dies in a package, alike, in a row, with links between them, stacks of memory along both sides of the row, and an interposer below.
+
+The interposer is a box around all of it, with what lies free at its rim:
+
+    box = (across + columns x depth + 2 c) (row + 2 c),      row = d side,      across = area / (d side)
+
+with d dies, a side of each along the row, columns of stacks (two, or one of a single stack for each die), each as deep as a stack is, and
+clearances c at the rim. Dies have the sides of a scanner's field, 26 to 33, and lie with the shorter ones along the row where these hold
+their stacks, as the two of B200 and their eight stacks do, and else with the longer ones, as A100's with three places a side does. All
+dies are alike, so that each has as many stacks as any other.
+
+By this rule the package of B200 is 2,863 mm^2 large, where 2,739 are told (TrendForce 2026), and that of an H100 1,636 mm^2.
+"""
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 
+if TYPE_CHECKING:
+    from crossopt.crossflow.technology import DramTechnology
+
 LONGEST = 33.0 / 26.0
-"""The longer side of a die over the shorter one, at the most: those of the field of an EUV scanner."""
+"""The longer side of a die over the shorter one: those of the field of an EUV scanner."""
+CLEARANCE = 0.0005
+"""Metres between what lies on an interposer and its rim, as between stacks: an estimate."""
+SLACK = 1.0 + 1.0e-9
+"""A count may exceed what its budget holds by one part in 1e9. Budgets and unit sizes are products of rounded decimals: 10 % of 600 mm^2
+in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
+would decide such counts."""
+_LOOKED_AT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Dies in a row: the area of all of them together, and how many there are."""
+
+    die_area: Real
+    dies: Real = 1.0
+
+    def side(self, upright: Real) -> Real:
+        """Metres of one die along the row: of its longer sides where it stands upright, of its shorter ones else."""
+        return np.sqrt(self.die_area / self.dies * np.where(upright, LONGEST, 1.0 / LONGEST)[()])
+
+
+def count(budget: Real, unit: Real) -> Real:
+    """Units that a budget holds: floor(budget / unit), forgiving a shortfall of one part in 1e9."""
+    return np.floor(budget / unit * SLACK)
+
+
+def alike(stacks: Real, dies: Real) -> Real:
+    """The most stacks, no more than these, of which every die has as many."""
+    return dies * np.floor(stacks / dies)
+
+
+def least_and_most_along(dram: "DramTechnology", least: Row, most: Row) -> tuple[Real, Real]:
+    """Ends of how many lie along any row between two. Of as large dies more than before need not hold more, so each number is looked at."""
+    few, many = places_along(dram, least), places_along(dram, most)
+    for dies in range(int(np.min(least.dies)), int(np.max(most.dies)) + 1 if np.any(np.not_equal(least.dies, most.dies)) else 0):
+        inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
+        few = np.where(inside, np.minimum(few, places_along(dram, Row(least.die_area, float(dies)))), few)
+        many = np.where(inside, np.maximum(many, places_along(dram, Row(most.die_area, float(dies)))), many)
+    return few, many
+
+
+def places_along(dram: "DramTechnology", row: Row) -> Real:
+    """Stacks that lie side by side along both sides of a row of dies that stand upright, each along a side of its own die."""
+    return 2.0 * row.dies * count(row.side(True), dram.stack_edge) if dram.stack_edge else np.inf
+
+
+def ends_along(dram: "DramTechnology", least: Row, most: Row) -> tuple[Real, Real]:
+    """The fewest and the most that lie along any row between two. More dies of the same area need not hold more, so that each number of
+    them is looked at, unless they are very many."""
+    few, many = places_along(dram, least), places_along(dram, most)
+    lowest, highest = int(np.min(least.dies)), int(np.max(most.dies))
+    if not dram.stack_edge or not np.any(np.less(least.dies, most.dies)):
+        return few, many
+    if highest - lowest > _LOOKED_AT:
+        return 0.0 * few, np.full_like(many, np.inf)
+    for dies in range(lowest, highest + 1):
+        inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
+        few = np.where(inside, np.minimum(few, places_along(dram, Row(least.die_area, float(dies)))), few)
+        many = np.where(inside, np.maximum(many, places_along(dram, Row(most.die_area, float(dies)))), many)
+    return few, many
+
+
+def package_area_of(dram: "DramTechnology", stacks: Real, least: Row, most: Row) -> Real:
+    """Square metres of the package that no row of dies between two with as many stacks or more goes below; of equal ones its own.
+
+    Without stacks there is no interposer, and where a technology does not say how long a stack is, dies and stacks are counted alone."""
+    if not dram.stack_edge:
+        return least.die_area + stacks * dram.stack_area
+    each, shortest = stacks / most.dies, Row(most.die_area, least.dies).side(False)
+    box = _box(dram, np.minimum(np.ceil(each), 2.0), least, most.dies, _stand_upright(dram, each, shortest))
+    return np.where(np.greater(stacks, 0.0), np.maximum(box, least.die_area), least.die_area)[()]
+
+
+def sides_of(dram: "DramTechnology", stacks: Real, row: Row) -> tuple[Real, Real]:
+    """Metres of one die across the row and along it."""
+    upright = _stand_upright(dram, stacks / row.dies, row.side(False)) if dram.stack_edge else True
+    return row.side(np.logical_not(upright)), row.side(upright)
+
+
+def room_for(dram: "DramTechnology", package_area: Real, small: Row, large: Row) -> Real:
+    """The most stacks that a package of this area holds beside dies of one of two sizes, whichever way they lie: their places by the small
+    one, their room by the large one, so that no dies between hold fewer where `small` is the smaller one, and none more where it is the
+    larger one. Where their numbers differ, a package with a limit may hold any number."""
+    if not dram.stack_edge:
+        return count(np.maximum(package_area - large.die_area, 0.0), dram.stack_area)
+    places = count(small.side(False), dram.stack_edge)
+    cases = ((2.0, True, np.inf), (2.0, False, 2.0 * places), (1.0, np.less(places, 1.0), 1.0))
+    held: Real = 0.0
+    for columns, upright, most in cases:
+        fits = np.less_equal(_box(dram, columns, large, large.dies, upright), package_area * SLACK)
+        held = np.maximum(held, np.where(fits, most, 0.0)[()])
+    open_dies = np.not_equal(small.dies, large.dies) & np.isfinite(package_area)
+    return np.where(open_dies, np.where(np.less(small.dies, large.dies), 0.0, np.inf), held * small.dies)[()]
+
+
+def _box(dram: "DramTechnology", columns: Real, row: Row, most_dies: Real, upright: Real) -> Real:
+    across = Row(row.die_area, most_dies).side(np.logical_not(upright))
+    depth = dram.stack_area / dram.stack_edge
+    return (across + columns * depth + 2.0 * CLEARANCE) * (row.dies * row.side(upright) + 2.0 * CLEARANCE)
+
+
+def _stand_upright(dram: "DramTechnology", each: Real, shorter: Real) -> Real:
+    """Whether so many stacks of each die, half of them on each side, need its longer sides."""
+    return np.less(count(shorter, dram.stack_edge), np.ceil(each / 2.0))
+
+
+# --- links between dies, and the edge around them, of square ones ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +173,6 @@ class UpperDies:
 def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:
     """Edge around square dies in a row, 2 (d + 1) sqrt(area / d): what is left of theirs beside the joints."""
     return 2.0 * (np.sqrt(dies) + 1.0 / np.sqrt(dies)) * np.sqrt(die_area)
-
-
-def long_side_of(die_area: Real, dies: Real = 1.0) -> Real:
-    """Metres of the longer side of a row of dies as long as the field of a scanner lets them be, 33 mm to 26 mm, one beside the other."""
-    return np.sqrt(LONGEST * die_area * dies)
 
 
 def joints_of(dies: Real) -> Real:

@@ -5,6 +5,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     links between dies                by the fewest dies
+    package                           by the fewest stacks beside the least dies, of any number of them the shortest and the narrowest
     power of what is no part          by the least die and the least clock, that of the most cores with the least power
     clock that streams need           by the slowest stacks and the most banks
     what products and streams move    by the least peak of any cores, and the slowest stacks
@@ -27,7 +28,16 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
-from crossopt.crossflow.dies import crossings_of, die_links_power, perimeter_of, through_joints
+from crossopt.crossflow.dies import (
+    count,
+    crossings_of,
+    die_links_power,
+    ends_along,
+    package_area_of,
+    perimeter_of,
+    room_for,
+    through_joints,
+)
 from crossopt.crossflow.generator import (
     Edges,
     Parts,
@@ -37,18 +47,18 @@ from crossopt.crossflow.generator import (
     dram_links,
     dram_of,
     dram_static_power,
+    edge_for_stacks,
     edge_of,
     limited,
     network,
     over_joints,
+    row_of,
     slow_clock,
     slowed,
     sram_banks,
     sram_most_power,
     sram_of,
     sram_static_power,
-    stacks_along_edge,
-    stacks_in_package,
     uncore_idle,
     uncore_switched,
     wires_of,
@@ -122,7 +132,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         products=_least_peak(technology.core, low, high, least.powers.core),
         streamed=delivered * technology.dram.utilisation,
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
-        package_area=least.die_area + dram.package_area,
+        package_area=package_area_of(technology.dram, stacks[0], row_of(least), row_of(most)),
         crossings=crossings_of(least.dies),
         die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
     )
@@ -221,11 +231,15 @@ def _sram(sram: SramTechnology, least: Split, most: Split, level: str, cores: _C
 
 
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
-    """The fewest and the most stacks; room in the package may shrink when the die grows, so it is looked at both ends."""
-    rooms = (least, most, replace(least, areas=most.areas), replace(most, areas=least.areas))
-    counts = np.broadcast_arrays(*(stacks_in_package(dram, split) for split in rooms))
-    fewest, count = np.minimum.reduce(counts)[()], np.maximum.reduce(counts)[()]
-    return np.minimum(fewest, stacks_along_edge(dram, least)), np.minimum(count, stacks_along_edge(dram, most))
+    """The fewest and the most stacks. Room in a package shrinks when dies grow and rises with their places, each taken at its end."""
+    small, large = row_of(least), row_of(most)
+    rooms = room_for(dram, least.package_area, small, large), room_for(dram, most.package_area, large, small)
+    ends = zip((least, most), rooms, ends_along(dram, small, large), strict=True)
+    few, many = (
+        np.minimum(np.minimum(room, count(split.areas.dram, dram.controller_area)), np.minimum(along, edge_for_stacks(dram, split)))
+        for split, room, along in ends
+    )
+    return few, many
 
 
 def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Dram:
@@ -237,7 +251,7 @@ def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, R
     high = dram_of(dram, count, edges[1], most.powers.dram, static)
     differ = (fewest < count) | (low.links < high.links)
     power = _lowered(low.power, differ | np.less(least.powers.dram, most.powers.dram))
-    return replace(high, bandwidth=_raised(high.bandwidth, differ), area=low.area, package_area=low.package_area, power=power)
+    return replace(high, bandwidth=_raised(high.bandwidth, differ), area=low.area, power=power)
 
 
 def _delivered(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Real:

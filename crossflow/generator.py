@@ -13,14 +13,23 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
-from crossopt.crossflow.dies import crossings_of, die_links_power, long_side_of, perimeter_of, through_joints
+from crossopt.crossflow.dies import (
+    SLACK,
+    Row,
+    crossings_of,
+    die_links_power,
+    package_area_of,
+    perimeter_of,
+    places_along,
+    room_for,
+    through_joints,
+)
+from crossopt.crossflow.dies import count as _count
 from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
 
-_SLACK = 1.0 + 1.0e-9
-"""A count may exceed what its budget holds by one part in 1e9. Budgets and unit sizes are products of rounded decimals: 10 % of 600 mm^2
-in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
-would decide such counts."""
+_LARGEST = 1.0e30
+"""Square metres: far above any package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class Split:
 
     die_area: Real
     package_area: Real
+    """In which stacks find room; without a limit where so many as are asked for shall lie in a package that is as large as they need."""
     areas: Parts
     powers: Parts
     edges: Edges
@@ -62,7 +72,7 @@ class Split:
         """Refuse figures that no chip can have."""
         if not np.all(np.asarray(self.dies) >= 1.0):
             raise ValueError(f"dies must be at least 1, it is {self.dies}")
-        totals = (("die_area", self.die_area), ("package_area", self.package_area))
+        totals = (("die_area", self.die_area), ("package_area", np.minimum(self.package_area, _LARGEST)))
         groups = (("areas", self.areas), ("powers", self.powers), ("edges", self.edges))
         for name, value in (*totals, *((f"{group}.{name}", value) for group, record in groups for name, value in _figures(record))):
             if not np.all(np.isfinite(value) & (np.asarray(value) >= 0.0)):
@@ -92,7 +102,7 @@ def dram_power_at_nominal(technology: Technology, stacks: Real, edge: Real) -> R
 
 def generate(technology: Technology, split: Split) -> Architecture:
     """The architecture that the split buys; what does not fit is zero."""
-    areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area, split.dies)
+    areas, powers, perimeter, row = split.areas, split.powers, perimeter_of(split.die_area, split.dies), row_of(split)
     core = compute(technology.core, areas.core, powers.core, split.dies)
     dram = _dram(technology.dram, split, perimeter)
     registers, l1 = _sram(technology.registers, areas.registers, powers.registers, core), _sram(technology.l1, areas.l1, powers.l1, core)
@@ -114,7 +124,7 @@ def generate(technology: Technology, split: Split) -> Architecture:
         products=core.peak,
         streamed=dram.bandwidth * technology.dram.utilisation,
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
-        package_area=split.die_area + dram.package_area,
+        package_area=package_area_of(technology.dram, dram.stacks, row, row),
         crossings=crossings_of(split.dies),
         die_links_power=die_links_power(technology.die_links, split.die_area, split.dies),
     )
@@ -239,24 +249,28 @@ def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:
     return dram_of(dram, stacks, split.edges.dram * perimeter, split.powers.dram, dram_static_power(dram, stacks))
 
 
+def row_of(split: Split) -> Row:
+    """Its dies in a row."""
+    return Row(split.die_area, split.dies)
+
+
 def dram_stacks(dram: DramTechnology, split: Split) -> Real:
     """Stacks by package room, controllers and die edge."""
-    return np.minimum(stacks_in_package(dram, split), stacks_along_edge(dram, split))
-
-
-def stacks_in_package(dram: DramTechnology, split: Split) -> Real:
-    """Stacks by package room and controllers."""
-    room = _count(np.maximum(split.package_area - split.die_area, 0.0), dram.stack_area)
-    return np.minimum(room, _count(split.areas.dram, dram.controller_area))
+    room = room_for(dram, split.package_area, row_of(split), row_of(split))
+    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), stacks_along_edge(dram, split))
 
 
 def stacks_along_edge(dram: DramTechnology, split: Split) -> Real:
-    """Stacks that lie side by side along the part of the die's edge that is theirs, half of them along each of the two longer sides: links
-    to the host, in the node and out of it have the shorter ones. Dies need not be square, as A100's of 25 mm x 33 mm is not."""
+    """Stacks that lie side by side along the two sides of the row that the dies make, and along the share of the edge that is theirs: links
+    to the host, in the node and out of it have the ends. Dies need not be square, as A100's of 25 mm x 33 mm is not."""
+    return np.minimum(places_along(dram, row_of(split)), edge_for_stacks(dram, split))
+
+
+def edge_for_stacks(dram: DramTechnology, split: Split) -> Real:
+    """Stacks by their share of the edge alone."""
     if not dram.stack_edge:
         return np.inf
-    sides = 2.0 * _count(long_side_of(split.die_area, split.dies), dram.stack_edge)
-    return np.minimum(sides, _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge))
+    return _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge)
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:
@@ -274,7 +288,6 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
         bandwidth=links * point.frequency / 8.0,
         energy=8.0 * dram.energy_per_bit * present,
         area=stacks * dram.controller_area,
-        package_area=stacks * dram.stack_area,
         static=static,
         power=np.maximum(static, np.minimum(static + point.power * present, power)),
     )
@@ -310,7 +323,7 @@ def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> R
 
 def has_edge(split: Split, edge: Real) -> Mask:
     """Whether dies have so much edge, forgiving a shortfall of one part in 1e9 as counts do."""
-    return np.less_equal(edge, perimeter_of(split.die_area, split.dies) * _SLACK)
+    return np.less_equal(edge, perimeter_of(split.die_area, split.dies) * SLACK)
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
@@ -331,11 +344,6 @@ def over_joints(technology: Technology, memory: Sram, dies: Real) -> Sram:
 def limited(memory: Sram, bandwidth: Real) -> Sram:
     """The level with no more than that bandwidth."""
     return replace(memory, bandwidth=np.minimum(memory.bandwidth, bandwidth))
-
-
-def _count(budget: Real, unit: Real) -> Real:
-    """Units that a budget holds: floor(budget / unit), forgiving a shortfall of one part in 1e9."""
-    return np.floor(budget / unit * _SLACK)
 
 
 def _times(parts: Parts, total: Real) -> Parts:

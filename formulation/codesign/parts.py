@@ -271,7 +271,8 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
     that is on the whole die. Bytes are counted with the part that sets their pace."""
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
-    taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
+    beside = best.package_area - least.die_area  # of a larger die no less is free, and its sides are longer
+    taken: dict[tuple[str, str], Real] = {("larger", "dram"): beside, ("larger", _DIE): least.die_area}
     density = {kernels: best.beside(busy) / least.die_area for kernels, busy in _kernels(free)}
     taken |= {(_uncore(kernels), _DIE): each for kernels, each in density.items()}
     common = {kernels: np.minimum(each, (uncore or {}).get(kernels, inf)) for kernels, each in density.items()}
@@ -283,8 +284,8 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
             drawn = best.by_itself(name, busy) + (_moved(best, busy) if name == ("dram" if busy.streams else "core") else 0.0)
             above = (density[kernels] - common[kernels]) * least.die_area if name == "core" else 0.0
             taken[kernels, name] = drawn + common[kernels] * area + above
-    taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
-    taken["upper package", "dram"] = best.dram.package_area
+    taken["package", "dram"] = taken["area", "dram"] + beside
+    taken["upper package", "dram"] = beside
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
     taken["area", _DIE] = taken["package", _DIE] = links
     for kernels, busy in _kernels(free):

@@ -225,7 +225,7 @@ class ShareEntry:
     """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
 
     die_area: Annotated[Area, Doc("of the usual chip, all its dies together")]
-    package_area: Annotated[Area, Doc("of its package")]
+    package_area: Annotated[Area, Doc("of the largest interposer")]
     power: Annotated[Power, Doc("of all its parts")]
     areas: Annotated[PartsEntry, Doc("shares of the die area")]
     powers: Annotated[PartsEntry, Doc("shares of the power")]
@@ -274,7 +274,7 @@ class PricesEntry:
     stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
     defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
     package: Annotated[Money, Doc("substrate, test and assembly, with the device's share of board and host")]
-    interposer: Annotated[PricePerArea, Doc("of the package under dies and stacks, of joining them there")] = 0.0
+    interposer: Annotated[PricePerArea, Doc("of the package, of joining dies and stacks there")] = 0.0
     bonding_loss: Annotated[
         float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
     ] = 0.0

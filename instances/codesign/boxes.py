@@ -121,7 +121,7 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
     best = envelope(free.technology, least, most)
-    fewest = _values(space, boxes.low).get("hbm_stacks", 0.0)
+    fewest = _values(space, boxes.low).get("hbm_stacks", best.least_stacks)
     device = device_of(free, best.best, least, most, fewest)
     device = replace(device, open_bundles=best.open_bundles, headroom=headroom_of(best.headroom, 0.0))
     # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.

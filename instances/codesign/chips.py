@@ -8,9 +8,9 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
-from crossopt.crossflow.dies import die_with_links, perimeter_of
+from crossopt.crossflow.dies import alike, die_with_links, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
-from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, generate, has_edge, wires_of
+from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, generate, has_edge, row_of, wires_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -25,7 +25,7 @@ def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
     split = split_of(free, chosen)
     built = generate(free.technology, split)
     made = made_of(free, split, split, built.dram.stacks)
-    return device_of(free, built, split, split, chosen.get("hbm_stacks", 0.0)), made
+    return device_of(free, built, split, split, chosen.get("hbm_stacks", built.dram.stacks)), made
 
 
 def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made:
@@ -47,7 +47,7 @@ def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made
         spare=np.floor(share * many),
         wires=wires_of(technology.inter, least.areas.inter, least.edges.inter * perimeter_of(least.die_area, least.dies)),
         dies=most.dies,
-        package_area=least.die_area + stacks * technology.dram.stack_area,
+        package_area=package_area_of(technology.dram, stacks, row_of(least), row_of(most)),
     )
 
 
@@ -74,7 +74,7 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     dies = chosen.get("dies", free.dies)
     lower, upper = used_dies(free.technology, areas)
     die = np.maximum(die_with_links(free.technology.die_links, lower, dies), np.maximum(upper, chosen.get("die_area", 0.0)))
-    package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
+    package = free.package_area if stacks is None else np.inf
     if stacks is not None and "hbm_power" not in chosen:
         powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, edges.dram * perimeter_of(die, dies)))
     return Split(die, package, areas, powers, edges, dies)
@@ -88,11 +88,14 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
 
 def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
     """The device that an architecture makes, with the links of each network level, on the least area and the most dies of two splits;
-    without memory where fewer stacks than those chosen find a place, or stacks and wires together find none along the edge."""
+    without memory where fewer stacks than those chosen find a place, as many beside every die, or stacks and wires together find none along
+    the edge."""
     device = device_from(free.technology, built, 2.0, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     links = tuple(given or made[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    placed = np.where(np.less(built.dram.stacks, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
+    beside_dies = free.technology.dram.stack_edge and np.equal(least.dies, most.dies)
+    found = np.where(beside_dies, alike(built.dram.stacks, most.dies), built.dram.stacks)
+    placed = np.where(np.less(found, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
     return replace(
         device,
         links=links,

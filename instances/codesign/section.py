@@ -117,7 +117,9 @@ class BudgetSection:
     """What one device may use at the most, and how long a step may take."""
 
     die_area: Annotated[Area | None, Doc("of a free chip, all its dies together; its technology's usual one where nothing is said")] = None
-    package_area: Annotated[Area | None, Doc("of die and memory stacks; the usual one where nothing is said")] = None
+    package_area: Annotated[Area | None, Doc("of the interposer, a box around dies and stacks; its technology's where nothing is said")] = (
+        None
+    )
     power: Annotated[Power | None, Doc("of one device; the usual one where nothing is said")] = None
     power_density: Annotated[PowerPerArea | None, Doc("of a free chip's die; what its technology's usual cooling takes away")] = None
     reticle: Annotated[Area | None, Doc("of one die of a free chip; its technology's where nothing is said")] = None
@@ -148,7 +150,7 @@ class PricesSection:
     ] = 3.0
     stack: Annotated[Money | None, Doc("of one memory stack; needed with wafer")] = None
     package: Annotated[Money | None, Doc("of substrate, board, host and network for one device; needed with wafer")] = None
-    interposer: Annotated[PricePerArea | None, Doc("of the package under dies and stacks, of joining them there")] = None
+    interposer: Annotated[PricePerArea | None, Doc("of the package, of joining dies and stacks there")] = None
     bonding_loss: Annotated[
         float | None, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
     ] = None

@@ -1,22 +1,16 @@
-"""A chip seen from above, to scale: dies with their parts, stacks of memory along their longer sides, and the package around them.
+"""A chip seen from above, to scale: dies with their parts, stacks of memory on both sides of their row, and the package around them.
 
 What is drawn has the areas that the model gives it; where a part lies is the usual order on accelerators that are sold (controllers beside
-their stacks, links at the ends, a shared cache between two blocks of cores), since the model says nothing of places. Dies have the sides of
-a reticle field, the largest that one exposure makes, 26 mm by 33 mm.
+their stacks, links at the ends, a shared cache between two blocks of cores), since the model says nothing of places.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Final
 
 from crossopt.reports.drawing.bars import Part
 from crossopt.reports.drawing.svg import Titles, box, hue, letter, line, picture, width_of, words
 
-_RETICLE: Final = 26.0 / 33.0
-"""Of a die's sides, the shorter over the longer one."""
-_MARGIN: Final = 0.001
-"""Metres between what lies on the package and its outline, where nothing larger is given."""
 _BETWEEN: Final = 0.0005
 """Metres that are left free around a stack, half of them on each side."""
 _DRAWN, _HIGH, _LEGEND = 430.0, 400.0, 470.0
@@ -42,6 +36,10 @@ class Floor:
     stacks: int
     stack: tuple[float, float]
     """Metres of a stack along the die's edge and away from it, with the room around it."""
+    die: tuple[float, float]
+    """Metres of one die across the row that dies make, and along it."""
+    rim: float
+    """Metres that are free around all of it."""
     dies: int = 1
 
 
@@ -65,19 +63,18 @@ def floorplan(titles: Titles, floor: Floor) -> str:
 
 def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> Chip:
     """The chip in so much room, from the left upper corner, with a ruler; its parts have letters, or their names where those fit."""
-    area = sum(part.value for part in floor.parts) / floor.dies
-    across, along = sqrt(area * _RETICLE), sqrt(area / _RETICLE)
+    across, along = floor.die
     dies = [(0.0, along * number, across, along) for number in range(floor.dies)]
-    stacks = list(_stacks(floor, across, along * floor.dies))
+    stacks = [block for die in dies for block in _stacks(floor, die)]
     left, top, right, bottom = _around([*dies, *stacks])
-    wide, high = right - left + 2.0 * _MARGIN, bottom - top + 2.0 * _MARGIN
+    wide, high = right - left + 2.0 * floor.rim, bottom - top + 2.0 * floor.rim
     scale = min(room[0] / wide, room[1] / high)
 
     def placed(block: Block) -> Block:
         x, y, width, height = block
-        return (x - left + _MARGIN) * scale, (y - top + _MARGIN) * scale + 1.0, width * scale, height * scale
+        return (x - left + floor.rim) * scale, (y - top + floor.rim) * scale + 1.0, width * scale, height * scale
 
-    body = [box(*placed((left - _MARGIN, top - _MARGIN, wide, high)), "track", 4.0)]
+    body = [box(*placed((left - floor.rim, top - floor.rim, wide, high)), "track", 4.0)]
     for block in stacks:
         body += _labelled(placed(_within(block)), "hollow", "HBM")
     for die in dies:
@@ -90,12 +87,12 @@ def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> 
     return Chip(tuple(body), high * scale + 30.0, (across, along), (wide, high))
 
 
-def _stacks(floor: Floor, across: float, along: float) -> Iterator[Block]:
-    """Half of them on each of the longer sides, the left one first, each row in the middle of its side."""
-    edge, depth = floor.stack
-    for side, count in enumerate(((floor.stacks + 1) // 2, floor.stacks // 2)):
+def _stacks(floor: Floor, die: Block) -> Iterator[Block]:
+    """Those of one die: half of them on each side of the row, the left one first, in the middle of the die's side."""
+    (edge, depth), (_, top, across, along), each = floor.stack, die, floor.stacks // floor.dies
+    for side, count in enumerate(((each + 1) // 2, each // 2)):
         for number in range(count):
-            yield (-depth, across)[side], along / 2.0 + (number - count / 2.0) * edge, depth, edge
+            yield (-depth, across)[side], top + along / 2.0 + (number - count / 2.0) * edge, depth, edge
 
 
 def _within(block: Block) -> Block:
@@ -167,7 +164,8 @@ def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]]
     y = top + 12.0 + 19.0 * len(floor.parts)
     sizes = [(f"{floor.dies} dies" if floor.dies > 1 else "die", f"{_sides(*die)}, {area * 1e6:.0f} mm^2")]
     sizes += [(f"{floor.stacks} HBM stacks", _sides(*floor.stack))] if floor.stacks else []
-    for number, (name, size) in enumerate([*sizes, ("all of it lies in", _sides(*package))]):
+    whole = ("all of it lies in", f"{_sides(*package)}, {package[0] * package[1] * 1e6:.0f} mm^2")
+    for number, (name, size) in enumerate([*sizes, whole]):
         yield words(left, y + 12.0 + 19.0 * number, name)
         yield words(right, y + 12.0 + 19.0 * number, size, "t n", "end")
 

@@ -8,21 +8,25 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.device import Compute
-from crossopt.crossflow.dies import perimeter_of, through_joints
-from crossopt.crossflow.generator import Split, generate, port_bandwidth, stacks_along_edge
+from crossopt.crossflow.dies import CLEARANCE, alike, package_area_of, perimeter_of, sides_of, through_joints
+from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of, stacks_along_edge
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import drawn_of, made_of, split_of, used_dies
+from crossopt.instances.codesign.chips import drawn_of, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.rates import by_clock
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _FULL, _EASED = 0.995, 1.1
+_FIELD = 858e-6
+_INTERPOSERS = ((2016, 1200e-6), (2020, 1700e-6), (2021, 2500e-6), (2024, 2830e-6), (2026, 4720e-6))
+"""Square metres of the largest interposers by year: 1.5 and 2 fields of a scanner (AnandTech, 2020-08-25; TSMC and Broadcom, March 2020), 3
+(CoWoS-S5; WikiChip, 2021), 3.3 and 5.5 (CoWoS-L; TrendForce 2026)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,22 @@ class Package:
     stack: tuple[float, float]
     """Metres of a stack along the die's edge and away from it."""
     dies: int
+    die: tuple[float, float]
+    """Metres of one die across the row that they make, and along it."""
+    rim: float
+    """Metres that are free between all this and the rim of the interposer."""
+    boxed: bool
+    """Whether the box around all this is the package area, and not dies and stacks alone."""
 
 
-def package_of(technology: Technology, stacks: float, dies: float) -> Package:
-    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside so many dies."""
+def package_of(technology: Technology, split: Split, stacks: float) -> Package:
+    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside the dies of a split."""
     dram = technology.dram
     edge = dram.stack_edge or sqrt(dram.stack_area)
-    return Package(round(stacks), (edge, dram.stack_area / edge), round(dies))
+    across, along = (float(side) for side in sides_of(dram, stacks, row_of(split)))
+    return Package(
+        round(stacks), (edge, dram.stack_area / edge), round(float(split.dies)), (across, along), CLEARANCE, dram.stack_edge > 0.0
+    )
 
 
 def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
@@ -96,31 +109,8 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
         *_ports(instance, design, technology, chip, generate(technology, _split(free, design["hardware"])).core),
         *_tiles(technology, chip),
-        *map(Built, price_of(instance, design)),
+        *([Built(f"price: {bill_words(bill)}")] if (bill := bill_of(instance, design)) else []),
     )
-
-
-def price_of(instance: Instance, design: Mapping[str, Any]) -> Iterator[str]:
-    """What one chip costs, part by part, where it follows from a wafer."""
-    prices, free = instance.prices, instance.hardware
-    if prices is None or prices.wafer is None or not isinstance(free, FreeHardware):
-        return
-    split = split_of(free, _chosen(design["hardware"]))
-    made = made_of(free, split, split, generate(free.technology, split).dram.stacks)
-    good, dies = float(np.max(good_share(prices, made))), float(np.max(dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter)))
-    stacks, wires, several = (float(np.max(count)) for count in (made.stacks, made.wires, made.dies))
-    parts = (
-        ("dies" if several > 1 else "die", several * prices.wafer / (dies * good)),
-        ("stacks", stacks * prices.stack),
-        ("interposer", float(np.max(made.package_area)) * prices.interposer),
-        ("package and host", prices.package),
-    )
-    lost = sum(value for _, value in parts[:3]) * (1.0 / float(np.max(joined_well(prices, made))) - 1.0)
-    listed = ", ".join(
-        f"{name} {value:,.0f}" for name, value in (*parts, ("lost when joined", lost), ("ports", wires * prices.lane)) if value
-    )
-    total = float(np.max(device_price(prices, made)))
-    yield f"price: {total:,.0f} USD a device ({listed}); {good:.0%} of {dies:.0f} dies on a wafer are good"
 
 
 def _clock(technology: Technology, core: Compute) -> Iterator[Built]:
@@ -136,10 +126,22 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
     dram = free.technology.dram
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
-        places = round(float(stacks_along_edge(dram, _split(free, chosen))))
-        yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of the die", stacks, places)
+        split = _split(free, chosen)
+        places = round(float(alike(stacks_along_edge(dram, split), split.dies)))
+        beside = "the die" if split.dies == 1.0 else f"the row of {split.dies:g} dies, {places / split.dies:g} a die"
+        yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of {beside}", stacks, places)
+        yield _interposer(free.technology, split, stacks)
         yield from _wires(free, chosen, stacks)
     yield from _rate(free, chosen)
+
+
+def _interposer(technology: Technology, split: Split, stacks: int) -> Built:
+    """How large the box around dies and stacks is, and who makes such interposers."""
+    area = float(package_area_of(technology.dram, float(stacks), row_of(split), row_of(split)))
+    made = next((f"{year} made up to {rounded_quantity(most, 'area')}" for year, most in _INTERPOSERS if area <= most), "none yet so large")
+    return Built(
+        f"package: {rounded_quantity(area, 'area')} around dies and stacks, {area / _FIELD:.3g} fields of a scanner; CoWoS: {made}"
+    )
 
 
 def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:

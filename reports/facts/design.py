@@ -21,7 +21,8 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, drawn_powers, kernel_words, package_of, price_of
+from crossopt.reports.facts.building import Package, clock_words, drawn_powers, kernel_words, package_of
+from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
@@ -91,6 +92,8 @@ class Facts:
     """What lies beside the die, where the chip was chosen."""
     drawn: tuple[tuple[str, float], ...] = ()
     """Watts that parts draw at the most, by the choice of their power."""
+    bill: DeviceBill | None = None
+    """What a device costs, where that follows from a wafer."""
     l2: str = ""
     """How fast L2 is by the chip's clock, and beside the memory."""
 
@@ -117,10 +120,7 @@ def facts_of(
         assumed=(
             *assumed,
             origin_of(instance),
-            *(
-                f"{words[0].upper()}{words[1:]}."
-                for words in (*clock_words(instance, design), *kernel_words(instance, design), *price_of(instance, design))
-            ),
+            *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *kernel_words(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
@@ -133,6 +133,7 @@ def facts_of(
         error=error_of(instance),
         package=package,
         drawn=tuple(drawn_powers(instance, design).items()),
+        bill=bill_of(instance, design),
         l2=beside_l2(instance, design),
     )
 
@@ -152,7 +153,7 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts,
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
     built = generate(technology, split)
-    return _areas(split, technology), _powers(technology, built), package_of(technology, float(built.dram.stacks), float(split.dies))
+    return _areas(split, technology), _powers(technology, built), package_of(technology, split, float(built.dram.stacks))
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:

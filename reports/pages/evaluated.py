@@ -7,6 +7,7 @@ from typing import Any
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
 from crossopt.reports.drawing.floorplan import Floor, floorplan
 from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.chip.bill import DeviceBill, yield_words
 from crossopt.reports.facts.chip.words import chip_words, hardware_words
 from crossopt.reports.facts.design import Amounts, Facts
 from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
@@ -72,7 +73,17 @@ def chip_section(facts: Facts) -> str:
     if not facts.areas:
         return ""
     power = _split("Power in the kernels that draw most", "power", "power", facts.powers)
-    return section("The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *power)
+    return section("The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *power, *_bill(facts.bill))
+
+
+def _bill(bill: DeviceBill | None) -> tuple[str, ...]:
+    """What a device costs, where the question asks for a cost."""
+    if bill is None:
+        return ()
+    parts = _parts(bill.parts, "money")
+    titles = Titles("price", "Price by part", f"A bar of {bill.total:,.0f} USD, cut into {_listed(parts)}.")
+    told = f"{bill.total:,.0f} USD of one device; {yield_words(bill)}."
+    return "<h3>Price of a device</h3>", figure(lambda width: stacked(titles.at(width), parts), told), parts_table(("part", "price"), parts)
 
 
 def _floor(facts: Facts) -> tuple[str, ...]:
@@ -80,12 +91,12 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     floor = floor_of(facts)
     if floor is None:
         return ()
-    around = f", {floor.stacks} stacks of memory along its longer sides"
+    around = f", {floor.stacks} stacks of memory along two of its sides"
     titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(floor.parts)}{around}.")
+    limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        "places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33. The package area that is limited is "
-        "that of die and stacks, without what lies between and around them."
+        f"places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33. The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
 
@@ -95,7 +106,8 @@ def floor_of(facts: Facts) -> Floor | None:
     if facts.package is None:
         return None
     parts, package = tuple(_parts(facts.areas, "area")), facts.package
-    return Floor(parts, "HBM", ("node network", "network"), "L2", "left empty", package.stacks, package.stack, package.dies)
+    ends, lies = ("node network", "network"), (package.stacks, package.stack, package.die, package.rim, package.dies)
+    return Floor(parts, "HBM", ends, "L2", "left empty", *lies)
 
 
 def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.building import clock_words, drawn_powers
+from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words
 from crossopt.reports.facts.expert_exchange import hidden_words
@@ -197,7 +198,10 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instan
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
     if result.question["objective"] == "energy_per_token":
         lines.append(f"  {'':<{_LABEL}}of the devices and their links; hosts, switches and cooling are not counted")
-    return [*lines, *_rates(evaluation, asked, (design_in(result) or {"plan": {}})["plan"])]
+    design = design_in(result) or {"plan": {}}
+    bill = None if asked is None else bill_of(asked, design)
+    money = wrapped(f"  {'price':<{_LABEL}}", bill_words(bill)) if bill else []
+    return [*lines, *_rates(evaluation, asked, design["plan"]), *money]
 
 
 def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, Any]) -> list[str]:

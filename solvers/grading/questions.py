@@ -80,7 +80,7 @@ description: {name} on {devices} devices of at most {area} mm^2
 workload: {{model: {name}, global_batch: {random.choice(batches)}, precision: bf16}}
 cluster: {{devices: {devices}, devices_per_node: 8}}
 technology: accelerator-7nm
-budget: {{die_area: {area} mm^2, package_area: 1500 mm^2, power: {power} W}}
+budget: {{die_area: {area} mm^2, package_area: 1700 mm^2, power: {power} W}}
 choices:
 {chips}  tensor: [1, 2, 4]
   pipeline: [1, 2]

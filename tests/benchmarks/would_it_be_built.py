@@ -6,10 +6,11 @@ was ever measured, and set beside a bought device of the same node, area and pow
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.dies import long_side_of, perimeter_of
+from crossopt.crossflow.dies import perimeter_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -137,8 +138,8 @@ class Chip:
         """Stacks that lie along the part of the edge that is theirs."""
         assert isinstance(self.instance.hardware, FreeHardware)
         edge = float(self.instance.hardware.edges.dram) * float(perimeter_of(self.hardware.die_area, self.hardware.dies))
-        side = float(long_side_of(self.hardware.die_area, self.hardware.dies))
-        return min(2 * int(side / self.technology.dram.stack_edge), int(edge / self.technology.dram.stack_edge))
+        side, dies = sqrt(33.0 / 26.0 * float(self.hardware.one_die)), round(float(self.hardware.dies))
+        return min(2 * dies * int(side / self.technology.dram.stack_edge), int(edge / self.technology.dram.stack_edge))
 
     def each(self, level: str) -> float:
         """KiB of a level for each bundle of cores."""

@@ -120,10 +120,10 @@ def _completed(made: Technology, split: Split, stacks: Any, larger: bool, packag
     parts = areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
     die = np.maximum(die_with_links(made.die_links, parts, split.dies), split.die_area if larger else 0.0)
     if stacks is None:
-        return replace(split, areas=areas, die_area=die, package_area=np.maximum(package, die))
+        return replace(split, areas=areas, die_area=die, package_area=package)
     power = dram_power_at_nominal(made, stacks, split.edges.dram * perimeter_of(die, split.dies)) if larger else split.powers.dram
     powers = replace(split.powers, dram=power)
-    return replace(split, areas=areas, powers=powers, die_area=die, package_area=die + stacks * made.dram.stack_area)
+    return replace(split, areas=areas, powers=powers, die_area=die, package_area=np.inf)
 
 
 Figure = Callable[[Architecture], Any]
@@ -169,7 +169,6 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "FLOP/s of products": (lambda built: built.products, _cores),
     "bytes of streams": (lambda built: built.streamed, _cores),
     "area of dram": (lambda built: built.dram.area, _cores),
-    "area of the stacks": (lambda built: built.dram.package_area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
     "edge": (lambda built: built.edge, _cores),
     "power of the uncore": (lambda built: built.uncore_power, _cores),

@@ -86,7 +86,7 @@ def _model(random: Random) -> str:
 def _budget(random: Random, objective: str, free: bool) -> list[str]:
     limits = []
     if free:
-        limits += [f"die_area: {random.choice((780, 900))} mm^2", f"package_area: {random.choice((1200, 2000))} mm^2"]
+        limits += [f"die_area: {random.choice((780, 900))} mm^2", f"package_area: {random.choice((1500, 2200))} mm^2"]
         limits.append(f"power: {random.choice((300, 600))} W")
     if objective == "devices" or random.random() < 0.1:
         limits.append(f"step_time: {random.choice((20, 60, 200))} ms")

@@ -68,7 +68,7 @@ description: {name} on {devices} devices of {area} mm^2 and {power} W
 workload: {{model: {name}, global_batch: {random.choice((256, 512, 1024))}, precision: bf16}}
 cluster: {{devices: {devices}, devices_per_node: 8}}
 technology: accelerator-7nm
-budget: {{die_area: {area} mm^2, package_area: {random.randrange(1200, 1601, 20)} mm^2, power: {power} W}}
+budget: {{die_area: {area} mm^2, package_area: {random.randrange(1300, 1701, 20)} mm^2, power: {power} W}}
 choices:
   compute_area: {{from: 100 mm^2, to: 700 mm^2, step: 20 mm^2}}
   compute_power: {{from: 60 W, to: 260 W, step: 20 W}}

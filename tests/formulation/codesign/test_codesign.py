@@ -129,15 +129,15 @@ DIES = ("compute_area=[500 mm^2, 620 mm^2, 740 mm^2]", "compute_power=[150 W, 25
 @pytest.mark.parametrize("technology", ["accelerator-7nm", "accelerator-4np", "accelerator-5nm-stacked"])
 def test_every_chip_of_several_dies_keeps_the_rows_of_all_budgets(technology: str) -> None:
     """What the uncore draws follows the clock of the cores, on the area of all parts; budgets are those of a chip, to the last digits."""
-    asked = ask(TINY_FREE, f"technology={technology}", "tensor=1", *DIES, "dies=[3, 2, 5]", "hbm_stacks=[4, 6]")
-    loose = ask(TINY_FREE, f"technology={technology}", "tensor=1", *DIES, "dies=[3, 2, 5]", "hbm_stacks=[4, 6]", *ENOUGH)
+    asked = ask(TINY_FREE, f"technology={technology}", "tensor=1", *DIES, "dies=[3, 2, 5]", "hbm_stacks=[4, 6, 10]")
+    loose = ask(TINY_FREE, f"technology={technology}", "tensor=1", *DIES, "dies=[3, 2, 5]", "hbm_stacks=[4, 6, 10]", *ENOUGH)
     space = grid(asked)
     places = np.array(list(np.ndindex(*space.sizes)))
     every = corners(loose, grid(loose), Boxes(places, places))
     looked = 0
     for row in np.flatnonzero(every.alive)[::2]:
-        watts, die = float(every.hardware.power[row]), float(every.hardware.die_area[row])
-        own = replace(asked, budget=replace(loose.budget, power=watts, die_area=die))
+        watts, die, package = (float(getattr(every.hardware, name)[row]) for name in ("power", "die_area", "package_area"))
+        own = replace(asked, budget=replace(loose.budget, power=watts, die_area=die, package_area=package))
         chip = chip_of(own, space, whole(space))
         point = chip.point(places[row])
         for budget in chip.budgets:

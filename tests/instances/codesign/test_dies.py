@@ -2,8 +2,10 @@
 
 from math import comb, sqrt
 
+import numpy as np
 import pytest
 
+from crossopt.crossflow.dies import Row, package_area_of, room_for
 from crossopt.crossflow.generator import compute
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import technology
@@ -26,16 +28,16 @@ def question(*settings: str) -> Instance:
     return ask(TINY_FREE, "budget={die_area: 2500 mm^2, package_area: 6000 mm^2, power: 2000 W}", *settings)
 
 
-def one(dies: int, *settings: str) -> Instance:
+def one(dies: int, *settings: str, stacks: int = 4) -> Instance:
     """A single chip, with two plans."""
     plans = ("tensor=1", "pipeline=1")
-    return question("compute_area=600 mm^2", "compute_power=180 W", "hbm_stacks=4", f"dies={dies}", *plans, *settings)
+    return question("compute_area=600 mm^2", "compute_power=180 W", f"hbm_stacks={stacks}", f"dies={dies}", *plans, *settings)
 
 
-def parts() -> float:
+def parts(stacks: int = 4) -> float:
     """Square millimetres of all dies but for their links."""
     follow = 815.0 * (0.0485 + 0.0375) * (600.0 / (815.0 * 0.54) - 1.0)
-    return (600.0 + BESIDE + follow + 4 * 8.0) / (1.0 - 0.19)
+    return (600.0 + BESIDE + follow + stacks * 8.0) / (1.0 - 0.19)
 
 
 def drawn_by_area(dies: int) -> float:
@@ -57,18 +59,18 @@ def beside(dies: int, chip: Hardware) -> float:
 @pytest.mark.parametrize(("dies", "cores"), [(1, 600), (2, 600), (3, 600), (4, 592)])
 def test_dies_share_whole_bundles(dies: int, cores: int) -> None:
     """Of 150 bundles of four cores 37 on each of four dies."""
-    chip = device_at(one(dies, "budget.reticle=9999 mm^2"), 0)
+    chip = device_at(one(dies, "budget.reticle=9999 mm^2", stacks=6 if dies == 3 else 4), 0)
     assert chip.bundles == cores / 4
     assert compute(MADE.core, 600 * MM2, 180.0, float(dies)).cores == cores
 
 
-@pytest.mark.parametrize("dies", [2, 3, 4])
-def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int) -> None:
+@pytest.mark.parametrize(("dies", "stacks"), [(2, 4), (3, 3), (4, 4)])
+def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int, stacks: int) -> None:
     """A millimetre deep; 0.56 pJ for a bit of L2 and each joint that it passes, 1 / 171 value for a FLOP of products."""
-    alone, chip = (device_at(one(count, "budget.reticle=9999 mm^2"), 0) for count in (1, dies))
+    alone, chip = (device_at(one(count, "budget.reticle=9999 mm^2", stacks=stacks), 0) for count in (1, dies))
     side = sqrt(chip.die_area / MM2 / dies)
-    assert alone.die_area == pytest.approx(parts() * MM2)
-    assert chip.die_area == pytest.approx((parts() + 2 * (dies - 1) * side) * MM2)
+    assert alone.die_area == pytest.approx(parts(stacks) * MM2)
+    assert chip.die_area == pytest.approx((parts(stacks) + 2 * (dies - 1) * side) * MM2)
     crossings = (dies - 1 / dies) / 3
     watts = 0.87 * float(chip.throughput) * 2 * 0.00586 * 8 * crossings * 0.56e-12
     rest = [made.power - beside(count, made) for count, made in ((1, alone), (dies, chip))]
@@ -85,13 +87,48 @@ def test_half_of_what_l2_moves_passes_the_middle_joint() -> None:
     assert (chip.l2.capacity, chip.throughput) == (alone.l2.capacity, alone.throughput)
 
 
-@pytest.mark.parametrize(("dies", "stacks"), [(1, 6), (2, 7), (4, 8)])
-def test_stacks_lie_around_the_row_of_dies(dies: int, stacks: int) -> None:
-    """0.56 x 2 (d + 1) sides / 10.5 mm."""
+@pytest.mark.parametrize(("dies", "stacks"), [(1, 6), (2, 6), (3, 6), (4, 8)])
+def test_every_die_has_as_many_stacks_along_its_own_sides(dies: int, stacks: int) -> None:
+    """0.56 x 2 (d + 1) sides / 10.5 mm, of which dies share a multiple of their number, each along two of its sides."""
     sides = ("compute_area=500 mm^2", "compute_power=200 W", f"dies={dies}", "die_area=1000 mm^2", "budget.reticle=9999 mm^2")
-    assert int(0.56 * 2 * (dies + 1) * sqrt(1000 / dies) / 10.5) == stacks
-    built = devices(question(*sides, f"hbm_stacks=[{stacks}, {stacks + 1}]"), 0, 2)
-    assert (len(built.points), built.unbuilt) == (1, 1)
+    assert int(0.56 * 2 * (dies + 1) * sqrt(1000 / dies) / 10.5) // dies * dies == stacks
+    assert 2 * dies * int(sqrt(1000 / dies * 33 / 26) / 10.5) >= stacks
+    options = sorted({stacks, stacks + 1, stacks + dies})
+    built = devices(question(*sides, f"hbm_stacks={options}"), 0, len(options))
+    assert (list(built.points), built.unbuilt) == ([0], len(options) - 1)
+
+
+UPRIGHT, SHORT, DEPTH = sqrt(33 / 26), sqrt(26 / 33), 110 / 10.5
+"""Sides of a die of 1 mm^2, and how deep a stack lies."""
+
+
+@pytest.mark.parametrize(
+    ("dies", "stacks", "area", "box"),
+    [
+        (1, 6, 815, (sqrt(815) * SHORT + 2 * DEPTH + 1) * (sqrt(815) * UPRIGHT + 1)),  # three a side need the longer ones
+        (1, 4, 815, (sqrt(815) * UPRIGHT + 2 * DEPTH + 1) * (sqrt(815) * SHORT + 1)),
+        (1, 1, 815, (sqrt(815) * UPRIGHT + DEPTH + 1) * (sqrt(815) * SHORT + 1)),
+        (2, 8, 1600, (sqrt(800) * UPRIGHT + 2 * DEPTH + 1) * (2 * sqrt(800) * SHORT + 1)),  # as B200
+        (2, 8, 1000, (sqrt(500) * SHORT + 2 * DEPTH + 1) * (2 * sqrt(500) * UPRIGHT + 1)),
+        (2, 2, 1000, (sqrt(500) * UPRIGHT + DEPTH + 1) * (2 * sqrt(500) * SHORT + 1)),
+    ],
+)
+def test_a_package_is_the_box_around_dies_and_stacks(dies: int, stacks: int, area: int, box: float) -> None:
+    row = Row(area * MM2, float(dies))
+    assert package_area_of(MADE.dram, float(stacks), row, row) == pytest.approx(box * MM2)
+    assert room_for(MADE.dram, box * MM2, row, row) >= stacks > room_for(MADE.dram, 0.999 * box * MM2, row, row)
+
+
+def test_a_larger_box_is_needed_for_more_dies_stacks_and_area() -> None:
+    """What bounds rest on, whichever way dies lie: of a larger die that needs no longer side the box may be smaller."""
+    areas, dies, stacks = (axis.ravel() for axis in np.meshgrid(np.linspace(100.0, 3400.0, 67) * MM2, np.arange(1.0, 6.0), np.arange(13.0)))
+    own = package_area_of(MADE.dram, stacks, Row(areas, dies), Row(areas, dies))
+    for more, many, count in ((1.0, 0.0, 1.0), (1.0, 2.0, 0.0), (1.4, 0.0, 0.0), (2.5, 1.0, 2.0)):
+        for part in (0.0, 0.5, 1.0):
+            inside = Row(areas * (1.0 + part * (more - 1.0)), dies + np.floor(part * many))
+            bound = package_area_of(MADE.dram, stacks, Row(areas, dies), Row(areas * more, dies + many))
+            assert np.all(bound <= package_area_of(MADE.dram, stacks + np.floor(part * count), inside, inside))
+    assert np.all(own >= areas)
 
 
 def test_a_reticle_exposes_one_die_and_not_another() -> None:
@@ -119,7 +156,7 @@ def test_two_small_dies_cost_less_than_one_large_one_but_for_joining_them() -> N
 
     def whole(chip: Hardware, dies: int, spare: int) -> float:
         """Lanes, the interposer and what is lost when dies and stacks are joined as usual for the technology."""
-        joined = silicon(chip.die_area / MM2, dies, spare) + 4 * 120 + 0.49 * (chip.die_area / MM2 + 4 * 110)
+        joined = silicon(chip.die_area / MM2, dies, spare) + 4 * 120 + 0.46 * chip.package_area / MM2
         return joined / 0.99 ** (dies + 4) + 900 + 4 * 700
 
     assert large.price == pytest.approx(whole(large, 1, 27))
@@ -168,7 +205,7 @@ def test_power_that_memory_cannot_use_is_explained_where_its_rate_binds() -> Non
 
 # Dies on dies -----------------------------------------------------------------------------------------------------------------------
 
-STACKED = ("technology=accelerator-5nm-stacked", "budget={die_area: 1600 mm^2, package_area: 3000 mm^2, power: 800 W}")
+STACKED = ("technology=accelerator-5nm-stacked", "budget={die_area: 1600 mm^2, package_area: 4000 mm^2, power: 800 W}")
 CHIPS = ("compute_area=[500 mm^2, 700 mm^2, 900 mm^2, 1100 mm^2]", "compute_power=[240 W, 320 W]", "l2_area=[300 mm^2, 460 mm^2]")
 
 
@@ -185,7 +222,8 @@ def test_the_die_below_is_as_large_as_its_parts_or_as_the_dies_on_it(compute: in
     lower = parts + 2 * 3 * sqrt(chip.die_area / MM2 / 4)
     assert (upper > lower) == (binds == "upper")
     assert chip.die_area / MM2 == pytest.approx(max(upper, lower))
-    assert chip.package_area == pytest.approx(chip.die_area + 8 * 121 * MM2)
+    side = sqrt(chip.die_area / MM2 / 4)  # one stack on each side of each die
+    assert chip.package_area / MM2 == pytest.approx((side * UPRIGHT + 2 * 121 / 10.5 + 1) * (4 * side * SHORT + 1))
 
 
 def test_engines_agree_on_dies_that_lie_on_others() -> None:

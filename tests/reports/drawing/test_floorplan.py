@@ -1,13 +1,21 @@
 """A chip from above: every part by its area, and nothing on anything else."""
 
+from dataclasses import replace
 from itertools import combinations
+from math import sqrt
 from xml.etree import ElementTree
 
 import pytest
 
+from crossopt.instances.codesign.space import device_at
 from crossopt.reports.drawing.bars import Part
-from crossopt.reports.drawing.floorplan import Floor, floorplan
+from crossopt.reports.drawing.floorplan import Floor, chip_in, floorplan
+from crossopt.reports.facts.design import facts_of
+from crossopt.reports.pages.evaluated import floor_of
+from crossopt.solvers.codesign.answer import design_in
 from tests.reports.drawing.test_svg import TITLES
+from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.questions import TINY_FREE, ask
 
 MM2 = 1e-6
 PARTS = tuple(
@@ -16,7 +24,8 @@ PARTS = tuple(
         {"compute": 400.0, "registers": 40.0, "L2": 80.0, "HBM": 40.0, "node network": 24.0, "network": 8.0, "left empty": 66.0}.items()
     )
 )
-FLOOR = Floor(PARTS, "HBM", ("node network", "network"), "L2", "left empty", 5, (0.0105, 0.0105))
+DIE = (sqrt(658 * MM2 * 26 / 33), sqrt(658 * MM2 * 33 / 26))
+FLOOR = Floor(PARTS, "HBM", ("node network", "network"), "L2", "left empty", 5, (0.0105, 0.0105), DIE, 0.0005)
 
 
 def rectangles(floor: Floor) -> list[tuple[str, float, float, float, float]]:
@@ -28,7 +37,8 @@ def rectangles(floor: Floor) -> list[tuple[str, float, float, float, float]]:
 
 @pytest.mark.parametrize("dies", [1, 2])
 def test_parts_and_stacks_have_their_areas_on_one_scale(dies: int) -> None:
-    floor = Floor(PARTS, "HBM", ("node network", "network"), "L2", "left empty", 5, (0.0105, 0.0105), dies)
+    die = (DIE[0] / sqrt(dies), DIE[1] / sqrt(dies))
+    floor = replace(FLOOR, stacks=dies * (4 - dies), dies=dies, die=die)
     drawn = rectangles(floor)
     pixels = {part.label: 0.0 for part in PARTS}
     names = {"ground": "left empty", **{f"k{part.place} cut": part.label for part in PARTS}}
@@ -40,7 +50,7 @@ def test_parts_and_stacks_have_their_areas_on_one_scale(dies: int) -> None:
         {"L2": 80.0, "registers": 40.0, "left empty": 66.0}, rel=0.02
     )
     stacks = [width * height for kind, _, _, width, height in drawn if kind == "hollow"]
-    assert len(stacks) == 5
+    assert len(stacks) == dies * (4 - dies)
     assert stacks[0] / scale == pytest.approx(100.0, rel=0.02)  # 10 mm by 10 mm, and half a millimetre between two
 
 
@@ -57,3 +67,16 @@ def test_nothing_lies_on_anything_else_and_all_lies_on_the_package() -> None:
 
 def test_the_same_chip_is_drawn_by_the_same_bytes() -> None:
     assert floorplan(TITLES, FLOOR) == floorplan(TITLES, FLOOR)
+
+
+@pytest.mark.parametrize("chosen", [("hbm_stacks=6",), ("hbm_stacks=4",), ("dies=2", "hbm_stacks=6")])
+def test_the_box_that_is_drawn_is_the_package_that_is_limited_and_paid(chosen: tuple[str, ...]) -> None:
+    budget = "budget={die_area: 2500 mm^2, package_area: 6000 mm^2, power: 2000 W, reticle: 2000 mm^2}"
+    asked = ask(TINY_FREE, budget, "tensor=1", "pipeline=1", "compute_area=460 mm^2", "compute_power=180 W", *chosen)
+    result = answered(asked)
+    design = design_in(result)
+    assert design is not None
+    floor = floor_of(facts_of(asked, design))
+    assert floor is not None
+    wide, high = chip_in(floor, (400.0, 400.0)).package
+    assert wide * high == pytest.approx(device_at(asked, 0).package_area)
