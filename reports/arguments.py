@@ -107,7 +107,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
     _add_output(parser)
     parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
-    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min")
+    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min (default: 6h)")
     parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
     parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"how milp and cpsat write the question: {', '.join(FORMS)}")
     parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat; with one, the default, answers repeat")

@@ -16,6 +16,7 @@ from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.commands.console import (
     USAGE,
+    USUAL_LIMIT,
     check_target,
     load_numpy_without_threads,
     seconds_of,
@@ -85,8 +86,9 @@ def _guarded(options: argparse.Namespace) -> int:
     """The same with its answers kept by this process, and the work done in another one, as long as nothing is loaded here."""
     from crossopt.reports.commands.keeping.keeper import guarded  # noqa: PLC0415
 
-    seconds = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
-    return guarded(lambda: _coded(lambda: _asked(options)), seconds, options.out)
+    given = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
+    usual = options.command == "solve" and options.time_limit is None
+    return guarded(lambda: _coded(lambda: _asked(options)), USUAL_LIMIT if usual else given, options.out, usual=usual)
 
 
 def solve_main() -> int:

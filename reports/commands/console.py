@@ -54,6 +54,10 @@ def refuse_options(options: argparse.Namespace, used: Container[str], question: 
             usage(f"{flag}: this says nothing of {question} (leave it out)")
 
 
+USUAL_LIMIT = 21_600.0
+"""Seconds after which `solve` ends its search where no limit is given: six hours."""
+
+
 def seconds_of(text: str | None) -> float:
     if text is None:
         return float("inf")

@@ -25,6 +25,8 @@ TRIES: Final = 2
 """Processes that a run may end before it is put aside."""
 _SHARE, _BESIDE, _LOADING = 1.2, 5.0, 60.0
 """Of its limit, and seconds, after which a run is ended; more for the first one of a process, which may have to compile."""
+_LONGEST: Final = 21_600.0
+"""Seconds that count as the limit where a run has none: six hours, as for `solve`."""
 _TICK: Final = 0.5
 
 
@@ -99,7 +101,7 @@ class Supervisor:
             job = self._next()
             if job is None:
                 return
-            limit = job.limits.seconds * _SHARE + _BESIDE + (0.0 if worker.warm else _LOADING)
+            limit = min(job.limits.seconds, _LONGEST) * _SHARE + _BESIDE + (0.0 if worker.warm else _LOADING)
             worker.job, worker.deadline = job, monotonic() + limit
             with suppress(OSError):  # that it is gone is seen in a moment
                 worker.line.send((job, self.folder))

@@ -81,6 +81,8 @@ class _Wait:
 
     deadline: float
     patience: float
+    usual: bool = False
+    """Whether the deadline is that of who gives none."""
     asked_at: float | None = None
     """When the command was asked to end."""
     signals: int = 0
@@ -110,8 +112,8 @@ def keeper() -> Keeper | None:
     return _HERE[0] if _HERE else None
 
 
-def guarded(run: Callable[[], int], seconds: float, out: Path | None) -> int:
-    """The exit code of a command that is to end soon after so many seconds of the process."""
+def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: bool = False) -> int:
+    """The exit code of a command that is to end soon after so many seconds of the process, which nobody may have said."""
     began = _process_start()
     _open_standard_streams()
     if not hasattr(os, "fork") or active_count() > 1:
@@ -119,7 +121,7 @@ def guarded(run: Callable[[], int], seconds: float, out: Path | None) -> int:
         return run()
     near, far = os.pipe()
     lifeline, held = os.pipe()
-    wait = _Wait(began + seconds, max(_PATIENCE, _SHARE * seconds) if seconds < float("inf") else _PATIENCE)
+    wait = _Wait(began + seconds, max(_PATIENCE, _SHARE * seconds) if seconds < float("inf") else _PATIENCE, usual)
     _watch_signals(wait)
     child = os.fork()
     if not child:
@@ -208,6 +210,8 @@ def _attend(child: int, line: int, wait: _Wait) -> int | None:
         now = monotonic()
         if (wait.signals and wait.asked_at is None) or (not passed_on and now > wait.deadline + wait.patience * _SOON / _PATIENCE):
             passed_on, wait.asked_at = True, now if wait.signals else None
+            if wait.usual and not wait.signals:
+                sys.stderr.write("\nthe time limit of 6 h is over, which holds where none is given (--time-limit allows more)\n")
             os.kill(child, signal.SIGTERM if wait.signals else signal.SIGUSR1)
         if now > wait.end or wait.signals > 1:
             os.kill(child, signal.SIGKILL)

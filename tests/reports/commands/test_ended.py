@@ -104,6 +104,16 @@ def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Pat
     assert gone(worker)
 
 
+def test_who_gives_no_limit_is_told_of_the_one_that_holds_then(tmp_path: Path) -> None:
+    """Six hours are two seconds here; the engine hears of the end, and its answer is written."""
+    begin = "from crossopt.reports import cli\ncli.USUAL_LIMIT = 2.0\nraise SystemExit(cli.main())"
+    command = [sys.executable, "-c", begin, "solve", *ENDLESS, "--out", str(tmp_path / "result.json")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=GUARD, check=False)
+    assert "the time limit of 6 h is over, which holds where none is given (--time-limit allows more)" in ended.stderr
+    assert ended.returncode in {0, 10}
+    assert "not proved" in ended.stdout or ended.returncode == 10
+
+
 @pytest.mark.parametrize(("asked", "points"), [(0, 0), (1, 1), (3, 1), (5, 2)])
 def test_a_front_that_is_ended_keeps_its_points(tmp_path: Path, asked: int, points: int) -> None:
     """The design with the least power alone, or those that are found: each whole, and nothing of them proved."""
