@@ -8,7 +8,7 @@ from crossopt.instances.files.saved import kind_of, read_as
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, code_of
-from crossopt.reports.launching.arguments import CERTIFICATE, MODELS, PLACEMENTS, TRACE
+from crossopt.reports.launching.arguments import CERTIFICATE, CHAKRA, MODELS, PLACEMENTS, TRACE
 
 TRACED = ("pipedream", "piper", "chain")
 """Kinds of plans whose stages have a time line, beside placements and joint designs."""
@@ -43,6 +43,11 @@ def export(options: Namespace) -> int:
         instance, chosen = plan_of(options)
     except ValueError as error:
         usage(str(error))
+    if options.stack == CHAKRA:
+        from crossopt.reports.launching.chakra.export import export_chakra  # noqa: PLC0415
+
+        export_chakra(options, instance, chosen)
+        return ANSWERED
     sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
     return ANSWERED
 
