@@ -168,7 +168,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote, or a folder or .tar of `export --as chakra`")
     parser.add_argument("--cross-check", action="store_true", help="bound the designs by boxes too, where a solver's word is the proof")
     parser.set_defaults(command="check")
 

@@ -177,6 +177,10 @@ def _check(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.families import check  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
+    if options.file.is_dir() or options.file.suffix == ".tar":
+        from crossopt.reports.commands.traces.checking import check_traces  # noqa: PLC0415
+
+        return ANSWERED if check_traces(options.file) else REFUSED
     report = check(options.file, options.cross_check)
     for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
         sys.stdout.write(fitted(f"  {line}\n"))

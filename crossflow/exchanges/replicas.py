@@ -110,9 +110,18 @@ def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Ex
     (Megatron-LM, `scatter_gather_tensors_in_pipeline`, Narayanan et al. 2021, section 4.1; DeepSpeed, `pipe_partitioned`). Of Megatron-Core
     each sends all of it, but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py
     divides by them alone, and p2p_communication.py beside it sends what it is given)."""
-    whole = sharding.microbatch * model.sequence / sharding.context * model.hidden * model.activation_bytes
+    whole = _whole_message(model, sharding)
+    return send(handed_on(model, sharding)[0], layout.pipeline), all_gather(whole, layout.tensor)
+
+
+def handed_on(model: Transformer, sharding: Sharding) -> tuple[Real, Mask]:
+    """Bytes of one microbatch that a rank sends to the next stage, and whether the ranks there put the message together."""
     parts = np.where(np.greater(sharding.sequence_parallel, 0.5), sharding.tensor, 1.0) if model.whole_messages else sharding.tensor
-    return send(whole / parts, layout.pipeline), all_gather(whole, layout.tensor)
+    return _whole_message(model, sharding) / parts, _is_gathered(model, sharding)
+
+
+def _whole_message(model: Transformer, sharding: Sharding) -> Real:
+    return sharding.microbatch * model.sequence / sharding.context * model.hidden * model.activation_bytes
 
 
 def _is_gathered(model: Transformer, sharding: Sharding) -> Mask:

@@ -18,6 +18,7 @@ from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, grap
 from crossopt.crossflow.traces.replay import CycleError, order_of
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.graphs import FaultList, read_json, text_of
+from crossopt.instances.files.saved import read_as
 from crossopt.instances.files.units import quoted
 
 _KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group")
@@ -32,6 +33,11 @@ class Trace:
     graph: Graph
     source: str = ""
     span: int = 0
+
+
+def is_graph(path: Path) -> bool:
+    """Whether a file is one of these, sound or not."""
+    return path.suffix.lower() == ".json" and read_as(path, lambda data: isinstance(data, dict) and {"trace", "operations"} <= data.keys())
 
 
 def read_trace(path: Path) -> Trace:

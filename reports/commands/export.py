@@ -25,6 +25,7 @@ from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import spare_others, usage
 from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.launching.arguments import CHAKRA
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, from_words
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
     """The design of a result with its question; a ValueError in words where there is none that could be launched."""
-    given = {"--set": options.settings, "--out": options.out, "--within": options.within, "--time-limit": options.time_limit}
+    out = None if options.stack == CHAKRA else options.out
+    given = {"--set": options.settings, "--out": out, "--within": options.within, "--time-limit": options.time_limit}
     for name, value in given.items():
         if value not in (None, []):
             raise ValueError(

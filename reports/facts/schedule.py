@@ -98,7 +98,7 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     """The step of a plan on a device."""
     plans = table([plan])
     needed = terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))
-    stages = _passes(model, hardware, cluster, plan, needed)
+    stages = stage_passes(model, hardware, cluster, plan, needed)
     count = model.global_batch // (plan.microbatch * plan.data)
     found = _periodic(stages, count, plan.interleave, plan.schedule)
     if found is None:
@@ -130,7 +130,7 @@ def _exchanged(ahead: Pass) -> Real:
     return ahead.exchanges() + np.maximum(ahead.context.hidden - ahead.core.time, 0.0)
 
 
-def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, needed: Terms) -> tuple[Passes, ...]:
+def stage_passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, needed: Terms) -> tuple[Passes, ...]:
     """What each stage does for one microbatch; the parts add up to its slot in `crossflow.pipeline`."""
     plans = table([plan])
     parts = parts_of(model, hardware, cluster, plans)

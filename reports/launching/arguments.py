@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
-CERTIFICATE, TRACE = "certificate", "perfetto"
+CERTIFICATE, TRACE, CHAKRA = "certificate", "perfetto", "chakra"
 
 
 def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: str) -> None:
@@ -14,18 +14,18 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, TRACE),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, TRACE, CHAKRA),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
         "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; or "
-        "what is done when, as a trace for ui.perfetto.dev",
+        "what is done when, as a trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {settings}")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="PATH",
-        help="of a model: the file, or a folder for it (default: this folder); of a certificate: the "
+        help="of a model: the file, or a folder for it (default: this folder); of Chakra: a new folder or a .tar; of a certificate: the "
         "file, packed where it ends in .gz, and of a trace (default: print it)",
     )
     parser.add_argument(

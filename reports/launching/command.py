@@ -6,9 +6,10 @@ from pathlib import Path
 
 from crossopt.instances.files.saved import kind_of, read_as
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.instances.traces.graph_file import is_graph
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, code_of
-from crossopt.reports.launching.arguments import CERTIFICATE, MODELS, PLACEMENTS, TRACE
+from crossopt.reports.launching.arguments import CERTIFICATE, CHAKRA, MODELS, PLACEMENTS, TRACE
 
 TRACED = ("pipedream", "piper", "chain")
 """Kinds of plans whose stages have a time line, beside placements and joint designs."""
@@ -16,7 +17,8 @@ TRACED = ("pipedream", "piper", "chain")
 
 def export(options: Namespace) -> int:
     """Write it, or print it; the exit code."""
-    _refuse(options)
+    if not (options.stack == TRACE and is_graph(options.file)):
+        _refuse(options)
     if options.stack == TRACE:
         from crossopt.reports.launching.trace import export_trace  # noqa: PLC0415
 
@@ -43,6 +45,11 @@ def export(options: Namespace) -> int:
         instance, chosen = plan_of(options)
     except ValueError as error:
         usage(str(error))
+    if options.stack == CHAKRA:
+        from crossopt.reports.launching.chakra.export import export_chakra  # noqa: PLC0415
+
+        export_chakra(options, instance, chosen)
+        return ANSWERED
     sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
     return ANSWERED
 
@@ -52,6 +59,8 @@ def _refuse(options: Namespace) -> None:
     form = options.stack or "megatron"
     saved = options.file.suffix.lower() == ".json"
     kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
+    if kind is None and is_graph(options.file):
+        usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE})")
     if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
         what = f"this is a file of its authors that asks about {KINDS[asked].about}, and no result"
         take = "export works from a question about joint designs, in YAML, and from its saved result"

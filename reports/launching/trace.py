@@ -1,4 +1,5 @@
-"""What is done when, as a trace that ui.perfetto.dev opens: passes of a step, pieces and operators of a placement, work of stages.
+"""What is done when, as a trace that ui.perfetto.dev opens: passes of a step, pieces and operators of a placement, work of stages, and
+graphs of traces as they run again.
 
 JSON of the Trace Event Format (Google, "Trace Event Format", complete events): `ts` and `dur` in microseconds, a thread for each device
 or stage, its name in a metadata event.
@@ -10,14 +11,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from crossopt.crossflow.traces.graph import KINDS
+from crossopt.crossflow.traces.replay import replay
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of, write_whole
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read_again
+from crossopt.instances.traces.graph_file import Trace, is_graph, read_trace
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target
+from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.pages.step import blocks_of, kinds_of
 from crossopt.reports.sheets.replayed import cpu_runs
@@ -32,9 +36,11 @@ _OF = {"s": 1e6, "ms": 1e3}
 
 
 def export_trace(path: Path, out: Path | None) -> None:
-    """Write the trace of a saved result, or print it."""
+    """Write the trace of a saved result or of a graph, or print it."""
     check_target(out)
-    text = json.dumps({"traceEvents": list(_events(path)), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n"
+    spare_data(out, path, "--out")
+    events = of_graph(read_trace(path)) if is_graph(path) else _events(path)
+    text = json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n"
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
@@ -59,6 +65,18 @@ def _events(path: Path) -> Iterator[Event]:
     if isinstance(question, PlacementQuestion) and question.problem == "latency":
         return iter([*(one for one in events if one["args"].get("track") != "cpu"), *_on_cpu(question, result)])
     return events
+
+
+def of_graph(trace: Trace) -> Iterator[Event]:
+    """Every operation but gaps, when it runs as early as what it waits for allows; a thread for each thread and stream."""
+    graph, again = trace.graph, replay(trace.graph)
+    yield from _named(trace.source or "graph of a trace", graph.resources)
+    columns = (graph.names, graph.kinds.tolist(), graph.places.tolist(), again.begins.tolist(), again.ends.tolist())
+    more = zip(graph.bytes.tolist(), graph.flops.tolist(), graph.groups, strict=True)
+    for (name, kind, place, begin, end), told in zip(zip(*columns, strict=True), more, strict=True):
+        if KINDS[kind] != "gap":
+            given = {key: str(value) for key, value in zip(("bytes", "flops", "group"), told, strict=True) if value}
+            yield _event(name, KINDS[kind], place, (begin / 1e3, end / 1e3), given)
 
 
 def of_step(name: str, step: Step) -> Iterator[Event]:

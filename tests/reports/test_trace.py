@@ -47,3 +47,19 @@ def test_what_has_no_time_is_refused_in_a_sentence(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["export", str(GALLERY / "joint-vs-single-layer.json"), "--as", "perfetto"])
     assert "--as perfetto: what is about studies is not written so" in capsys.readouterr().err
+
+
+def test_a_graph_of_a_trace_is_drawn_as_it_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A call of 2.5 us, then a kernel of 10 behind a gap of 1, which is not drawn."""
+    operations = [
+        {"name": "launch", "kind": "host", "on": "thread 1", "ns": 2500},
+        {"name": "gap", "kind": "gap", "on": "stream 7", "ns": 1000},
+        {"name": "gemm", "kind": "kernel", "on": "stream 7", "ns": 10000, "flops": 64},
+    ]
+    graph = tmp_path / "graph.json"
+    graph.write_text(json.dumps({"trace": 1, "operations": operations, "edges": [[0, 1, "launch"], [1, 2, "stream"]]}), encoding="utf-8")
+    drawn = [(event["name"], event["tid"], event["ts"], event["dur"], event["args"]) for event in traced(graph, tmp_path)]
+    assert drawn == [("launch", 0, 0.0, 2.5, {}), ("gemm", 1, 3.5, 10.0, {"flops": "64"})]
+    with pytest.raises(SystemExit):
+        main(["export", str(graph)])
+    assert "is a graph of a trace (take --as perfetto)" in capsys.readouterr().err

@@ -7,6 +7,7 @@ what the schema does not know is kept as it is and written at the end, so that a
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from crossopt.instances.traces.chakra.wire import (
     BYTES,
@@ -133,7 +134,7 @@ def node_in(data: bytes, at: int, end: int) -> Node:
     name, tensors, attributes, unknown = "", dict[int, Tensors](), list[Attribute](), list[bytes]()
     for number, kind, start, stop in fields_in(data, at, end):
         if number == 10 and kind == BYTES:
-            attributes.append(attribute_in(data, start, stop))
+            attributes.append(_known_attribute(data[start:stop], start))
         elif number in (1, 3, 6, 7) and kind == VARINT:
             plain[number] = start
         elif number in deps and kind == BYTES:
@@ -171,6 +172,19 @@ def metadata_in(data: bytes, at: int, end: int) -> Metadata:
         else:
             unknown.append(_raw(data, number, kind, start, stop))
     return Metadata(version, tuple(attributes), b"".join(unknown))
+
+
+def _known_attribute(data: bytes, at: int) -> Attribute:
+    """An attribute, as most nodes have the same as others; where it is wrong it is told where it stands in the file."""
+    try:
+        return _attribute_of(data)
+    except WireError as error:
+        raise WireError(error.message, at + error.at) from error
+
+
+@lru_cache(1 << 14)
+def _attribute_of(data: bytes) -> Attribute:
+    return attribute_in(data, 0, len(data))
 
 
 def attribute_in(data: bytes, at: int, end: int) -> Attribute:

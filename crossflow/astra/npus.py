@@ -1,0 +1,199 @@
+"""Several NPUs that compute, send, receive and take part in collectives, each with a list of tasks of its own, as ASTRA-sim replays traces.
+
+An NPU runs at most one computation at a time, and at most one message that it sends or collective; it waits for any number of messages.
+Of the tasks that may start it starts those with the smallest number first. A message pays the first dimension in which its two ends differ,
+and no message is in the way of another. A collective starts when all members have come to it; of some of the NPUs it is a ring over them in
+the order of the group, message by message, as neighbours may be differently far apart. (astra-sim/astra-sim, workload/Workload.cc and
+HardwareResource.cc, congestion_unaware network.) Replays that do not wait for other NPUs are not meant: they say nothing about a plan.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import Literal
+
+from crossopt.crossflow.astra.chunks import chunk_sizes, equal_chunks
+from crossopt.crossflow.astra.collective import Network, time_collective
+from crossopt.crossflow.astra.dimension import Collective, Dimension, hops_between, message_time
+from crossopt.crossflow.astra.messages import Call, Clock, finish_times
+from crossopt.crossflow.astra.phase import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing that an NPU does, and the tasks of the same NPU that it waits for."""
+
+    number: int
+    kind: Literal["compute", "send", "receive", "collective"]
+    after: tuple[int, ...] = ()
+    time: int = 0
+    """ns of a computation."""
+    bytes: int = 0
+    peer: int = -1
+    """The other end of a message."""
+    tag: int = 0
+    collective: Collective = "all_reduce"
+    group: int = 0
+    """0 is all NPUs."""
+
+
+class StuckError(ValueError):
+    """Tasks that never start, as what they wait for never ends."""
+
+
+Message = tuple[int, int, int, int]
+"""From, to, tag, bytes."""
+
+
+@dataclass(slots=True)
+class _Npu:
+    tasks: dict[int, Task]
+    waits: dict[int, int] = field(default_factory=dict)
+    followers: dict[int, list[int]] = field(default_factory=dict)
+    ready: dict[str, list[int]] = field(default_factory=lambda: {"compute": [], "network": [], "receive": []})
+    busy: dict[str, bool] = field(default_factory=lambda: {"compute": False, "network": False})
+    end: int = 0
+    left: int = 0
+
+
+@dataclass(slots=True)
+class _Replay:
+    network: Network
+    groups: Mapping[int, tuple[int, ...]]
+    chunks: int
+    npus: list[_Npu]
+    events: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """When, in which turn, on which NPU which task ends; a message that arrives is of no task."""
+    turn: "count[int]" = field(default_factory=count)
+    arrived: Counter[Message] = field(default_factory=Counter)
+    awaited: dict[Message, list[int]] = field(default_factory=dict)
+    joined: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
+    """By group and number of the collective in it, who has come with which task."""
+    issued: Counter[tuple[int, int]] = field(default_factory=Counter)
+    times: dict[tuple[int, Collective, int], int] = field(default_factory=dict)
+
+    def run(self) -> list[int]:
+        for number in range(len(self.npus)):
+            self.start(number, 0)
+        while self.events:
+            now, _, number, task = heappop(self.events)
+            self.finish(number, task, now)
+        left = [number for number, npu in enumerate(self.npus) if npu.left]
+        if left:
+            raise StuckError(f"NPU {left[0]} waits for ever with {self.npus[left[0]].left} tasks to go")
+        return [npu.end for npu in self.npus]
+
+    def plan(self, time: int, npu: int, task: int) -> None:
+        heappush(self.events, (time, next(self.turn), npu, task))
+
+    def finish(self, number: int, task: int, now: int) -> None:
+        npu = self.npus[number]
+        done = npu.tasks[task]
+        lane = _lane(done)
+        if lane != "receive":
+            npu.busy[lane] = False
+        if done.kind == "send":
+            self.arrive((number, done.peer, done.tag, done.bytes), now)
+        npu.end, npu.left = max(npu.end, now), npu.left - 1
+        for other in npu.followers.get(task, ()):
+            npu.waits[other] -= 1
+            if npu.waits[other] == 0:
+                heappush(npu.ready[_lane(npu.tasks[other])], other)
+        self.start(number, now)
+
+    def arrive(self, message: Message, now: int) -> None:
+        waiting = self.awaited.get(message)
+        if waiting:
+            self.plan(now, message[1], waiting.pop(0))
+        else:
+            self.arrived[message] += 1
+
+    def start(self, number: int, now: int) -> None:
+        npu = self.npus[number]
+        for lane in ("compute", "network"):
+            if npu.ready[lane] and not npu.busy[lane]:
+                npu.busy[lane] = True
+                self.begin(number, npu.tasks[heappop(npu.ready[lane])], now)
+        while npu.ready["receive"]:
+            self.begin(number, npu.tasks[heappop(npu.ready["receive"])], now)
+
+    def begin(self, number: int, task: Task, now: int) -> None:
+        if task.kind == "compute":
+            self.plan(now + task.time, number, task.number)
+        elif task.kind == "send":
+            self.plan(now + between(self.network, number, task.peer, task.bytes), number, task.number)
+        elif task.kind == "receive":
+            message = (task.peer, number, task.tag, task.bytes)
+            if self.arrived[message]:
+                self.arrived[message] -= 1
+                self.plan(now, number, task.number)
+            else:
+                self.awaited.setdefault(message, []).append(task.number)
+        else:
+            self.join(number, task, now)
+
+    def join(self, number: int, task: Task, now: int) -> None:
+        """Come to a collective; the last member starts it for all."""
+        key = task.group, self.issued[task.group, number]
+        self.issued[task.group, number] += 1
+        members = self.joined.setdefault(key, [])
+        members.append((number, task.number))
+        if len(members) == len(self.groups.get(task.group, self.npus)):
+            end = now + self.collective_time(task)
+            for npu, other in members:
+                self.plan(end, npu, other)
+
+    def collective_time(self, task: Task) -> int:
+        key = task.group, task.collective, task.bytes
+        if key not in self.times:
+            group = self.groups.get(task.group)
+            if group is None or sorted(group) == list(range(len(self.npus))):
+                chunks = equal_chunks(task.collective, task.bytes, self.chunks, len(self.network.dimensions))
+                self.times[key] = time_collective(chunks, task.collective, self.network).time
+            else:
+                self.times[key] = ring_time(self.network, group, task.collective, task.bytes, self.chunks)
+        return self.times[key]
+
+
+def _lane(task: Task) -> str:
+    return {"compute": "compute", "receive": "receive"}.get(task.kind, "network")
+
+
+def between(network: Network, one: int, other: int, message: int) -> int:
+    """ns of a message between two NPUs: that of the first dimension in which they differ."""
+    for dimension in network.dimensions:
+        a, b = one % dimension.size, other % dimension.size
+        if a != b:
+            return message_time(dimension, message, hops_between(dimension, b - a))
+        one, other = one // dimension.size, other // dimension.size
+    return 0
+
+
+def ring_time(network: Network, members: Sequence[int], collective: Collective, size: int, chunks: int) -> int:
+    """A collective of some of the NPUs, as a ring over them."""
+    if len(members) < 2:
+        return 0
+    ring = Dimension("ring", len(members), 1.0, 0.0, "ring")
+
+    def carry(clock: Clock, source: int, to: int, message: int, arrive: Call) -> None:
+        clock.at(clock.now + between(network, members[source], members[to], message), arrive)
+
+    phases = [Phase(0, collective, each) for each in chunk_sizes(size, chunks)]
+    return max(finish_times(phases, ring, network.endpoint, carry, network.width))
+
+
+def replay_npus(tasks: Sequence[Sequence[Task]], groups: Mapping[int, tuple[int, ...]], network: Network, chunks: int = 1) -> list[int]:
+    """ns at which each NPU is done; a StuckError where some never are."""
+    npus = list[_Npu]()
+    for own in tasks:
+        npu = _Npu({task.number: task for task in own}, left=len(own))
+        for task in own:
+            npu.waits[task.number] = len(task.after)
+            for before in task.after:
+                npu.followers.setdefault(before, []).append(task.number)
+            if not task.after:
+                heappush(npu.ready[_lane(task)], task.number)
+        npus.append(npu)
+    return _Replay(network, groups, chunks, npus).run()

@@ -1,0 +1,23 @@
+"""The command `check` about a folder or a .tar with traces of all NPUs."""
+
+import sys
+from pathlib import Path
+
+from crossopt.instances.traces.chakra.recount import recounted
+from crossopt.instances.traces.chakra.written import archive_at
+from crossopt.reports.texts.width import fitted
+
+
+def check_traces(path: Path) -> bool:
+    """Read every trace again, and say whether they hold together."""
+    sums, wrong = recounted(archive_at(path))
+    lines = [
+        f"{sums.npus:,} traces were read, {sums.nodes:,} nodes, each behind what it waits for",
+        f"{sums.flops:,} FLOPs and {sums.moved:,} bytes of computations",
+        f"{sums.messages:,} messages of {sums.message_bytes:,} bytes, each sent once and received once",
+        f"{sums.collectives:,} collectives of {sums.collective_bytes:,} bytes, in the same order at all members of a group",
+    ]
+    for line in [f"REFUSED  {one}" for one in wrong] or lines:
+        sys.stdout.write(fitted(f"  {line}\n"))
+    sys.stdout.write(fitted(f"{path}: {'refused' if wrong else 'accepted'}\n"))
+    return not wrong

@@ -1,0 +1,1 @@
+"""Plans as Chakra traces, one for each device, that ASTRA-sim runs."""

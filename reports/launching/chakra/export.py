@@ -1,0 +1,106 @@
+"""The command `export --as chakra`: a trace for each device of the plan of a result."""
+
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import file_name, naming
+from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Send, Writer, pieces_of
+from crossopt.instances.traces.chakra.recount import Sums, about
+from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, write_traces
+from crossopt.reports.commands.console import check_target, usage
+from crossopt.reports.launching.chakra.programs import ENDS, Planned, cannot, flops_of, planned, program_of
+from crossopt.reports.launching.chakra.ranks import Npu, npus_of
+from crossopt.reports.texts.width import fitted
+from crossopt.solvers.codesign.answer import Candidate, design_of
+
+MOST = 1 << 16
+"""Devices, each of which has a file."""
+MOST_ITEMS = 1 << 16
+"""Nodes of a trace."""
+
+
+def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> None:
+    """Write the traces and say what was written; a RefusedError where no trace says the plan."""
+    model, plan = instance.workload, chosen.plan
+    if not isinstance(model, Transformer) or not isinstance(plan, Plan):
+        raise RefusedError(f"{options.file}: only plans of transformers are written as traces")
+    target = _target(options.out)
+    if (what := cannot(model, plan)) is not None:
+        raise RefusedError(f"--as chakra: traces do not say {what} yet (export a plan without it)")
+    if plan.devices > MOST:
+        raise RefusedError(f"--as chakra: {plan.devices:,} devices are more than {MOST:,} files")
+    one = planned(model, design_of(instance, chosen).hardware, instance.cluster, plan)
+    passes = one.microbatches * plan.interleave
+    if 8 * passes > MOST_ITEMS:
+        raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
+    name = file_name(instance.name)
+    sums, groups = _write(one, target, name)
+    for line in _told(one, sums, groups, target, name):
+        sys.stdout.write(fitted(f"{line}\n"))
+
+
+def _target(out: Path | None) -> Path:
+    if out is None or str(out) == "-":
+        usage("--as chakra: a folder or a .tar is needed for the traces (say --out FOLDER or --out FILE.tar)")
+    if out.suffix == ".tar":
+        check_target(out)
+    elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        usage(f"--out {out}: this is there already (name a new folder, or an empty one)")
+    elif not out.parent.is_dir():
+        usage(f"--out {out}: there is no folder {out.parent} (make it first)")
+    return out
+
+
+def _write(one: Planned, target: Path, name: str) -> tuple[Sums, dict[int, tuple[int, ...]]]:
+    programs = [list(program_of(one, stage)) for stage in range(one.plan.pipeline)]
+    roles = {item.group for program in programs for item in program if isinstance(item, Exchange)}
+    npus, groups = npus_of(one.plan, ENDS in roles)
+    sums = _sums(programs, npus)
+    writers = [Writer(pieces_of(program)) for program in programs]
+
+    def traces() -> Iterator[tuple[str, bytes]]:
+        for npu in npus:
+            yield f"{name}.{npu.number}.et", writers[npu.stage].trace_of(npu.number, npu.peers, npu.groups)
+
+    beside = {GROUPS: {str(number): members for number, members in groups.items()}}
+    with naming(target):
+        write_traces(target, traces(), {**beside, ABOUT: about(sums, {"name": name, "plan": str(one.plan)})})
+    return sums, groups
+
+
+def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:
+    """What all devices do together, counted from the programs."""
+    held, sums = Counter(npu.stage for npu in npus), Sums(npus=len(npus))
+    for stage, program in enumerate(programs):
+        for item in program:
+            sums.nodes += held[stage]
+            if isinstance(item, Compute):
+                sums.micros += held[stage] * item.micros
+                sums.flops += held[stage] * item.flops
+                sums.moved += held[stage] * item.bytes
+            elif isinstance(item, Send):
+                sums.messages += held[stage]
+                sums.message_bytes += held[stage] * item.bytes
+            elif isinstance(item, Exchange):
+                sums.collectives += held[stage]
+                sums.collective_bytes += held[stage] * item.bytes
+    return sums
+
+
+def _told(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
+    share = sums.flops / flops_of(one)
+    yield f"{target}: {sums.npus:,} traces {name}.<npu>.et, {GROUPS} with {len(groups):,} groups, {ABOUT}"
+    yield f"  plan           {one.plan}"
+    yield f"  nodes          {sums.nodes:,}, of which {sums.messages:,} send and as many receive, and {sums.collectives:,} are collectives"
+    yield f"  computations   {sums.flops:.6g} FLOPs, {share:.6%} of those of the step and of what is computed again"
+    yield f"  messages       {sums.message_bytes:,} bytes"
+    yield f"  collectives    {sums.collective_bytes:,} bytes at their members: the whole of all but gathers, of which the shard"
+    yield "  left out       exchanges of the embedding and the head; nothing hides behind work; exchanges of a pass are one collective"
+    yield f"  read again by  crossopt check {target}"

@@ -1,0 +1,264 @@
+"""What each stage of a plan does in a step, as the program of a trace.
+
+A pass is one computation: its seconds are those of `facts.schedule` without exchanges, its FLOPs those of products, as `step_flops` counts
+them, its bytes what crosses into the device's memory. Behind it come the exchanges of tensor ranks of all its layers together, as one
+collective. Gradients are exchanged once behind the last pass, or where ZeRO shares gradients behind each backward pass. No collective hides
+behind work: the simulator runs the two beside each other only where nothing orders them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.edges import embedding, head
+from crossopt.crossflow.exchanges.hiding import turns
+from crossopt.crossflow.exchanges.replicas import handed_on
+from crossopt.crossflow.hardware import Cluster, Hardware
+from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
+from crossopt.crossflow.layout import lay_out
+from crossopt.crossflow.memory import layer_trained, layer_weights, stage_trained
+from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
+from crossopt.crossflow.parameters import repeated_flops, step_flops
+from crossopt.crossflow.plan import Plan, code, table
+from crossopt.crossflow.schedule import BACKWARD, FORWARD, passes_of
+from crossopt.crossflow.sharding import Weights
+from crossopt.crossflow.stages import chunk_sizes
+from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, sharding, share_again, terms
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send
+from crossopt.reports.facts.schedule import Passes, stage_passes
+
+TENSOR, DATA, ENDS = "tensor", "data", "ends"
+NEXT, PREVIOUS = "next", "previous"
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a layer, and what lies beside the layers, comes to for one microbatch on one device."""
+
+    layer_flops: float
+    """Forward."""
+    again_flops: float
+    head_flops: float
+    layer_bytes: tuple[float, float]
+    """Forward, backward."""
+    first_bytes: tuple[float, float]
+    last_bytes: tuple[float, float]
+    tensor_bytes: float
+    """Of the exchanges of a layer in one direction."""
+    again: float
+    """Which share of the layers repeats its exchanges."""
+    again_seconds: float
+    """Of a layer, for exchanges that it repeats."""
+    message: float
+    gathered: bool
+    gathers: float
+    """Bytes of a layer's weights, where ZeRO gathers them for each pass."""
+    scatters: float
+    """Bytes of a layer's gradients, where ZeRO shares them behind each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan on a device, with what its programs are made of."""
+
+    model: Transformer
+    plan: Plan
+    passes: tuple[Passes, ...]
+    layers: tuple[int, ...]
+    """Of each stage."""
+    amounts: Amounts
+    optimizer: float
+    """Seconds of the update, and of what else a step takes on a device."""
+
+    @property
+    def microbatches(self) -> int:
+        return self.model.global_batch // (self.plan.microbatch * self.plan.data)
+
+
+def planned(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Planned:
+    plans = table([plan])
+    needed = terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))
+    layers = tuple(int(_number(needed.split.on(np.float64(stage)))) for stage in range(plan.pipeline))
+    passes = stage_passes(model, hardware, cluster, plan, needed)
+    rest = _number(needed.optimizer) + _number(needed.overhead)
+    return Planned(model, plan, passes, layers, _amounts(model, hardware, cluster, plan), rest)
+
+
+def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Amounts:
+    plans = table([plan])
+    split, group = sharding(model, plans), ranks(plans, lay_out(plans, cluster))
+    silent = {level: replace(getattr(hardware, level), energy=0.0) for level in ("l2", "l1", "registers")}
+    counted = replace(hardware, energy_per_flop=0.0, dram=replace(hardware.dram, energy=1.0), **silent)
+    share = model.stack * model.global_batch / plan.microbatch * plan.tensor  # layers of all microbatches, times ranks of each
+    words = 6.0 * model.tokens * model.hidden * model.vocabulary
+    layers = step_flops(model) - words
+
+    def moved(direction: bool) -> float:
+        price = backward_pass if direction else forward_pass
+        return _number(mean_over_kinds(model, lambda kind: _memory_bytes(price(kind, group, counted))))
+
+    ahead, back, again = moved(False), moved(True), _number(share_again(model, plans))
+    first, last = (_number(price(model, group, counted).energy) for price in (embedding, head))
+    message, gathered = handed_on(model, split)
+    return Amounts(
+        layer_flops=layers / 3.0 / share,
+        again_flops=repeated_flops(model, code("recompute", plan.recompute)) / share,
+        head_flops=words * model.stack / 3.0 / share,
+        layer_bytes=(ahead, back + again * ahead),
+        first_bytes=(first * EMBEDDING_FORWARD, first * (1.0 - EMBEDDING_FORWARD)),
+        last_bytes=(last * HEAD_FORWARD, last * (1.0 - HEAD_FORWARD)),
+        tensor_bytes=_number(mean_over_kinds(model, lambda kind: turns(kind, group)) * group.tokens(model))
+        * model.hidden
+        * model.activation_bytes,
+        again=again,
+        again_seconds=again * _number(mean_over_kinds(model, lambda kind: forward_pass(kind, group, hardware).exchanges())),
+        message=_number(message),
+        gathered=bool(np.any(gathered)),
+        gathers=model.weight_bytes * _all(layer_weights(model, split)) if plan.zero == 3 else 0.0,
+        scatters=model.gradient_bytes * _all(layer_trained(model, split)) if plan.zero >= 2 else 0.0,
+    )
+
+
+def _memory_bytes(one: Pass) -> Real:
+    return one.work.energy + one.core.energy
+
+
+def program_of(one: Planned, stage: int) -> Iterator[Item]:
+    """The program of the devices of a stage."""
+    plan = one.plan
+    for microbatch, chunk, way in passes_of(stage, plan.pipeline, one.microbatches, plan.interleave, plan.schedule):
+        yield from _Pass(one, stage, microbatch, chunk).items(way)
+    yield from _update(one, stage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One pass of a microbatch through a chunk of a stage."""
+
+    one: Planned
+    stage: int
+    microbatch: int
+    chunk: int
+
+    @property
+    def layers(self) -> int:
+        return chunk_sizes(self.one.layers[self.stage], self.one.plan.interleave, first=self.stage == 0)[self.chunk]
+
+    @property
+    def is_first(self) -> bool:
+        return self.stage == 0 and self.chunk == 0
+
+    @property
+    def is_last(self) -> bool:
+        return self.stage == self.one.plan.pipeline - 1 and self.chunk == self.one.plan.interleave - 1
+
+    def items(self, way: int) -> Iterator[Item]:
+        amounts, plan = self.one.amounts, self.one.plan
+        name = f"{('forward', 'backward', 'weights')[way]} {self.microbatch + 1}.{self.chunk + 1}"
+        if way not in (FORWARD, BACKWARD):
+            yield self.compute(name, self.one.passes[self.stage].weights, self.layers * amounts.layer_flops, 0.0)
+            return
+        is_back = way == BACKWARD
+        yield from self.received(name, is_back)
+        yield from _collective(f"{name} weights", "all_gather", self.layers * amounts.gathers / plan.data, DATA, plan.data)
+        yield self.work(name, is_back)
+        count = self.layers * (1.0 + amounts.again if is_back else 1.0)
+        yield from _tensor_exchanges(name, plan, count * amounts.tensor_bytes)
+        yield from _collective(f"{name} gradients", "reduce_scatter", self.layers * amounts.scatters * is_back, DATA, plan.data)
+        if not (self.is_first if is_back else self.is_last):
+            yield Send(f"{name} sent", round(amounts.message), PREVIOUS if is_back else NEXT, self.tag(is_back, sent=True))
+
+    def received(self, name: str, is_back: bool) -> Iterator[Item]:
+        amounts, plan = self.one.amounts, self.one.plan
+        if self.is_last if is_back else self.is_first:
+            return
+        yield Receive(f"{name} received", round(amounts.message), NEXT if is_back else PREVIOUS, self.tag(is_back, sent=False))
+        if amounts.gathered:
+            yield from _collective(f"{name} put together", "all_gather", amounts.message, TENSOR, plan.tensor)
+
+    def tag(self, is_back: bool, sent: bool) -> int:
+        """Of its own for each microbatch, chunk that receives, and direction."""
+        plan, chunk = self.one.plan, self.chunk
+        if sent and is_back and self.stage == 0:
+            chunk -= 1
+        if sent and not is_back and self.stage == plan.pipeline - 1:
+            chunk += 1
+        return 2 * (self.microbatch * plan.interleave + chunk) + is_back
+
+    def work(self, name: str, is_back: bool) -> Compute:
+        amounts, passes, layers = self.one.amounts, self.one.passes[self.stage], self.layers
+        apart = passes.weights > 0.0
+        flops = layers * amounts.layer_flops
+        if is_back:
+            flops = layers * (amounts.layer_flops * (1.0 if apart else 2.0) + amounts.again_flops)
+        flops += self.is_last * amounts.head_flops * (2.0 if is_back else 1.0)
+        moved = layers * amounts.layer_bytes[is_back]
+        moved += self.is_first * amounts.first_bytes[is_back] + self.is_last * amounts.last_bytes[is_back]
+        repeated = passes.again - self.one.layers[self.stage] * amounts.again_seconds
+        return self.compute(name, repeated + passes.backward if is_back else passes.forward, flops, moved)
+
+    def compute(self, name: str, seconds: float, flops: float, moved: float) -> Compute:
+        shares = self.one.passes[self.stage].shares
+        share = shares[self.chunk] if shares else 1.0 / self.one.plan.interleave
+        return Compute(name, max(round(seconds * share * 1e6), 1), round(flops), round(moved))
+
+
+def _tensor_exchanges(name: str, plan: Plan, size: float) -> Iterator[Item]:
+    """Of all layers of a pass; scattered and gathered where the ranks share the sequence."""
+    if plan.sequence_parallel:
+        yield from _collective(f"{name} tensor gather", "all_gather", size / plan.tensor, TENSOR, plan.tensor)
+        yield from _collective(f"{name} tensor scatter", "reduce_scatter", size, TENSOR, plan.tensor)
+    else:
+        yield from _collective(f"{name} tensor", "all_reduce", size, TENSOR, plan.tensor)
+
+
+def _collective(name: str, kind: str, size: float, group: str, members: int) -> Iterator[Item]:
+    if members > 1 and round(size) > 0:
+        yield Exchange(name, kind, round(size), group)  # type: ignore[arg-type]
+
+
+def _update(one: Planned, stage: int) -> Iterator[Item]:
+    """What follows the last pass: gradients that are left, those of a table on both ends, the update, and weights that were shared out."""
+    model, plan = one.model, one.plan
+    split = sharding(model, table([plan]))
+    whole = _all(stage_trained(model, split, np.float64(stage)))
+    by_layer = one.layers[stage] * _all(layer_trained(model, split))
+    summed = model.gradient_bytes * (max(whole - by_layer, 0.0) if plan.zero >= 2 else whole)
+    scattered = plan.zero >= 2 or (plan.zero == 1 and model.scattered_gradients)
+    yield from _collective("gradients", "reduce_scatter" if scattered else "all_reduce", summed, DATA, plan.data)
+    if model.tied and plan.pipeline > 1 and stage in (0, plan.pipeline - 1):
+        size = model.gradient_bytes * model.vocabulary * model.hidden / plan.tensor
+        yield from _collective("gradients of the table", "all_reduce", size, ENDS, 2)
+    if one.optimizer > 0.0:
+        yield Compute("update", max(round(one.optimizer * 1e6), 1))
+    published = model.weight_bytes * (max(whole - by_layer, 0.0) if plan.zero == 3 else whole) if plan.zero else 0.0
+    yield from _collective("weights", "all_gather", published / plan.data, DATA, plan.data)
+
+
+def flops_of(one: Planned) -> float:
+    """Of a step on all devices: the network's, and what is computed again."""
+    return step_flops(one.model) + repeated_flops(one.model, code("recompute", one.plan.recompute))
+
+
+def _all(weights: Weights) -> float:
+    return _number(weights.shared) + _number(weights.routed)
+
+
+def _number(value: object) -> float:
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+def cannot(model: Transformer, plan: Plan) -> str | None:
+    """What of a plan no program says yet; None where all of it is said."""
+    checks = {
+        f"context {plan.context}": plan.context > 1,
+        f"expert {plan.expert}": plan.expert > 1 or bool(plan.expert_tensor),
+        f"offload {plan.offload}": plan.offload != "none",
+        f"schedule {plan.schedule}": plan.schedule in ("zero-bubble-v", "dualpipe"),
+        f"shard {plan.shard}": plan.shard > 0,
+        "layers that are not trained": bool(model.frozen_layers or model.lora_rank),
+    }
+    return next((name for name, holds in checks.items() if holds), None)

@@ -1,0 +1,166 @@
+"""`export --as chakra` and `check` of what it wrote: every plan's traces hold together, run to their end, and any edit is told."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crossopt.crossflow.astra.collective import Network
+from crossopt.crossflow.astra.dimension import Dimension, Endpoint
+from crossopt.crossflow.astra.npus import Task, replay_npus
+from crossopt.crossflow.plan import PLACEMENTS, Plan
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.traces.chakra.messages import Node, messages_in, metadata_in, node_in, written
+from crossopt.instances.traces.chakra.program import Compute, Exchange, Writer, pieces_of
+from crossopt.instances.traces.chakra.recount import recounted
+from crossopt.instances.traces.chakra.tasks import tasks_of
+from crossopt.instances.traces.chakra.written import archive_at
+from crossopt.reports.cli import main
+from crossopt.reports.launching.chakra.programs import ENDS, cannot, flops_of, planned, program_of
+from crossopt.reports.launching.chakra.ranks import npus_of
+from crossopt.solvers.codesign.answer import Candidate, design_of
+from tests.paths import INSTANCES
+
+NARROW = [word for one in ("tensor=2", "pipeline=2", "microbatch=8", "recompute=full") for word in ("--set", one)]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("chakra") / "result.json"
+    assert main(["solve", "tiny", *NARROW, "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(result: Path) -> Path:
+    assert main(["export", str(result), "--as", "chakra", "--out", str(result.parent / "traces")]) == 0
+    return result.parent / "traces"
+
+
+def test_a_folder_and_a_tar_are_read_again(result: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of eight devices four are first stages; each sends four microbatches, as many come back: 32 messages."""
+    assert sorted(one.name for one in folder.iterdir()) == ["about.json", "groups.json", *(f"tiny.{npu}.et" for npu in range(8))]
+    groups = json.loads((folder / "groups.json").read_text(encoding="utf-8"))
+    assert min(map(int, groups)) == 1
+    assert list(groups.values())[:5] == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 2]]
+    tar = result.parent / "traces.tar"
+    assert main(["export", str(result), "--as", "chakra", "--out", str(tar)]) == 0
+    assert "100.000000% of those of the step and of what is computed again" in capsys.readouterr().out
+    for path in (folder, tar):
+        assert main(["check", str(path)]) == 0
+        printed = capsys.readouterr().out
+        assert "8 traces were read" in printed
+        assert "32 messages of " in printed
+        assert f"{path.name}: accepted" in " ".join(printed.split())
+
+
+def changed(folder: Path, to: Path, npu: int, change: dict[int, Node | None]) -> Path:
+    """A copy in which nodes of an NPU, by their place, are others or missing."""
+    shutil.copytree(folder, to)
+    path = to / f"tiny.{npu}.et"
+    data = path.read_bytes()
+    first, *spans = messages_in(data)
+    nodes = [change.get(place, node_in(data, *span)) for place, span in enumerate(spans)]
+    path.write_bytes(written(metadata_in(data, *first), [node for node in nodes if node is not None]))
+    return to
+
+
+def nodes_of(folder: Path, npu: int) -> list[Node]:
+    data = (folder / f"tiny.{npu}.et").read_bytes()
+    return [node_in(data, *span) for span in list(messages_in(data))[1:]]
+
+
+def with_value(node: Node, name: str, value: object) -> Node:
+    return replace(node, attributes=tuple(replace(one, value=value) if one.name == name else one for one in node.attributes))  # type: ignore[arg-type]
+
+
+def test_every_edit_is_told(folder: Path, tmp_path: Path) -> None:
+    nodes = nodes_of(folder, 0)
+    send = next(place for place, node in enumerate(nodes) if node.type == 5)
+    exchange = next(place for place, node in enumerate(nodes) if node.type == 7)
+    compute = next(place for place, node in enumerate(nodes) if node.type == 4)
+    edits: list[tuple[dict[int, Node | None], str]] = [
+        ({send: with_value(nodes[send], "comm_tag", 77)}, "no NPU receives the message from 0 to 4 with tag "),
+        ({send: None}, "31 messages are sent and 32 received"),
+        (
+            {exchange: with_value(nodes[exchange], "comm_size", 5)},
+            "in group 1 it does not issue the collectives of NPU 0 in the same order",
+        ),
+        ({exchange: with_value(nodes[exchange], "pg_name", "0")}, "pg_name is '0', a group's number from 1 on is needed"),
+        ({exchange: with_value(nodes[exchange], "pg_name", "2")}, "it exchanges in group 2, of which it is no member"),
+        ({compute: with_value(nodes[compute], "num_ops", 1)}, " by about.json"),
+        ({compute: replace(nodes[compute], id=99)}, "it waits for a node that does not stand before it"),
+        ({compute + 1: replace(nodes[compute + 1], id=nodes[compute].id)}, "the id is given twice"),
+    ]
+    for number, (change, told) in enumerate(edits):
+        wrong = recounted(archive_at(changed(folder, tmp_path / str(number), 0, change)))[1]
+        assert any(told in one for one in wrong), (told, wrong)
+
+
+def test_files_that_are_cut_or_missing_are_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = changed(folder, tmp_path / "cut", 0, {})
+    (cut / "tiny.3.et").write_bytes((cut / "tiny.3.et").read_bytes()[:-5])
+    (cut / "tiny.5.et").unlink()
+    assert main(["check", str(cut)]) == 30
+    printed = capsys.readouterr().out
+    assert "NPU 3: byte " in printed
+    assert "the trace of NPU 5 is missing" in printed
+    (cut / "groups.json").unlink()
+    with pytest.raises(InstanceError, match=r"groups.json is missing"):
+        archive_at(cut)
+    (tmp_path / "x.tar").write_bytes(b"no tar at all")
+    with pytest.raises(InstanceError, match=r"this .tar cannot be read"):
+        archive_at(tmp_path / "x.tar")
+
+
+def test_nothing_is_written_over_or_half(result: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for out, told in ((folder, "this is there already"), (result.parent / "none" / "x", "there is no folder")):
+        with pytest.raises(SystemExit):
+            main(["export", str(result), "--as", "chakra", "--out", str(out)])
+        assert told in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["export", str(result), "--as", "chakra"])
+    assert "a folder or a .tar is needed" in capsys.readouterr().err
+    assert not list(result.parent.glob(".crossopt-*"))
+
+
+PLANS = {
+    "interleaved": Plan(2, 1, 2, 2, microbatch=2, interleave=2),
+    "zero 3": Plan(1, 1, 1, 8, microbatch=2, zero=3),
+    "zero 2, stages": Plan(1, 1, 4, 2, microbatch=2, zero=2, placement="pipeline-data-tensor-context"),
+    "zero-bubble": Plan(1, 1, 4, 2, microbatch=2, schedule="zero-bubble"),
+    "sequence": Plan(4, 1, 2, 1, microbatch=4, sequence_parallel=True, recompute="selective"),
+    "alone": Plan(microbatch=8),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
+    """No NPU waits for ever, FLOPs are those of the step, and no NPU is done before its computations could be."""
+    instance, plan = read_instance(INSTANCES / "tiny.yaml"), PLANS[name]
+    model = instance.workload
+    assert isinstance(model, Transformer)
+    one = planned(model, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
+    programs = [list(program_of(one, stage)) for stage in range(plan.pipeline)]
+    npus, groups = npus_of(plan, any(isinstance(item, Exchange) and item.group == ENDS for program in programs for item in program))
+    tasks = list[list[Task]]()
+    for npu in npus:
+        data = Writer(pieces_of(programs[npu.stage])).trace_of(npu.number, npu.peers, npu.groups)
+        tasks.append(tasks_of(node_in(data, *span) for span in list(messages_in(data))[1:]))
+    network = Network((Dimension("switch", max(plan.devices, 2), 100.0, 500.0, "ring"),), Endpoint(10, 1600.0))
+    ends = replay_npus(tasks, groups, network)
+    flops = sum(item.flops for npu in npus for item in programs[npu.stage] if isinstance(item, Compute))
+    assert flops == pytest.approx(flops_of(one), rel=1e-9)
+    assert all(end >= sum(task.time for task in own) for end, own in zip(ends, tasks, strict=True))
+
+
+def test_what_traces_do_not_say_is_refused() -> None:
+    model = read_instance(INSTANCES / "tiny.yaml").workload
+    assert isinstance(model, Transformer)
+    for plan, told in ((Plan(context=2), "context 2"), (Plan(shard=2, zero=3), "shard 2"), (Plan(offload="weights"), "offload weights")):
+        assert cannot(model, plan) == told
+    assert all(cannot(model, Plan(placement=name)) is None for name in PLACEMENTS)
