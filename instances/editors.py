@@ -28,6 +28,7 @@ from crossopt.instances.stages.chain import ChainFile
 from crossopt.instances.stages.pipedream.question import PipedreamFile
 from crossopt.instances.stages.piper.question import PiperFile
 from crossopt.instances.studies.study import StudyFile
+from crossopt.instances.traces.benchmark.section import BenchmarkFile
 from crossopt.instances.traces.whatif.section import WhatIfFile
 
 FORMS: Final[Mapping[str, type[Any]]] = {
@@ -38,6 +39,7 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "collective": CollectiveFile,
     "synthesis": SynthesisFile,
     "what-if": WhatIfFile,
+    "benchmark": BenchmarkFile,
     "chain": ChainFile,
     "pipedream": PipedreamFile,
     "piper": PiperFile,

@@ -97,6 +97,12 @@ KINDS = {
         family="crossopt.solvers.traces.whatif.family",
         shown=f"{_SHEETS}.traces.whatif",
     ),
+    "benchmark": Kind(
+        "kernels that stand for a trace",
+        "crossopt.instances.traces.benchmark.question",
+        family="crossopt.solvers.traces.benchmark.family",
+        shown=f"{_SHEETS}.traces.benchmark",
+    ),
     "sharding": Kind(
         "strategies of operators",
         "crossopt.instances.sharding.question",

@@ -91,7 +91,7 @@ _ENGINE_HELP = (
     "greedy, local, anneal, genetic, gradient, random, alternating, with optuna tpe, cma-es, bayesian, and plan-only, hardware-only; "
     "megatron is another name of expert, deepflow of gradient; of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
-    "greedy; of strategies: see there"
+    "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of strategies: see there"
 )
 
 

@@ -338,6 +338,17 @@ class Chosen:
     form: Literal["chosen"] = "chosen"
 
 
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """A tree about the integer model of a question, counted in whole numbers (formulation.certificate)."""
+
+    by: str
+    scale: int
+    """What multipliers are divided by."""
+    steps: tuple[str, ...]
+    form: Literal["integers"] = "integers"
+
+
 Proof = (
     Word
     | Counted
@@ -356,5 +367,6 @@ Proof = (
     | Tangents
     | Weighed
     | Chosen
+    | Integers
 )
 """How a bound is known."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from crossopt.instances.traces.graph_file import Trace, document_of
 from tests.solvers.stages.piper.graphs import document, random_document
-from tests.trace_steps import training_step
+from tests.trace_steps import few_kernels, training_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,15 @@ changes:
   - {name: again, transform: recompute, pattern: "gelu_e*", before: "gelu_b*", frees: 1 GiB}
   - {name: larger, transform: scale, pattern: "*gemm*", factor: 0.9, memory: 2 GiB, requires: [again]}
 """
+FEW = json.dumps(document_of(Trace(few_kernels((("gemm", 30, 4), ("add", 7, 3), ("copy", 5, 2), ("norm", 11, 2))), "a few kernels")))
+BENCHMARK = """\
+kind: benchmark
+trace: few.json
+share: 0.5
+deviation: 10 %
+coverage: 70 %
+totals: [time, runs]
+"""
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -153,6 +162,12 @@ SAMPLES = {
         (WHAT_IF, f"{WHAT_IF}objective: days\ntarget: 1.6 ms\n", f"{WHAT_IF}objective: money\ntarget: 1 ms\n"),
         ("target=1 us",),
         files=(("step.json", STEP),),
+    ),
+    "benchmark": Sample(
+        (BENCHMARK, f"{BENCHMARK}objective: runs\n".replace("0.5", "0.3")),
+        ("deviation=0.001",),
+        files=(("few.json", FEW),),
+        worse=("coverage=1",),
     ),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),

@@ -6,6 +6,7 @@ each bucket of layers; then the optimizer, many small kernels; then it waits. Fi
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from crossopt.crossflow.traces.graph import Graph, graph_of
@@ -66,6 +67,14 @@ def training_step(layers: int, layers_of_bucket: int = 2) -> Graph:
     place = step.add("cudaDeviceSynchronize", "wait", "python", 2_000)
     step.edges.append((step.last["stream 7"], place, "wait"))
     return graph_of(step.operations, step.edges, step.moved, step.flops)
+
+
+def few_kernels(kernels: Sequence[tuple[str, int, int]]) -> Graph:
+    """Kernels by name, ns and runs, one after another on a stream, those of one name a ns apart in time."""
+    rows = [(name, took + run % 2, number) for number, (name, took, runs) in enumerate(kernels) for run in range(runs)]
+    operations = [(name, "kernel", "stream 7", took) for name, took, _ in rows]
+    edges = [(place, place + 1, "stream") for place in range(len(rows) - 1)]
+    return graph_of(operations, edges, [100 * (number + 1) for _, _, number in rows], [])
 
 
 def main() -> None:

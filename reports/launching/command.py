@@ -9,7 +9,7 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.traces.graph_file import is_graph
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, code_of
-from crossopt.reports.launching.arguments import CERTIFICATE, CHAKRA, MODELS, PLACEMENTS, TRACE
+from crossopt.reports.launching.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
 
 TRACED = ("pipedream", "piper", "chain")
 """Kinds of plans whose stages have a time line, beside placements and joint designs."""
@@ -23,6 +23,11 @@ def export(options: Namespace) -> int:
         from crossopt.reports.launching.trace import export_trace  # noqa: PLC0415
 
         export_trace(options.file, options.out)
+        return ANSWERED
+    if options.stack == GRAPH:
+        from crossopt.reports.launching.graph import export_graph  # noqa: PLC0415
+
+        export_graph(options.file, options.out)
         return ANSWERED
     if options.stack in PLACEMENTS:
         from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
@@ -73,7 +78,8 @@ def _refuse(options: Namespace) -> None:
         several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
         what = several.get(kind, "a relaxation, which is no design")
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    forms = {"placement": (*PLACEMENTS, TRACE), "sharding": (CERTIFICATE,)}.get(str(kind), (TRACE,) if kind in TRACED else ())
+    own = {"placement": (*PLACEMENTS, TRACE), "sharding": (CERTIFICATE,), "what-if": (GRAPH,), "benchmark": (GRAPH,)}
+    forms = own.get(str(kind), (TRACE,) if kind in TRACED else ())
     if kind in KINDS and kind != "codesign" and options.stack not in forms:
         other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
         usage(f"--as {form}: what is about {KINDS[kind].about} is not written so ({other})")

@@ -34,7 +34,7 @@ from tests.solvers.stages.pipedream.plainly import Plainly, seen
 from tests.solvers.stages.pipedream.test_plainly import drawn as drawn_profile
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
-from tests.solvers.traces.drawn import changes
+from tests.solvers.traces.drawn import changes, kernels
 
 FEW = 120
 """Combinations of choices that are tried one by one."""
@@ -199,6 +199,12 @@ def changes_of_a_trace(seed: int) -> Drawn:
     return Drawn("what-if", question, true, ("auto", "enumerate"))
 
 
+def benchmark(seed: int) -> Drawn:
+    """Kernels that stand for a trace."""
+    question, true = kernels(seed)
+    return Drawn("benchmark", question, true, ("auto", "exhaustive"))
+
+
 DRAWS: dict[str, Callable[[int], Drawn]] = {
     "design": design,
     "moved design": moved_design,
@@ -213,4 +219,5 @@ DRAWS: dict[str, Callable[[int], Drawn]] = {
     "bandwidths": bandwidths,
     "ordered chunks": ordered_chunks,
     "changes of a trace": changes_of_a_trace,
+    "benchmark": benchmark,
 }

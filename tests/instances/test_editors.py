@@ -56,6 +56,7 @@ def test_a_page_without_a_place_for_the_tables_is_refused() -> None:
         ("network", "network/three-*.yaml"),
         ("collective", "network/all-reduce-*.yaml"),
         ("what-if", "traces/two-*.yaml"),
+        ("benchmark", "traces/a-third-*.yaml"),
         ("chain", "stages/*.yaml"),
         ("device", "registry/hardware/*.yaml"),
         ("technology", "registry/technologies/*.yaml"),

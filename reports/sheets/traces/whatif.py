@@ -1,13 +1,16 @@
 """The sheet of changes of a trace: what each saves alone and last, the way to the answer, the critical path before and after."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from math import inf
 
 from crossopt.crossflow.traces.graph import KINDS
 from crossopt.crossflow.traces.replay import replay
 from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
-from crossopt.formulation.traces.tree import Model, model_of
+from crossopt.formulation.traces.rules import places_in
+from crossopt.formulation.traces.tree import Model, all_choices, model_of
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of
 from crossopt.instances.traces.whatif.section import ChangeSection
@@ -19,6 +22,8 @@ from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
 _MOST_TRACKS, _MOST_DRAWN = 8, 2_000
 """Threads and streams, and operations, of a timeline."""
+_MOST_LOOKED_AT = 10
+"""Changes of which every choice is looked at."""
 
 
 def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
@@ -30,9 +35,11 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
     if details is not None and answer is not None:
         summary = f"{several(len(made), 'change')}" if made else "nothing is changed"
         figures = [("as traced", f"{details.traced:,} ns"), ("afterwards", f"{details.span:,} ns, {_faster(details)}")]
-        figures += [(name, _amount(name, Fraction(getattr(details, name)))) for name in AMOUNTS if _asked(question, name)]
+        figures += [
+            (name, _amount(name, Fraction(getattr(details, name)))) for name in AMOUNTS if _asked(question, name) and getattr(details, name)
+        ]
         sections = [_way(question, model, made, details), _path(details)]
-    sections += [_changes(question, model, made), *_drawn(question, made)]
+    sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
     words = [", ".join(rival.answer.changes) if rival.answer else "" for rival in result.rivals]
     return Sheet(
         result=result,
@@ -132,7 +139,28 @@ def _path(details: Changed) -> Section:
         counts("before ns", [one.before for one in details.path]),
         counts("after ns", [one.after for one in details.path]),
     )
-    return Section("The critical path by kind", ("Who shortens anything else shortens nothing.", Table(columns)))
+    return Section("The critical path by kind", ("Only what lies on this path makes the trace as long as it is.", Table(columns)))
+
+
+def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
+    """The least time for each number of days, whatever the budget of days is, where every choice can be looked at quickly."""
+    if len(question.names) > _MOST_LOOKED_AT or not any(change.days for change in question.file.changes):
+        return
+    budgets = tuple(replace(one, most=None) if one.name == "days" else one for one in model.rules.budgets)
+    days = next(one for one in budgets if one.name == "days")
+    choices = all_choices(replace(model.rules, budgets=budgets))
+    rows, best = list[tuple[Fraction, int, int]](), inf
+    spans = model.spans(choices).tolist()
+    for spent, span, inside in sorted((days.spent(choice[0]), span, choice[0]) for choice, span in zip(choices, spans, strict=True)):
+        if span < best:
+            best = span
+            rows.append((Fraction(spent, days.scale), span, inside))
+    columns = (
+        names("days", (f"{float(spent):g}" for spent, _, _ in rows)),
+        counts("least ns", [span for _, span, _ in rows]),
+        names("changes", (", ".join(question.names[place] for place in places_in(inside)) or "none" for _, _, inside in rows)),
+    )
+    yield Section("What more or fewer days would buy", ("Within all other budgets; every choice was looked at.", Table(columns, most=24)))
 
 
 def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:

@@ -1,4 +1,4 @@
-"""Random questions about changes of a trace, small enough that every choice can be tried."""
+"""Random questions about traces, small enough that every choice can be tried."""
 
 import json
 from functools import partial
@@ -14,10 +14,14 @@ import yaml
 from crossopt.crossflow.traces.graph import EDGES, KINDS, graph_of
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.instances.traces.whatif.question import WhatIfQuestion
+from crossopt.solvers.traces.benchmark.answer import Runs
+from crossopt.solvers.traces.benchmark.judge import judge as judge_runs
 from crossopt.solvers.traces.whatif.answer import Changes
 from crossopt.solvers.traces.whatif.judge import judge
+from tests.trace_steps import few_kernels
 
 
 def random_trace(draw: Random, count: int) -> dict[str, Any]:
@@ -69,7 +73,7 @@ def changes(seed: int, most: int = 6) -> tuple[WhatIfQuestion, float]:
     document: dict[str, Any] = {"kind": "what-if", "trace": "trace.json", "changes": rows, "objective": objective}
     budgets = {"days": draw.randint(0, 6)} if any(row["days"] for row in rows) else {}
     document |= {"target": f"{draw.randint(20, 200)} ns"} if objective != "time" or draw.random() < 0.3 else {}
-    question = asked(document | {"budgets": budgets}, trace)
+    question: WhatIfQuestion = asked(document | {"budgets": budgets}, trace)
     return question, least_of_all(question)
 
 
@@ -81,14 +85,13 @@ def _says_something(row: dict[str, Any], trace: dict[str, Any]) -> bool:
     return True
 
 
-def asked(document: dict[str, Any], trace: dict[str, Any]) -> WhatIfQuestion:
+def asked(document: dict[str, Any], trace: dict[str, Any]) -> Any:  # noqa: ANN401 - a question of either kind
     """The question in such a file, with its trace beside it."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "drawn.yaml"
         (Path(folder) / "trace.json").write_text(json.dumps(trace), encoding="utf-8")
         path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-        found: WhatIfQuestion = read(path, ())
-    return found
+        return read(path, ())
 
 
 def least_of_all(question: WhatIfQuestion) -> float:
@@ -98,3 +101,22 @@ def least_of_all(question: WhatIfQuestion) -> float:
         verdict = judge(question, Changes(tuple(name for name, chosen in zip(question.names, made, strict=True) if chosen)))
         best = best if verdict.violations else min(best, verdict.value)
     return best
+
+
+def kernels(seed: int) -> tuple[BenchmarkQuestion, float]:
+    """A benchmark of up to four kernels, and the least of all choices; infinite where none keeps the limits."""
+    draw = Random(seed)
+    rows = [(f"k{place}", draw.randint(1, 60), draw.randint(1, 5)) for place in range(draw.randint(1, 4))]
+    document: dict[str, Any] = {"kind": "benchmark", "trace": "trace.json", "objective": draw.choice(("kernels", "runs"))}
+    document |= {
+        "share": draw.choice((0.2, 0.5, 0.37, 1)),
+        "deviation": draw.choice((0, 0.05, 0.3)),
+        "coverage": draw.choice((0, 0.6, 0.9)),
+    }
+    document |= {"totals": draw.sample(("time", "bytes", "runs"), draw.randint(1, 3))}
+    question: BenchmarkQuestion = asked(document, document_of(Trace(few_kernels(rows))))
+    best = inf
+    for runs in product(*(range(kernel.runs + 1) for kernel in question.kernels)):
+        verdict = judge_runs(question, Runs(runs))
+        best = best if verdict.violations else min(best, verdict.value)
+    return question, best

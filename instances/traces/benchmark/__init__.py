@@ -1,0 +1,1 @@
+"""Benchmarks: which few kernels, each repeated how often, stand for a trace?"""

@@ -1,0 +1,1 @@
+"""Benchmarks that stand for traces: who chooses kernels, who judges, what proves."""

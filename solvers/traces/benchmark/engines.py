@@ -1,0 +1,101 @@
+"""Who chooses kernels: an integer program with its bound counted in whole numbers, every choice looked at, and rules."""
+
+from functools import partial
+from math import inf
+from time import monotonic
+
+from crossopt.formulation.certificate import packed
+from crossopt.formulation.model import Model
+from crossopt.formulation.traces.selection import selection
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.backends.answer import Event, Spend
+from crossopt.solvers.backends.milp import highs
+from crossopt.solvers.backends.walk import Traced
+from crossopt.solvers.backends.whole import trace
+from crossopt.solvers.proofs import Counted, Integers
+from crossopt.solvers.traces.benchmark.answer import Runs
+from crossopt.solvers.traces.benchmark.judge import judge
+from crossopt.solvers.traces.benchmark.prove import least_of_all
+from crossopt.solvers.traces.benchmark.rivals import apportioned, largest, rivals_of, rounded
+
+_PATIENCE, _SHORT = 60.0, 5.0
+"""Seconds where nobody gives a limit, and those for a look at what a question without one of its totals would be."""
+_SHORTEST, _LOOKING = 1.0, 0.75
+"""Seconds of a tree at the least, and the share of the time that is left to the solver."""
+RULES = {"rounding": rounded, "apportion": apportioned, "largest": largest}
+
+
+def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+    """HiGHS looks for the best benchmark, a tree of our own proves the bound."""
+    if not limits.seconds:
+        return Found(None, engine="highs", stopped="time limit")
+    deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE)
+    rivals = [(judge(question, one.answer), one.answer) for one in rivals_of(question) if one.answer is not None]
+    known = [(int(verdict.value), answer) for verdict, answer in rivals if not verdict.violations]
+    inside, outside = selection(question, inner=True), selection(question, inner=False)
+
+    def see(event: Event) -> bool:
+        watch(Progress("integer program", event.value, event.bound))
+        return False
+
+    spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, watch=see)
+    told = highs(inside.model, spend)
+    if told.values is not None and told.value is not None:
+        known.append((told.value, Runs(tuple(told.values[variable] for variable in inside.runs))))
+    value, answer = min(known, key=lambda one: one[0], default=(None, None))
+    tree = _tree(outside.model, value, deadline)
+    proof = Integers("a tree of branches in whole numbers", tree.certificate.scale, packed(tree.certificate))
+    shown = inf if tree.bound is None else tree.bound
+    stopped = "time limit" if limits.seconds < inf and shown != value and told.stopped == "time limit" else "complete"
+    if answer is None:
+        return Found(
+            None, shown, proof, "highs", stopped if shown < inf else "complete", _reasons(question, deadline) if shown == inf else ()
+        )
+    return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals_of(question), solver=told.solver)
+
+
+def _tree(model: Model, value: int | None, deadline: float) -> Traced:
+    """A tree that proves as much as there is time for: its root alone first, which is nearly always enough."""
+    root = trace(model, value, max(deadline - monotonic(), _SHORTEST), most=1)
+    left = deadline - monotonic()
+    if root.proved or left < _SHORTEST:
+        return root
+    further = trace(model, value, left)
+    return root if further.bound is not None and further.bound < (root.bound or 0) else further
+
+
+def _reasons(question: BenchmarkQuestion, deadline: float) -> tuple[str, ...]:
+    """Why no runs keep the limits: totals without which some do."""
+    said = list[str]()
+    for total in question.totals:
+        left = min(deadline - monotonic(), _SHORT)
+        if left > 0.0 and highs(selection(question, inner=True, without=total).model, Spend(left)).values is not None:
+            said.append(f"{total}: no whole runs of its kernels come within {float(question.file.deviation):.4%} of what is wanted")
+    return tuple(said) or ("deviation: no runs of any kernels meet all totals, the coverage and the limits",)
+
+
+def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+    """Every number of runs of every kernel."""
+    if not limits.seconds:
+        return Found(None, engine="exhaustive", stopped="time limit")
+    del watch
+    try:
+        value, answer, count = least_of_all(question)
+    except ValueError as error:
+        raise RefusedError(f"{error} (`auto` answers)") from error
+    proof = Counted(f"{count:,} choices looked at")
+    return Found(
+        answer, value, proof, "exhaustive", reasons=() if answer else _reasons(question, monotonic() + _SHORT), rivals=rivals_of(question)
+    )
+
+
+def by_rule(name: str, question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+    """A rule; no proof."""
+    del limits, watch
+    answer = RULES[name](question)
+    return Found(None if judge(question, answer).violations else answer, engine=name)
+
+
+rounding, apportion, largest_first = (partial(by_rule, name) for name in RULES)

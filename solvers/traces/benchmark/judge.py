@@ -1,0 +1,45 @@
+"""The judge of benchmarks: every total from the trace's own figures, as fractions without rounding."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.traces.benchmark.answer import Met, Runs, Stands
+
+
+def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:
+    """How many kernels, or runs of them; a ValueError where the answer is none of the question."""
+    kernels, file = question.kernels, question.file
+    if len(answer.runs) != len(kernels):
+        raise ValueError(f"{len(answer.runs)} numbers of runs are given for {len(kernels)} kernels")
+    if any(not 0 <= runs <= kernel.runs for runs, kernel in zip(answer.runs, kernels, strict=True)):
+        raise ValueError("a kernel runs no more often than in the trace")
+    count, runs = sum(one > 0 for one in answer.runs), sum(answer.runs)
+    covered = sum(kernel.time for kernel, one in zip(kernels, answer.runs, strict=True) if one)
+    has = [
+        sum((Fraction(kernel.sums[total] * one, kernel.runs) for kernel, one in zip(kernels, answer.runs, strict=True)), start=Fraction(0))
+        for total in range(len(question.totals))
+    ]
+    off = [abs(one / (file.share * whole) - 1) for one, whole in zip(has, question.sums, strict=True)]
+    met = tuple(
+        Met(name, float(file.share * whole), float(one), float(away))
+        for name, whole, one, away in zip(question.totals, question.sums, has, off, strict=True)
+    )
+    details = Stands(count, runs, covered / question.time, met)
+    broken = list(_violations(question, details))
+    if Fraction(covered) < file.coverage * question.time:
+        broken.append(f"coverage: {details.coverage:.4%} where {float(file.coverage):.4%} is asked")
+    broken += [
+        f"{one.total}: off by {one.deviation:.4%} where {float(file.deviation):.4%} is the limit"
+        for one, away in zip(met, off, strict=True)
+        if away > file.deviation
+    ]
+    return Verdict(count if file.objective == "kernels" else runs, tuple(broken), details)
+
+
+def _violations(question: BenchmarkQuestion, details: Stands) -> Iterator[str]:
+    for key, used in (("kernels", details.kernels), ("runs", details.runs)):
+        most = getattr(question.file, key)
+        if most is not None and used > most:
+            yield f"{key}: {used:,} where {most:,} is the limit"

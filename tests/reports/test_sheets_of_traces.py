@@ -1,0 +1,26 @@
+"""Sheets of changes of a trace: what each saves, the way to the answer, and what other budgets of days would buy."""
+
+from crossopt.instances.question import read
+from crossopt.reports.sheets.sheet import Table, Timeline
+from crossopt.reports.sheets.traces.whatif import sheet
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.family import solve
+from crossopt.solvers.traces.whatif.family import FAMILY
+from tests.paths import INSTANCES
+
+
+def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
+    """The row of ten days is the answer, that of five the answer to five; the way goes from the trace to the answer."""
+    path = INSTANCES / "traces" / "two-weeks-of-work.yaml"
+    question, fewer = read(path, ()), read(path, ("budgets.days=5",))
+    result, least = (solve(FAMILY, one, "auto", Limits(), unwatched) for one in (question, fewer))
+    sections = {section.title: section for section in sheet(question, result).sections}
+    tables = {title: part for title, section in sections.items() for part in section.parts if isinstance(part, Table)}
+    days, spans, _ = (column.words for column in tables["What more or fewer days would buy"].columns)
+    told = dict(zip(days, spans, strict=True))
+    assert (told["10"], told["5"], told["0"]) == (f"{result.value:,}", f"{least.value:,}", "9,118,000")
+    [way] = [part for part in sections["From the trace to the answer"].parts if isinstance(part, Timeline)]
+    assert [track.label for track in way.tracks] == ["as traced", "mixed precision", "CUDA graph", "compressed gradients", "afterwards"]
+    assert sum(int(track.shown.replace(",", "")) for track in way.tracks[:-1]) == result.value
+    alone = dict(zip(*(tables["What the changes save"].columns[place].exact for place in (2, 3)), strict=True))
+    assert alone[0] == 1_861_500
