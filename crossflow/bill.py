@@ -25,6 +25,8 @@ class Bill:
     """Model FLOPs of one step, all devices together: useful arithmetic only."""
     host_memory: Real = 0.0
     """Bytes in the host's memory for the device that offloads most."""
+    others: tuple[float, ...] = ()
+    """Seconds of the step under each of the device's other sets of constants, where those are priced beside its own."""
 
 
 @dataclass(frozen=True, slots=True)

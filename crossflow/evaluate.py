@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill
 from crossopt.crossflow.cost import Prices, step_cost
-from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of, variants_together
+from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of
 from crossopt.crossflow.kernels.gemm import bill as gemm_bill
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.kernels.lstm import bill as lstm_bill
-from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.plan_rules import broken_rules as broken_plan_rules
 from crossopt.crossflow.transformer import bill as transformer_bill
-from crossopt.crossflow.transformer import step_times
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 
 
@@ -118,7 +115,7 @@ def evaluate(workload: Workload, design: Design, budget: Budget = _UNLIMITED, pr
     time, energy = float(bill.step_time), float(bill.energy)
     return Evaluation(
         step_time=time,
-        likely=_likely(workload, design, time),
+        likely=_likely(workload, design, bill),
         breakdown=_floats(bill.time),
         memory=_floats((*bill.memory, ("reserved", hardware.reserved_memory))),
         limits=limits(bill, hardware, budget),
@@ -134,12 +131,12 @@ def evaluate(workload: Workload, design: Design, budget: Budget = _UNLIMITED, pr
     )
 
 
-def _likely(workload: Workload, design: Design, time: float) -> tuple[float, float]:
+def _likely(workload: Workload, design: Design, bill: Bill) -> tuple[float, float]:
     """The range of the step time over the sets of constants. Sets may cross: what is slow on one workload need not be so on another."""
-    if isinstance(workload, Transformer) and isinstance(design.plan, Plan) and design.hardware.variants:
-        others = np.asarray(step_times(workload, variants_together(design.hardware), design.cluster, table([design.plan])))
-        return min(time, float(others.min())), max(time, float(others.max()))
-    times = (time, *(float(bill_of(workload, replace(design, hardware=other)).step_time) for other in variants_of(design.hardware)))
+    others = bill.others or tuple(
+        float(bill_of(workload, replace(design, hardware=other)).step_time) for other in variants_of(design.hardware)
+    )
+    times = (float(bill.step_time), *others)
     return min(times), max(times)
 
 

@@ -266,6 +266,13 @@ def variants_together(hardware: Hardware) -> Hardware:
     )
 
 
+def under_all_sets(hardware: Hardware) -> Hardware:
+    """The same device under its own constants and then under each of its other sets, as so many devices."""
+    stated = Doubt(1.0, (1.0,) * len(hardware.links), (1.0,) * len(hardware.links))
+    doubts = (stated, *hardware.doubts) if hardware.doubts else ()
+    return variants_together(replace(hardware, variants=(hardware.efficiency, *hardware.variants), doubts=doubts))
+
+
 def _side_by_side(records: Sequence[Record]) -> Record:
     """One record with an array of every number in which they differ."""
     columns = {field.name: [getattr(one, field.name) for one in records] for field in fields(records[0])}

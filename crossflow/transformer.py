@@ -15,7 +15,7 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
 from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
-from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, under_all_sets, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
@@ -75,8 +75,8 @@ def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: 
 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
-    """The itemised price of one plan on one device."""
-    plans = table([plan])
+    """The itemised price of one plan on one device; its other sets of constants are columns beside the first, which is its own."""
+    plans, hardware = table([plan]), under_all_sets(hardware) if hardware.variants else hardware
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     (time, energy), split = _time_and_energy(model, hardware, plans, parts), sharding(model, plans)
@@ -88,6 +88,7 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
         energy=_single(energy),
         flops=step_flops(model),
         host_memory=_single(host_memory(model, split)),
+        others=tuple(np.ravel(time)[1:].tolist()),
     )
 
 
@@ -214,8 +215,7 @@ def _whole_or_together(one: Layer, both_ways: Mask, hidden: Mask) -> Layer:
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
-    names = (field.name for field in fields(Layer))
-    return Layer(**{name: sum((share * getattr(one, name) for share, one in several), np.float64(0)) for name in names})
+    return Layer(*(sum((share * getattr(one, field.name) for share, one in several), np.float64(0)) for field in fields(Layer)))
 
 
 def mean_over_kinds(model: Transformer, figure: Callable[[Transformer], Real]) -> Real:

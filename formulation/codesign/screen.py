@@ -56,7 +56,8 @@ def priced_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: floa
     at = At(at.prices, at.shares / np.maximum(at.shares.sum(axis=1, keepdims=True), 1.0))
     with np.errstate(over="ignore", invalid="ignore"):
         bounds, places = _bounds(chip, slopes, constants, amounts, limits, at)
-        finite = np.isfinite(bounds).all() and np.isfinite(at.prices @ amounts).all()
+        # four times as much as well, so that what sums of three of them come to are numbers
+        finite = np.isfinite(4.0 * bounds).all() and np.isfinite(4.0 * (at.prices @ amounts)).all()
     if not finite:
         raise ValueError("these prices are beyond all numbers")
     literals = _open(chip, slopes, amounts, bounds, at, below)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.hardware import Cluster, Doubt, Hardware, devices_in, variants_together
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, under_all_sets
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
@@ -153,10 +153,7 @@ def priced_together(measurements: Sequence[Measurement]) -> list[list[int]]:
 
 def with_variants(run: Measurement) -> Hardware:
     """The run's device under its central constants, then under its optimistic and its pessimistic ones."""
-    device = device_for(run)
-    stated = Doubt(1.0, (1.0,) * len(device.links), (1.0,) * len(device.links))
-    doubts = (stated, *device.doubts) if device.doubts else ()
-    return variants_together(replace(device, variants=(device.efficiency, *device.variants), doubts=doubts))
+    return under_all_sets(device_for(run))
 
 
 def likely(measurements: Sequence[Measurement], seconds: Array) -> list[Range | None]:

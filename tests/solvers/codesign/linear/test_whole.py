@@ -169,7 +169,12 @@ def test_screens_rule_out_what_is_then_not_in_the_tree() -> None:
 
 @cache
 def asked_whole() -> whole.Rest:
-    rest = whole.rest_of(PATHFINDING, bound_of(PATHFINDING))
+    return asked_about(PATHFINDING)
+
+
+def asked_about(instance: Instance) -> whole.Rest:
+    """What a bound leaves of a question before any screen."""
+    rest = whole.rest_of(instance, bound_of(instance))
     assert rest is not None
     return rest
 
@@ -193,7 +198,7 @@ def whole_of(screens: tuple[tuple[str, ...], ...]) -> whole.Rest:
     ],
 )
 def test_prices_that_are_none_are_refused(prices: float, shares: float, words: str) -> None:
-    rest = whole_of(())
+    rest = asked_about(QUICK)
     point, count = tuple(0 for _ in rest.chip.parts), len(rest.chip.budgets)
     screen = Screen(((point,),) * len(rest), ((prices,) * count,) * len(rest), ((shares,),) * len(rest))
     with pytest.raises(ValueError, match=words):
@@ -209,8 +214,8 @@ def test_lines_of_a_screen_are_written_in_one_way(line: str) -> None:
 
 def test_shares_of_more_than_one_prove_no_more() -> None:
     """A hundred times the tangents would be far above the plan itself."""
-    bound = 0.9 * (solved(PATHFINDING).value or 0.0)
-    rest = whole.rest_of(PATHFINDING, bound * 1.1)
+    bound = 0.9 * (solved(QUICK).value or 0.0)
+    rest = whole.rest_of(QUICK, bound * 1.1)
     assert rest is not None
     point, count = tuple(0 for _ in rest.chip.parts), len(rest.chip.budgets)
     bounds = []
@@ -267,9 +272,10 @@ def test_a_proof_of_nothing_is_none_where_plans_are_left() -> None:
     assert whole_faults(tiny, solved(tiny).bound or 0.0, WholeProof((), (), 1, ("0",))) == ("there is a tree where no plan is left",)
 
 
-def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below() -> None:
+@pytest.mark.parametrize("instance", [QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow)], ids=["quickstart", "pathfinding"])
+def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below(instance: Instance) -> None:
     """Whatever figures say: a bound above the best value is refused with all of them."""
-    result, draw = solved(PATHFINDING), random.Random(0)
+    result, draw = solved(instance), random.Random(0)
     proof, value = proof_of(result), result.value
     assert value is not None
     for _ in range(12):
@@ -279,7 +285,7 @@ def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below() -> None:
             place = draw.randrange(len(step))
             step[place] = draw.choice((step[place] + 1, -step[place], 0, step[place] * 1000, 10**30))
         forged = replace(proof, steps=tuple(" ".join(map(str, step)) for step in steps))
-        assert whole_faults(PATHFINDING, value * 1.0001, forged)
+        assert whole_faults(instance, value * 1.0001, forged)
 
 
 @pytest.mark.parametrize(
@@ -372,9 +378,10 @@ def test_that_a_design_is_slow_does_not_show_that_there_is_none() -> None:
         assert said in whole_faults(asked, float("inf"), WholeProof((), rows, 1, ("1 0 1",)))[0]
 
 
-def test_a_proof_takes_little_room() -> None:
+@pytest.mark.parametrize("instance", [QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow)], ids=["quickstart", "pathfinding"])
+def test_a_proof_takes_little_room(instance: Instance) -> None:
     """Figures of one step a line, as everywhere; the design and its price are about as much."""
-    assert len(to_text(solved(PATHFINDING))) < 60_000
+    assert len(to_text(solved(instance))) < 60_000
 
 
 def test_a_proof_may_not_ask_for_work_without_bound() -> None:
