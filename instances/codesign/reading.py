@@ -29,8 +29,6 @@ from crossopt.instances.catalogue.uncertain import (
     price_ranges,
     ranges_of,
     sets_of,
-    spread_of,
-    spread_out,
     varied,
 )
 from crossopt.instances.catalogue.workload import build_workload
@@ -303,7 +301,6 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
     built = launched_by(built, entry, file.stack)
-    built = spread_out(built, spread_of(file.stack or "", name))
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off

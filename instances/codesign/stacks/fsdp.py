@@ -40,4 +40,5 @@ STACK: Final = Stack(
     ),
     decided=("overlap",),
     logit_peak_bytes=12.0,
+    stops_early=True,  # torch/utils/checkpoint.py, _enable_checkpoint_early_stop, without reentrant autograd
 )

@@ -106,6 +106,8 @@ class Stack:
     """Whether products in 8 bits keep their inputs cast."""
     hides_publication: bool = False
     """Whether updated weights are gathered behind the next forward pass where a plan hides what data ranks exchange."""
+    stops_early: bool = False
+    """Whether what is computed again ends with the last value that is kept."""
     whole_messages: bool = False
     """Whether each tensor rank sends all of a message between stages where ranks do not split the sequence."""
 
@@ -119,7 +121,7 @@ class Stack:
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
         workload = replace(workload, keeps_casts=self.keeps_casts, whole_messages=self.whole_messages)
-        return replace(workload, hides_publication=self.hides_publication)
+        return replace(workload, hides_publication=self.hides_publication, stops_early=self.stops_early)
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""

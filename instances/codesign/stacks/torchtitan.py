@@ -152,5 +152,6 @@ STACK: Final = Stack(
     ),
     decided=("sequence_parallel", "zero", "overlap"),
     logit_peak_bytes=4.0,
+    stops_early=True,  # a checkpoint_wrapper without reentrant autograd (torchtitan/distributed/activation_checkpoint.py)
     keeps_casts=False,  # pytorch/ao torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args saves input_hp
 )
