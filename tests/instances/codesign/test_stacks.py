@@ -1,5 +1,6 @@
 """What a stack launches: its table's rows are rules of the question's plans, and remove plans but add none."""
 
+import re
 from functools import cache, partial
 
 import numpy as np
@@ -183,6 +184,27 @@ def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(se
     workload = ask(ROUTED, *settings).workload
     assert isinstance(workload, Transformer)
     assert workload.once_a_node is once
+
+
+@every(("version", "early"), [("2.0", False), ("2.0.1", False), ("2.1", True), ("2.10", True)])
+def test_a_question_may_name_the_version_of_its_stack(version: str, early: bool) -> None:
+    """PyTorch's checkpoints go on to the end before 2.1, and versions are numbers: 2.10 is not before 2.1."""
+    workload = ask(f"{QUESTION}stack: {{name: fsdp, version: '{version}'}}\n").workload
+    assert isinstance(workload, Transformer)
+    assert workload.stops_early is early
+
+
+@every(
+    ("stack", "told"),
+    [
+        ("{name: fsdp, version: 1.13}", "stack.version: of fsdp no version before 2.0 is known (PyTorch 2.0, 2.1 and later)"),
+        ("{name: megatron-core, version: 0.9}", "of megatron-core no version before 0.14 is known (Megatron-Core 0.14 and later)"),
+        ("{name: torchtitan, version: main}", "stack.version: 'main' is no version (numbers with dots, such as 0.2)"),
+    ],
+)
+def test_versions_that_nobody_knows_are_told_with_those_that_there_are(stack: str, told: str) -> None:
+    with pytest.raises(InstanceError, match=re.escape(told)):
+        ask(f"{QUESTION}stack: {stack}\n")
 
 
 def test_checkpoints_of_pytorch_alone_stop_early() -> None:
