@@ -233,6 +233,33 @@ def headroom_of(power: Real, idle_power: Real) -> Real:
     return (power - idle_power) * (1.0 - _GUARD)
 
 
+def at_power(hardware: Hardware, power: float) -> Hardware:
+    """The device held to fewer watts than it is rated for, at a lower clock f: what it draws above idle goes with f V^2 and so with f^3, as
+    voltage follows the clock (Horowitz et al. 1994; DeepFlow's law in `voltage`), so that
+
+        f = ((P - P_idle) / (P_0 - P_idle))^(1/3)   of what it computes and of what moves on the die,
+
+    and joules of an operation go with f^2. An A100 of 250 W in place of 400 is so 0.80 to 0.86 times as fast in products, as it idles at 88
+    or 50 W; NVIDIA says 0.9 for top applications, which other things bound, too. Memory and links have clocks of their own."""
+    clock = ((power - hardware.idle_power) / (hardware.power - hardware.idle_power)) ** (1.0 / 3.0)
+    return replace(
+        hardware,
+        throughput=hardware.throughput * clock,
+        vector_throughput=hardware.vector_throughput * clock,
+        energy_per_flop=hardware.energy_per_flop * clock**2,
+        running_power=hardware.running_power * clock**3,
+        power=power,
+        headroom=headroom_of(power, hardware.idle_power),
+        l2=_clocked(hardware.l2, clock),
+        l1=_clocked(hardware.l1, clock),
+        registers=_clocked(hardware.registers, clock),
+    )
+
+
+def _clocked(memory: Memory, clock: Real) -> Memory:
+    return replace(memory, bandwidth=memory.bandwidth * clock, energy=memory.energy * clock**2)
+
+
 def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -> Real:
     """Seconds of a step that takes `work` joules on all devices beside what they draw when idle: longer where these would draw more than
     they may, as boards then clock down (power caps as in Choi, Dukhan, Liu and Vuduc 2014, Algorithmic Time, Energy, and Power on

@@ -30,10 +30,13 @@ from crossopt.crossflow.exchanges.hiding import (
 )
 from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
 from crossopt.crossflow.kernels.casts import cast
 from crossopt.crossflow.kernels.element_wise import PASSES, activations, element_wise, narrow_norms, wide_norms
 from crossopt.crossflow.projections import (
     FEED_FORWARD_PRODUCTS,
+    OUTPUT,
+    QUERIES,
     ROUTER,
     SHARED_PRODUCTS,
     UP_PRODUCTS,
@@ -41,7 +44,7 @@ from crossopt.crossflow.projections import (
     adapters,
     named_projections,
 )
-from crossopt.crossflow.ranks import Ranks, local_groups
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import (
     ATTENTION,
     ATTENTION_NORM,
@@ -51,6 +54,7 @@ from crossopt.crossflow.recomputation import (
     EXPERTS,
     FEED_FORWARD_NORM,
     LAYER,
+    SECOND_PRODUCTS,
     SHARED_EXPERTS,
     UP_PROJECTIONS,
 )
@@ -58,22 +62,11 @@ from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
     Product,
-    backward_costs,
-    fused_attention_cost,
     gradient_costs,
     input_costs,
     product_costs,
-    stream_cost,
 )
 from crossopt.crossflow.workload import NARROW, Transformer
-
-_HEAD_ALIGNMENT = 64.0
-"""Fused attention pads the head width to this many elements."""
-_FUSED_SOFTMAX = 4.0
-"""Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
-_UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
-"""Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
-
 
 _Gradients = tuple[Cost, Cost]
 """Of the input, and of the weights."""
@@ -106,6 +99,8 @@ class Pass:
     """What tensor ranks exchange for the feed-forward part, as far as it shows."""
     routed: Cost = NOTHING
     """What goes to experts and back."""
+    redone: "Pass | None" = None
+    """What of it a whole layer computes again, where that is not all."""
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
@@ -194,7 +189,7 @@ def _again(forward: Pass, modules: int) -> Pass:
     """What these modules do of the forward pass again, attention with what it exchanges; no exchange takes longer than those of the whole
     pass."""
     if modules & LAYER:
-        return forward
+        return forward.redone or forward
     work = reduce(add, (cost for module, cost in forward.modules if modules & module), NOTHING)
     core, around = (forward.core, forward.context) if modules & ATTENTION else (NOTHING, NONE_AROUND)
     if not modules & (UP_PROJECTIONS | DENSE_PART | SHARED_EXPERTS | EXPERTS):
@@ -202,8 +197,9 @@ def _again(forward: Pass, modules: int) -> Pass:
     latents = forward.latents if modules & UP_PROJECTIONS else NOTHING
     turn = forward.turn if modules & (DENSE_PART | SHARED_EXPERTS | EXPERTS) else NOTHING
     routed, waits = (forward.routed, forward.open) if modules & EXPERTS else (NOTHING, 0.0)
-    gathered, energy = np.minimum(latents.time + turn.time, forward.tensor), latents.energy + turn.energy + routed.energy + around.energy
-    return Pass(work, core, gathered, around, routed.time, np.minimum(energy, forward.energy), open=waits)
+    whole, energy = forward.redone or forward, latents.energy + turn.energy + routed.energy + around.energy
+    gathered = np.minimum(latents.time + turn.time, whole.tensor)
+    return Pass(work, core, gathered, around, routed.time, np.minimum(energy, whole.energy), open=waits)
 
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -213,10 +209,29 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     beside = element_wise(model, ranks, hardware, backward=False).total()
     found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
     latents, waits = _gathered_latents(model, ranks, hardware), launched_in_the_open(model, ranks, hardware)
-    return replace(found, modules=_modules(named, model, ranks, hardware), latents=latents, open=waits)
+    half = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 0.0)
+    gathered = Cost(half * found.tensor, half * turns(model, ranks) * found.turn.energy, 0.0)
+    found = replace(found, modules=_modules(named, gathered, model, ranks, hardware), latents=latents, open=waits)
+    return _without_the_last(found, named, model, ranks, hardware) if model.spares_last else found
 
 
-def _modules(costs: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[tuple[int, Cost], ...]:
+def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
+    """The pass, computed again up to its last product, of which the backward pass needs what goes in alone: without that product, the
+    addition behind it, and the sum over tensor ranks between both. There checkpoints of PyTorch stop (`set_checkpoint_early_stop` of
+    torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's own, go on to the end)."""
+    work = products_time([one for one in named if one[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
+    beside = element_wise(model, ranks, hardware, backward=False)
+    work = work + replace(beside, residuals=beside.residuals.times(0.5)).total()
+    ended = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 1.0)  # a scatter of gather and scatter, or a whole sum
+    count, turn = turns(model, ranks), forward.turn.times(1.0 - ended)
+    energy = (count - ended) * forward.turn.energy + forward.context.energy
+    again = replace(forward, work=work, tensor=(1.0 - ended / count) * forward.tensor, energy=energy)
+    return replace(forward, turn=turn, redone=again)
+
+
+def _modules(
+    costs: Sequence[tuple[str, Cost]], gathered: Cost, model: Transformer, ranks: Ranks, hardware: Hardware
+) -> tuple[tuple[int, Cost], ...]:
     """What the modules that may be computed again take forward: the norm of each input of products, the activations, what leads up from
     latents with their norms, and the products of whole parts, without what adapters add to them; products with the casts before them."""
     own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
@@ -227,11 +242,21 @@ def _modules(costs: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks
     before, after = (norm.times(count) for count in model.normed_parts)
     found = ((ATTENTION_NORM, before), (EXPERT_ACTIVATION, experts), (UP_PROJECTIONS, up if model.latent else NOTHING))
     if model.experts == 1:
-        part = (DENSE_PART, _of(costs, FEED_FORWARD_PRODUCTS))
-        return (*found, (FEED_FORWARD_NORM | DENSE_PART, after), (DENSE_ACTIVATION | DENSE_PART, dense), part)
+        part = (DENSE_PART, _of(costs, FEED_FORWARD_PRODUCTS[:1] if model.spares_last else FEED_FORWARD_PRODUCTS))
+        second = () if model.latent else ((SECOND_PRODUCTS, _second_products(costs, gathered, model)),)
+        return (*found, (FEED_FORWARD_NORM | DENSE_PART, after), (DENSE_ACTIVATION | DENSE_PART, dense), part, *second)
     routed = _of(costs, (ROUTER, *FEED_FORWARD_PRODUCTS)) + permutations(model, ranks, hardware)
     parts = ((SHARED_EXPERTS, _of(costs, SHARED_PRODUCTS)), (EXPERTS, routed))
     return (*found, (FEED_FORWARD_NORM, after), (DENSE_ACTIVATION | SHARED_EXPERTS, dense), *parts)
+
+
+def _second_products(costs: Sequence[tuple[str, Cost]], gathered: Cost, model: Transformer) -> Cost:
+    """What is gathered for products once more, and every second one of queries, keys, values, projection, gate, inner and outer product
+    (torchtitan, `mm_count % 2` of its policy); without a gate the third of these is the last, which nothing needs again."""
+    named, groups = dict(costs), float(model.attention_groups)
+    keys = named[QUERIES].times(groups / (model.heads + 2.0 * groups))
+    found = gathered + (keys + named[OUTPUT])
+    return found + named[FEED_FORWARD_PRODUCTS[0]].times(0.5) if model.gated else found
 
 
 def _of(costs: Sequence[tuple[str, Cost]], names: Sequence[str]) -> Cost:
@@ -286,67 +311,6 @@ def _own_gradients(model: Transformer, products: Sequence[Product], value_bytes:
     if model.lora_rank:
         return [(cost, NOTHING) for cost in input_costs(products, value_bytes, hardware)]
     return gradient_costs(products, value_bytes, hardware)
-
-
-def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Scores, softmax and their product with the values."""
-    if model.attention == "flash":
-        return fused_attention_cost(_core_flops(model, ranks), _operand_bytes(model, ranks), hardware)
-    scores, values = _score_products(model, ranks)
-    size = model.activation_bytes
-    first, second = product_costs((scores, values), size, hardware)
-    return first + second + _softmax_cost(model, ranks, hardware, passes=2.0, flops=5.0)
-
-
-def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Gradients of the core; fused attention computes the scores again, 2.5 times the forward FLOPs (Dao 2023)."""
-    if model.attention == "flash":
-        return fused_attention_cost(2.5 * _core_flops(model, ranks), 2.0 * _operand_bytes(model, ranks), hardware)
-    scores, values = _score_products(model, ranks)
-    size = model.activation_bytes
-    first, second = backward_costs((scores, values), size, hardware)
-    return first + second + _softmax_cost(model, ranks, hardware, passes=3.0, flops=8.0)
-
-
-def _core_flops(model: Transformer, ranks: Ranks) -> Real:
-    """4 b s^2 a d / (t c), half of it under the causal mask, with the head width padded; in a window its reach for s."""
-    padded = (np.ceil(width / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT for width in (model.score_width, model.value_width))
-    return ranks.tokens(model) * (model.reach * model.heads * float(sum(padded))) / ranks.tensor
-
-
-def _operand_bytes(model: Transformer, ranks: Ranks) -> Real:
-    """Queries and results of the rank's tokens, keys and values."""
-    heads = model.heads / ranks.tensor + local_groups(model, ranks)
-    return ranks.tokens(model) * heads * (model.score_width + model.value_width) * model.activation_bytes
-
-
-def _score_products(model: Transformer, ranks: Ranks) -> tuple[Product, Product]:
-    """One product a head and sample: scores = Q K^T over the whole sequence, whatever the mask leaves of them, and scores times V."""
-    rows, count = model.sequence / ranks.context, ranks.microbatch * model.heads / ranks.tensor
-    length = float(model.sequence)
-    return Product(rows, float(model.score_width), length, count), Product(rows, length, float(model.value_width), count)
-
-
-def _score_count(model: Transformer, ranks: Ranks) -> Real:
-    return ranks.tokens(model) * model.sequence * model.heads / ranks.tensor
-
-
-def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, flops: float) -> Cost:
-    """Scale, mask, softmax and dropout of all scores in one direction.
-
-    One kernel does the first three where it can: Megatron-LM's takes score matrices in fours. Otherwise each is a kernel of its own. A
-    cap, c tanh(x / c), is three kernels more, of six passes forward and seven back. Fused attention caps its scores on the way.
-    """
-    capped = 1.0 if model.attention_cap else 0.0
-    alone = np.where(np.mod(ranks.microbatch * model.heads / ranks.tensor, _FUSED_SOFTMAX) > 0.5, 1.0, 0.0)
-    size = _softmax_bytes(model, passes) + (alone * _UNFUSEDPASSES + capped * (4.0 + passes)) * model.activation_bytes
-    count = _score_count(model, ranks)
-    return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS + 3.0 * capped)
-
-
-def _softmax_bytes(model: Transformer, passes: float) -> float:
-    """Bytes a score: the passes of the softmax, and two passes and a one-byte mask for dropout."""
-    return model.activation_bytes * (passes + 2.0) + 1.0 if model.dropout else model.activation_bytes * passes
 
 
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Pass:

@@ -1,9 +1,8 @@
 """Bytes a device of each pipeline stage needs: weights, gradients, optimizer state, activations in flight, working set and buffers.
 
 Activations per layer follow Korthikanti et al. 2022 (equations 1 to 6), component by component so that grouped-query attention, SwiGLU,
-mixtures of experts, latents, fused attention and context parallelism need no formula of their own. Where the first layers are dense,
-each stage holds as many of them as come to it, chunks of a stage counted as one.
-"""
+experts, latents, fused attention and context parallelism need no formula of their own. Where the first layers are dense, each stage holds
+as many of them as come to it, chunks of a stage counted as one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -36,6 +35,7 @@ from crossopt.crossflow.recomputation import (
     FEED_FORWARD_NORM,
     LAYER,
     PARTLY,
+    SECOND_PRODUCTS,
     SHARED_EXPERTS,
     UP_PROJECTIONS,
     again,
@@ -211,6 +211,7 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.fullest(sharding.expert)
     dense, experts = (narrow * (1.0 - again(recompute, module)) + before for module in (DENSE_ACTIVATION, EXPERT_ACTIVATION))
+    dense = dense - (before - 1.0) * again(recompute, SECOND_PRODUCTS) * (model.experts == 1 and not model.latent)
     left = 1.0 - again(recompute, EXPERTS if model.experts > 1 else DENSE_PART)
     feed_forward = size * routed * model.expert_width * (experts if model.experts > 1 else dense) / sharding.tensor * left
     if model.shared_experts:

@@ -5,7 +5,7 @@ What is said of a layer is said of a network whose layers are all of one kind; `
 
 from dataclasses import dataclass
 
-from crossopt.crossflow.recomputation import ATTENTION, DENSE_PART, EXPERTS, LAYER, SHARED_EXPERTS, UP_PROJECTIONS
+from crossopt.crossflow.recomputation import ATTENTION, DENSE_PART, EXPERTS, LAYER, SECOND_PRODUCTS, SHARED_EXPERTS, UP_PROJECTIONS
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 
 
@@ -230,13 +230,16 @@ def repeated_flops(model: Transformer, recompute: int, share: float = 1.0) -> fl
 
 def _repeated(model: Transformer, recompute: int) -> float:
     """Multiplications of one token in a layer that the mode of recomputation repeats."""
+    spared = model.hidden * model.expert_width if model.spares_last else 0
     if recompute & LAYER:
-        return _products(model) + attention_width(model)
+        return _products(model) + attention_width(model) - spared
     found = attention_width(model) if recompute & ATTENTION else 0.0
     if recompute & UP_PROJECTIONS and model.latent:
         found += model.query_rank * model.heads * model.score_width + model.kv_rank * model.heads * (model.head_width + model.value_width)
     if recompute & DENSE_PART and model.experts == 1:
-        found += _expert_products(model, 1)
+        found += _expert_products(model, 1) - spared
+    if recompute & SECOND_PRODUCTS and model.experts == 1 and not model.latent:
+        found += model.hidden * (model.head_width * (model.attention_groups + model.heads) + (model.projections - 2) * model.ffn)
     if recompute & EXPERTS and model.experts > 1:
         found += _expert_products(model, model.experts_per_token) + _router_products(model)
     return found + (_expert_products(model, model.shared_experts) if recompute & SHARED_EXPERTS else 0.0)

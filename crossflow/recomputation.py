@@ -9,6 +9,8 @@ A module is what an operator or a few give: that is not kept, and they work agai
     expert-activation    the activation of the experts that tokens choose                                moe_act
     up-projections       of latents: their norms, and the queries, keys and values that they give        mla_up_proj
     selective            attention from its scores on                                                    core_attn
+    second-products      every other product of a dense layer, one by one without a gate: keys, the
+                         projection, and of a gated part one of the two inner ones (torchtitan)
     dense-part           the feed-forward part of dense layers, with its norm and its exchange           mlp
     shared-experts       the experts of every token, with their exchange                                 shared_experts
     experts              all of the router, the experts and what goes to them, shared ones too           moe
@@ -32,8 +34,8 @@ from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.workload import Transformer
 
 ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION = (1 << bit for bit in range(6))
-DENSE_PART, SHARED_EXPERTS, EXPERTS, LAYER = (1 << bit for bit in range(6, 10))
-PARTLY: Final = 1 << 10
+DENSE_PART, SHARED_EXPERTS, EXPERTS, SECOND_PRODUCTS, LAYER = (1 << bit for bit in range(6, 11))
+PARTLY: Final = 1 << 11
 """In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
 _FULL: Final = PARTLY - 1
 _NORMS, _ACTIVATIONS = ATTENTION_NORM | FEED_FORWARD_NORM, DENSE_ACTIVATION | EXPERT_ACTIVATION
@@ -53,6 +55,7 @@ _SETS: Final[dict[str, int]] = {
     "selective": ATTENTION,
     "dense-part": DENSE_PART,
     "shared-experts": SHARED_EXPERTS,
+    "second-products": SECOND_PRODUCTS,
 }
 """By name, a set before those that it holds."""
 MODULES: Final = tuple(name for name in _SETS if name not in ("none", "full"))
@@ -122,6 +125,7 @@ def meaning_of(model: Transformer, number: int) -> int:
     absent = (0 if model.experts > 1 else EXPERT_ACTIVATION | EXPERTS) | (0 if model.latent else UP_PROJECTIONS)
     dense = model.experts == 1 or bool(model.dense_layers)
     absent |= (0 if dense else DENSE_PART) | (0 if model.shared_experts else SHARED_EXPERTS)
+    absent |= 0 if model.experts == 1 and not model.latent else SECOND_PRODUCTS
     absent |= (0 if dense or model.shared_experts else DENSE_ACTIVATION) | (0 if model.normed_parts[1] else FEED_FORWARD_NORM)
     if number & DENSE_PART and model.experts == 1:
         number |= DENSE_ACTIVATION | FEED_FORWARD_NORM

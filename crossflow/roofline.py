@@ -152,9 +152,10 @@ def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0
     return _roofline(arithmetic, flops, (size, size, size, size), kernels, hardware)
 
 
-def fused_attention_cost(flops: Real, size: Real, hardware: Hardware) -> Cost:
-    """Cost of attention that never writes its scores: arithmetic at the rate fused kernels reach, `size` bytes of operands and results."""
-    arithmetic = flops / (hardware.throughput * hardware.wide_share * hardware.efficiency.attention)
+def fused_attention_cost(flops: Real, size: Real, hardware: Hardware, rate: float = 1.0) -> Cost:
+    """Cost of attention that never writes its scores: arithmetic at the rate fused kernels reach, or this share of it; `size` bytes of
+    operands and results."""
+    arithmetic = flops / (hardware.throughput * hardware.wide_share * hardware.efficiency.attention * rate)
     moved = (size, size, np.maximum(size, flops * hardware.l1_traffic), flops * hardware.register_traffic)
     return _roofline(arithmetic, flops, moved, 1.0, hardware, hardware.efficiency.attention if hardware.l1_traffic else 1.0)
 

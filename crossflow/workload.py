@@ -69,6 +69,11 @@ class Transformer:
     """Updated weights are gathered behind the first forward pass where plans hide exchanges of data ranks (--overlap-param-gather)."""
     whole_messages: bool = False
     """Each tensor rank sends all of a message to the next stage where ranks do not split the sequence; else its part, which is gathered."""
+    attention_rate: float = 1.0
+    """Of the rate of fused attention (`Efficiency.attention`) what the stack's kernel reaches; that of 2022 1 / sqrt(1.3 x 2.5), since its
+    successor is 1.3 to 2.5 times as fast as its form in Triton, which PyTorch's users had (Dao 2023, arXiv:2307.08691, section 4.1)."""
+    stops_early: bool = False
+    """What is computed again ends with the last value that is kept (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
     gradient_traffic: float = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: float = 12.0
@@ -183,6 +188,11 @@ class Transformer:
         return 1.0 - (self.frozen_layers or 0) / self.stack
 
     @property
+    def spares_last(self) -> bool:
+        """Whether a layer that is computed again goes without its last product: no dropout nor choice of experts keeps what it gives."""
+        return self.stops_early and self.experts == 1 and not self.dropout
+
+    @property
     def reach(self) -> float:
         """Twice the tokens to which the mean query of a layer attends: s, or W (2 - W / s) in a window of W tokens.
 
@@ -225,18 +235,8 @@ class Transformer:
 
 
 _WHOLE = (
-    "layers",
-    "hidden",
-    "heads",
-    "ffn",
-    "vocabulary",
-    "sequence",
-    "global_batch",
-    "experts",
-    "experts_per_token",
-    "expert_groups",
-    "groups_per_token",
-    "norms",
+    *("layers", "hidden", "heads", "ffn", "vocabulary", "sequence", "global_batch"),
+    *("experts", "experts_per_token", "expert_groups", "groups_per_token", "norms"),
 )
 _OF_LATENTS = ("query_rank", "rope_size", "value_size")
 _OPTIONAL = ("kv_heads", "head_size", "expert_ffn", "window", "kv_rank", *_OF_LATENTS)

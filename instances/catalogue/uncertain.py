@@ -50,17 +50,6 @@ _OF_DEVICE: Final = (
 _OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
 """Those that are looked at where nothing is said, some fifteen together: what a step, an area and a power mostly follow from."""
 
-Spread = tuple[float, float]
-"""How far the optimistic and the pessimistic constants lie from the central ones, as powers of how far they do as fitted."""
-AS_FITTED: Final[Spread] = (1.0, 1.0)
-_SPREADS: Final[Mapping[tuple[str, str], Spread]] = {
-    ("fsdp", "h100"): (0.9, 0.6),
-    ("torchtitan", "h100"): (1.0, 1.5),
-    ("torchtitan", "h200"): (1.0, 1.5),
-}
-"""Of stacks on kinds of devices where the ranges of the A100's fit hold too many or too few: 45 of 45 runs of llm-foundry in 16 bits, by
-this 42, and 5 of 8 of torchtitan, by this all."""
-
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -75,26 +64,6 @@ class Range:
     @property
     def name(self) -> str:
         return f"{self.section}.{self.figure}"
-
-
-def spread_of(stack: str, device: str) -> Spread:
-    """How wide the likely range of a stack on a device is, compared with that of the fit to the A100."""
-    return _SPREADS.get((stack, device.partition("-")[0]), AS_FITTED)
-
-
-def spread_out(device: Hardware, spread: Spread) -> Hardware:
-    """The device with its optimistic and pessimistic constants c (c_v / c)^s in place of c_v, each within what makes sense."""
-    if spread == AS_FITTED or len(device.variants) != len(spread):
-        return device
-    sets = (_apart(device.efficiency, variant, power) for variant, power in zip(device.variants, spread, strict=True))
-    return replace(device, variants=tuple(sets))
-
-
-def _apart(central: Efficiency, variant: Efficiency, power: float) -> Efficiency:
-    """What differs, so much further from the central constants; where a share would be more than all, all."""
-    pairs = ((name, getattr(central, name), value) for name, value in figures_of(variant))
-    moved = {name: usual * (value / usual) ** power for name, usual, value in pairs if usual != value and min(usual, value) > 0.0}
-    return replace(variant, **{name: 1.0 if constant_fault(name, value) else value for name, value in moved.items()})
 
 
 def doubted(device: Hardware, ranges: Mapping[str, RangeEntry], given: Sequence[bool]) -> Hardware:

@@ -168,7 +168,7 @@ def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
         every = _OPEN_KERNEL if choices.rest == "all" else {}
     else:
         every = {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",), "recompute": _modes(section)}
-        every = every if file.stack is None else _opened_for(file.stack, every, all_of_it=choices.rest == "all")
+        every = every if file.stack is None else _opened_for(file.stack.name, every, all_of_it=choices.rest == "all")
     return replace(file, choices=replace(choices, **{name: options for name, options in every.items() if name not in named}))
 
 

@@ -29,8 +29,6 @@ from crossopt.instances.catalogue.uncertain import (
     price_ranges,
     ranges_of,
     sets_of,
-    spread_of,
-    spread_out,
     varied,
 )
 from crossopt.instances.catalogue.workload import build_workload
@@ -69,7 +67,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     if file.combine is not None:
         report("combine", "there is one workload only, so that nothing is combined (remove this key)")
     workload = build_workload(file.workload, written.files, lambda path, message: report(_under("workload", path), message))
-    stack = _stack(file)
+    stack = _stack(file, report)
     if isinstance(workload, Transformer) and stack is not None:
         workload = stack.trained(workload, file.workload)
     sound = _sound(file, workload, report)
@@ -116,21 +114,25 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
 def _priced_by(file: CodesignFile) -> str:
     """Whose constants price it, in a line; nothing of a technology that is described in full."""
     if file.hardware is not None:
-        words = set_of_device(file.hardware, file.stack)
+        words = set_of_device(file.hardware, file.launcher)
     else:
         section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
-        words = set_of_technology(section.base, section.constants, file.stack)
+        words = set_of_technology(section.base, section.constants, file.launcher)
     own = sorted({*file.efficiency, *file.factors.get("efficiency", ())})
     return f"{words}; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else words
 
 
-def _stack(file: CodesignFile) -> "Stack | None":
-    """The table of the stack that the question names."""
+def _stack(file: CodesignFile, report: Report) -> "Stack | None":
+    """The table of the stack that the question names, as of its version."""
     if file.stack is None:
         return None
     from crossopt.instances.codesign.stacks.rules import STACKS  # noqa: PLC0415 - most questions name none
 
-    return STACKS[file.stack]
+    try:
+        return STACKS[file.stack.name].at(file.stack.version)
+    except ValueError as error:
+        report("stack.version", str(error))
+        return None
 
 
 _Made = tuple[Hardware | FreeHardware | None, tuple[Range, ...]]
@@ -302,8 +304,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
         return None, ()
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
-    built = launched_by(built, entry, file.stack)
-    built = spread_out(built, spread_of(file.stack or "", name))
+    built = launched_by(built, entry, file.launcher)
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
@@ -311,7 +312,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     _tell(faults, report)
     reserved = _reserved(file, built.reserved_memory)
     built = replace(built, links=links, efficiency=own, variants=variants, host=_host(file.cluster), reserved_memory=reserved)
-    if not is_inside(file.stack or "", name, file.cluster.number):
+    if not is_inside(file.launcher or "", name, file.cluster.number):
         built = doubted(built, entry.ranges, [_link_section(file.cluster, level).bandwidth is not None for level in names])
     return built, ranges_of(entry, own, variants)
 
@@ -328,7 +329,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
-        usual, variants = constants_of(entry, name, section.constants, file.stack)
+        usual, variants = constants_of(entry, name, section.constants, file.launcher)
     except ValueError as error:
         report("technology", str(error))
         return None, ()

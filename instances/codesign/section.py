@@ -340,6 +340,16 @@ class SharingSection(WorkloadSection):
 
 
 @dataclass(frozen=True, slots=True)
+class StackSection:
+    """A training stack, by its name or with a version."""
+
+    name: Annotated[StackName, Doc("of the stack")]
+    version: Annotated[
+        str | None, Doc("such as 2.0 of PyTorch, whose checkpoints go on to the end; the newest known where nothing is said")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class CodesignFile:
     """One co-design question: which hardware and which parallel plan give the best objective within the budget?"""
 
@@ -358,7 +368,9 @@ class CodesignFile:
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
     goal: Annotated[GoalSection | None, Doc("a whole run of so many tokens, with a deadline or a budget")] = None
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
-    stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None
+    stack: Annotated[
+        StackSection | None, Short("name"), Doc("what launches the plan: those that it does not launch are no plans of the question")
+    ] = None
     objective: Annotated[Objective, Doc("what is minimised; of several batches `time_per_sample` where nothing is said")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
@@ -373,6 +385,11 @@ class CodesignFile:
             "counts; `ranges` are those with one constant of the technology or device at either end of its range"
         ),
     ] = ()
+
+    @property
+    def launcher(self) -> StackName | None:
+        """The name of the stack."""
+        return None if self.stack is None else self.stack.name
 
 
 KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices", "rest")

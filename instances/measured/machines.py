@@ -37,6 +37,10 @@ class Machine:
     devices_per_node: int
     node_bandwidth: float | None = None
     cluster_bandwidth: float | None = None
+    memory_bandwidth: float | None = None
+    """Peak bytes a second of a device's memory."""
+    power: float | None = None
+    """Watts to which it is held, below its rating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,9 @@ class Site:
     inter_node: float | None = None
     intra_node: float | None = None
     devices_per_node: int | None = None
+    memory: float | None = None
+    power: float | None = None
+    """Watts."""
 
 
 SITES: Final = (
@@ -60,6 +67,7 @@ SITES: Final = (
     Site("fms-fsdp", "a100", inter_node=6.25),  # 400 Gb/s for a node of eight: foundation-model-stack/fms-fsdp
     Site("fms-fsdp", "h100", inter_node=12.5),  # 800 Gb/s for a node of eight
     Site("megatron-llama", "a100", inter_node=12.5),  # four 200 Gb/s ports for a node of eight: alibaba/Megatron-LLaMA
+    Site("torchtitan", "h100", memory=2400.0, power=500.0),  # Grand Teton: benchmarks/llama3_h100_202412_torchtitan.md
     Site("rapid-llm", "a100", intra_node=25.0),  # four devices on PCI Express: nanocad-lab/Rapid-LLM
 )
 
@@ -77,6 +85,8 @@ def machine(spelling: str, source: str, devices_per_node: int | None, inter_node
         devices_per_node=devices_per_node or site.devices_per_node or dgx_2 or device(name).devices_per_node,
         node_bandwidth=_sustained(site.intra_node),
         cluster_bandwidth=_sustained(inter_node or site.inter_node),
+        memory_bandwidth=None if site.memory is None else site.memory * _GIGA,
+        power=site.power,
     )
 
 

@@ -10,14 +10,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from crossopt.crossflow.hardware import Cluster, Hardware
+from crossopt.crossflow.hardware import Cluster, Hardware, at_power
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Overlap, Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.known_runs import is_inside
 from crossopt.instances.catalogue.registry import build_device, device, launched_by
-from crossopt.instances.catalogue.uncertain import doubted, spread_of, spread_out
+from crossopt.instances.catalogue.uncertain import doubted
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows
 from crossopt.instances.measured.machines import Machine, gpu_named, is_certain, machine
 from crossopt.instances.measured.words import (
@@ -27,9 +27,9 @@ from crossopt.instances.measured.words import (
     experts_of,
     family_of,
     framework_of,
+    is_async,
     is_derived,
     precision_of,
-    recompute_of,
     scaling_of,
     shard_of,
     trains_adapters,
@@ -42,6 +42,8 @@ _USUAL_NODE: Final = 8
 _VOCABULARY: Final = 51200
 """Megatron's default: GPT-2's 50257 tokens, filled up."""
 _WIDTH_MULTIPLE: Final = 256
+_KNOWS_THE_FIRST: Final = "a100"
+"""Devices whose constants were fitted to fused attention of 2022 itself."""
 _LARGEST_CLUSTER: Final = 1 << 22
 
 T = TypeVar("T")
@@ -116,7 +118,8 @@ def device_for(measurement: Measurement) -> Hardware:
     entry = device(place.gpu)
     built = build_device(entry, place.gpu, measurement.workload.precision, levels)
     built = launched_by(built, entry, measurement.stack)
-    built = spread_out(built, spread_of(measurement.stack, place.gpu))
+    built = replace(built, dram=replace(built.dram, bandwidth=place.memory_bandwidth or built.dram.bandwidth))
+    built = built if place.power is None else at_power(built, place.power)
     given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     built = replace(built, links=tuple(links))
@@ -156,8 +159,8 @@ def _measurement(row: Row) -> Measurement:
     place = machine(words["gpu"], words["source"], row.counts["gpus_per_node"], row.numbers["inter_node_GBps"])
     if not is_certain(words["gpu"]):
         inferred.append("gpu")
-    stack = _stated_or(row, "framework", lambda word: framework_of(word, place.gpu, words["source"]), OTHER, inferred)
-    workload = _workload(row, stack, inferred)
+    stack = _stated_or(row, "framework", lambda word: framework_of(word, place.gpu, words["source"], words["note"]), OTHER, inferred)
+    workload = _workload(row, place.gpu, stack, inferred)
     _check_precision(place.gpu, workload.precision)
     cluster = _cluster(row, place)
     _check_time(workload, place.gpu, cluster.devices, seconds)
@@ -209,7 +212,7 @@ def _needed(row: Row, names: Mapping[str, str]) -> tuple[int, ...]:
 _SHAPE: Final = {"layers": "layers", "hidden": "hidden size", "seq": "sequence", "gbs": "global batch"}
 
 
-def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
+def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Transformer:
     layers, hidden, sequence, batch = _needed(row, _SHAPE)
     model, ffn = row.words["model"], row.counts["ffn"]
     family = family_of(model, hidden, ffn)
@@ -241,6 +244,8 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         broadcasts=stack.broadcasts,
         hides_publication=stack.hides_publication,
         whole_messages=stack.whole_messages,
+        attention_rate=1.0 if gpu.startswith(_KNOWS_THE_FIRST) else stack.attention_rate,
+        stops_early=stack.stops_early,
     )
     return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built
 
@@ -308,10 +313,10 @@ def _plan(row: Row, stack: Framework, node: int, inferred: list[str]) -> Plan:
         microbatch=microbatch,
         interleave=(row.counts["interleave"] or 1) if pipeline > 1 else 1,
         sequence_parallel=tensor > 1 and _flag_or(row, "seq_parallel", stack.sequence_parallel, inferred),
-        recompute=_stated_or(row, "recompute", recompute_of, stack.recompute, inferred),
+        recompute=_stated_or(row, "recompute", stack.recomputes, stack.recompute, inferred),
         zero=_zero(row, stack, shares, inferred),
         overlap=_overlap(stack.overlap, shares, pipeline > 1),
-        tensor_exchange="hidden" if tensor > 1 and stack.hides_tensor_exchange else "exposed",
+        tensor_exchange="hidden" if tensor > 1 and (stack.hides_tensor_exchange or is_async(row.words["note"])) else "exposed",
     )
     return replace(plan, shard=group) if plan.zero and group < data * context else plan
 

@@ -6,7 +6,7 @@ the general rule below the special one. What a source leaves open is filled with
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeVar
 
 from crossopt.crossflow.plan import Overlap
@@ -71,6 +71,12 @@ class Framework:
     """Ranks share out whole matrices, and publish them one rank after the other."""
     hides_publication: bool = False
     """Updated weights are gathered behind the next forward pass."""
+    attention_rate: float = 1.0
+    """Of fused attention's."""
+    words_of_recompute: Mapping[str, str] = field(default_factory=dict)
+    """What it calls otherwise than Megatron does."""
+    stops_early: bool = False
+    """What is computed again ends with the last value that is kept."""
     whole_messages: bool = False
     """Tensor ranks send all of a message between stages, each, where they do not split the sequence."""
     scaling: Scaling = "tensorwise"
@@ -81,6 +87,11 @@ class Framework:
     """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
     stack: str = ""
     """Of those that a device may have constants for."""
+
+    def recomputes(self, word: str) -> str:
+        """What is computed again, by the stack's own words."""
+        meaning = recompute_of(word)
+        return self.words_of_recompute.get(meaning, meaning)
 
 
 MEGATRON: Final = Framework(
@@ -115,10 +126,25 @@ scales are still of earlier steps where nothing is said (`--fp8_recipe` "ds" of 
 BRIDGE: Final = replace(NEMO, scaling="tensorwise", fused_loss=True)
 """Megatron-Bridge: scales of the tensor itself ("FP8-CS" of its tables) and the loss of Transformer Engine (cross_entropy_fusion_impl=te of
 scripts/performance/utils/helpers.py, 01328424)."""
-FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stack="fsdp")
-"""Sharded weights, gathered and reduced in 16 bits behind the layers beside."""
-TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True, stack="torchtitan")
-"""The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce)."""
+FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True, stops_early=True, stack="fsdp")
+"""Sharded weights, gathered and reduced in 16 bits behind the layers beside; checkpoints are PyTorch's."""
+_FIRST_FUSED: Final = (1.3 * 2.5) ** -0.5
+"""Fused attention of 2022 beside its successor's rate: `Transformer.attention_rate`."""
+COMPOSER: Final = replace(FSDP, gradient_bytes={"": 4.0}, attention_rate=_FIRST_FUSED)
+"""Composer of 2023 with Triton's attention (`attn_impl: triton` of llm-foundry) on PyTorch 2, whose `mixed_precision: DEFAULT` gathers in
+16 bits and reduces in single precision (get_mixed_precision of composer/trainer/mosaic_fsdp_utils.py)."""
+COMPOSER_PURE: Final = replace(FSDP, stops_early=False, attention_rate=_FIRST_FUSED)
+"""The same on PyTorch 1.13, whose checkpoints go on to the end, all in 16 bits (`mixed_precision: PURE`): what mosaicml/llm-foundry ran on
+devices of 40 GB ("Update tables with torch 2.0", scripts/train/benchmarking/README.md)."""
+TORCHTITAN: Final = replace(
+    FSDP,
+    gradient_bytes={"": 4.0},
+    states_local_batch=True,
+    words_of_recompute={"selective": "elements+second-products"},
+    stack="torchtitan",
+)
+"""The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce). What it calls selective keeps attention
+and every other product (selective_ac_option "op", apply_ac of models/llama3/infra/parallelize.py; train_configs/llama3_8b.toml)."""
 SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
 INTERNEVO: Final = replace(
     SHARDED_OPTIMIZER,
@@ -142,7 +168,9 @@ _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
     ("internevo|internlm", INTERNEVO),
     (r"megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
-    (r"fsdp|fully.?sharded|composer|zero[\s-]?3", FSDP),
+    (r"composer.*\bpure\b", COMPOSER_PURE),
+    ("composer", COMPOSER),
+    (r"fsdp|fully.?sharded|zero[\s-]?3", FSDP),
     (r"megatron.*deepspeed", MEGATRON_DEEPSPEED),
     ("megatron", MEGATRON),
     (r"\bddp\b|data\s?parallel|^pytorch$|^none$", OTHER),
@@ -213,18 +241,24 @@ def shard_of(word: str, node: int) -> int:
     return int(found[1]) if found else node if re.search("hsdp|hybrid", plain) else 0
 
 
-def framework_of(word: str, gpu: str, source: str = "") -> Framework:
-    """The defaults of a training stack, of the edition that the source names; an early Megatron cannot have run on a device that came
-    after it.
+def framework_of(word: str, gpu: str, source: str = "", note: str = "") -> Framework:
+    """The defaults of a training stack, of the edition that the source names, in the mode of precision (MP) that a note tells; an early
+    Megatron cannot have run on a device that came after it.
 
     A ValueError for a stack that is not known: its defaults decide how long a step is predicted to take.
     """
     edition = re.search(r"(?<![\d.])\d\d\.\d\d(?!\d)", source)
-    plain = f"{word} {edition[0] if edition else ''}".casefold().strip()
+    mode = re.search(r"\bmp mode (\w+)", note.casefold())
+    plain = f"{word} {edition[0] if edition else ''} {mode[1] if mode else ''}".casefold().strip()
     found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), None)
     if found is None:
         raise ValueError(f"framework {quoted(word)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")
     return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
+
+
+def is_async(note: str) -> bool:
+    """Whether exchanges of tensor ranks went on behind products where that is no stack's default (torchtitan's async TP)."""
+    return re.search(r"\basync[ -]?tp\b", note.casefold()) is not None
 
 
 def is_derived(word: str) -> bool:

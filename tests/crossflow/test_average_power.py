@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.evaluate import Design, evaluate
 from crossopt.crossflow.generator import Edges, Parts, Split, generate
-from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, faults
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, at_power, faults
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.roofline import Cost, Product, fused_attention_cost, product_cost, stream_cost
@@ -119,3 +119,14 @@ def test_a_chip_that_would_draw_more_takes_longer_and_says_so() -> None:
     assert dict(held.breakdown)["power limit"] == pytest.approx(held.step_time - free.step_time)
     assert held.energy - free.energy == pytest.approx(float(chip.idle_power) * CLUSTER.devices * (held.step_time - free.step_time))
     assert float(np.ravel(step_times(model, chip, CLUSTER, table([plan])))[0]) == held.step_time
+
+
+def test_a_device_held_to_an_eighth_of_its_watts_above_idle_runs_at_half_the_clock() -> None:
+    """f V^2 with V as f: an eighth is half cubed; memory and links go on as before, and what an operation takes is a quarter."""
+    usual = build_device(device("h100-sxm"), "h100-sxm", "bf16", 2)
+    held = at_power(usual, usual.idle_power + (usual.power - usual.idle_power) / 8.0)
+    assert held.throughput == pytest.approx(usual.throughput / 2)
+    assert held.l2.bandwidth == pytest.approx(usual.l2.bandwidth / 2)
+    assert (held.dram, held.links) == (usual.dram, usual.links)
+    assert (held.energy_per_flop, held.running_power) == pytest.approx((usual.energy_per_flop / 4, usual.running_power / 8))
+    assert held.headroom == pytest.approx((usual.power - usual.idle_power) / 8.0)

@@ -8,7 +8,8 @@ import pytest
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.context import Around
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
-from crossopt.crossflow.layer import Layer, Pass, attention_core, attention_core_backward, backward_pass, forward_pass, layer
+from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
+from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
 from crossopt.crossflow.plan import Plan, table
@@ -93,6 +94,9 @@ def test_fused_attention_skips_the_masked_half_and_computes_scores_again_backwar
     assert number(attention_core(fused, group(Plan()), arithmetic).time) == pytest.approx(expected)
     assert number(attention_core_backward(fused, group(Plan()), arithmetic).time) == pytest.approx(2.5 * expected)
     assert number(attention_core(fused, group(Plan(tensor=2, context=4, microbatch=3)), arithmetic).time) == pytest.approx(3 * expected / 8)
+    slow = replace(fused, attention_rate=0.5)
+    assert number(attention_core(slow, group(Plan()), arithmetic).time) == pytest.approx(2 * expected)
+    assert number(attention_core_backward(slow, group(Plan()), arithmetic).time) == pytest.approx(2 * 2.5 * expected)
     narrow = replace(fused, hidden=1280)
     assert number(attention_core(narrow, group(Plan()), arithmetic).time) == pytest.approx(2 * expected)
 
@@ -237,6 +241,49 @@ def test_recomputation_repeats_elements_the_core_or_all_with_its_exchanges(plain
     assert (priced.forward, priced.backward, priced.recompute) == (20.0, 33.0 + again, again)
     assert priced.energy == 100 + 40 + 1000 + 200 + 80 + 2000 + energy
     assert (priced.arithmetic, priced.tensor, priced.context, priced.expert, priced.launch) == (42.0, 4.0, 1.0, 6.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("plan", "mode", "left"),
+    [
+        (Plan(tensor=4), "full", 1 / 2),
+        (Plan(tensor=4, sequence_parallel=True), "full", 3 / 4),
+        (Plan(tensor=4), "dense-part", 0.0),
+        (Plan(tensor=4, sequence_parallel=True), "dense-part", 1 / 4),
+    ],
+)
+def test_what_stops_early_goes_without_the_last_product_and_the_sum_behind_it(
+    arithmetic: Hardware, plan: Plan, mode: str, left: float
+) -> None:
+    """Of two exchanges a pass, or a gather before each part and a scatter behind it, the last one; nothing where dropout keeps a mask."""
+
+    def again(model: Transformer, hardware: Hardware) -> float:
+        one = group(plan)
+        return number(layer(forward_pass(model, one, hardware), backward_pass(model, one, hardware), number_of(mode), hardware).recompute)
+
+    quiet = replace(arithmetic, links=(Link(1e30, 0.0), Link(1e30, 0.0)))
+    product = 2 * 2048 * 3072 / 4 * 1024 / 100e12
+    early = replace(GROUPED, stops_early=True)
+    assert again(early, quiet) == pytest.approx(again(GROUPED, quiet) - product, rel=1e-9)
+    sent = number(forward_pass(GROUPED, group(plan), arithmetic).tensor)
+    assert again(early, arithmetic) - again(early, quiet) == pytest.approx(left * sent)
+    assert again(replace(early, dropout=True), arithmetic) == again(replace(GROUPED, dropout=True), arithmetic)
+
+
+@every(("model", "columns"), [(GROUPED, 256 + 1024 + 3072), (GPT, 1024 + 1024), (replace(GROUPED, gated=False), 256 + 1024)])
+def test_every_other_product_is_keys_projection_and_one_of_two_inner_ones(model: Transformer, columns: int, arithmetic: Hardware) -> None:
+    """Of q, k, v, o, w1, w3, w2 the second, the fourth and the sixth; with sequence parallelism what goes into them is gathered again."""
+
+    def again(plan: Plan, hardware: Hardware) -> float:
+        one = group(plan)
+        passes = forward_pass(model, one, hardware), backward_pass(model, one, hardware)
+        return number(layer(*passes, number_of("second-products"), hardware).recompute)
+
+    split = Plan(tensor=4, sequence_parallel=True)
+    expected, sent = 2 * 2048 * 1024 * columns / 100e12, number(forward_pass(model, group(split), arithmetic).tensor)
+    assert again(Plan(), arithmetic) == pytest.approx(expected)
+    assert again(Plan(tensor=4), arithmetic) == pytest.approx(expected / 4)
+    assert again(split, arithmetic) == pytest.approx(expected / 4 + sent / 2)
 
 
 @pytest.mark.parametrize(("mode", "kernels"), [("none", 20), ("elements", 22), ("selective", 23), ("full", 30)])

@@ -84,6 +84,20 @@ def test_recomputed_modules_repeat_their_products_alone() -> None:
     assert repeated_flops(model, number_of("full"), 0.5) == whole / 2.0
 
 
+def test_what_stops_early_repeats_no_last_product_but_where_experts_are_chosen() -> None:
+    early, spared = replace(LLAMA, stops_early=True), 2.0 * LLAMA.tokens * 32 * 4096 * 11008
+    for word in ("full", "dense-part"):
+        assert repeated_flops(early, number_of(word)) == repeated_flops(LLAMA, number_of(word)) - spared
+    routed = replace(LLAMA, experts=8, experts_per_token=2)
+    assert repeated_flops(replace(routed, stops_early=True), number_of("full")) == repeated_flops(routed, number_of("full"))
+
+
+def test_every_other_product_is_keys_projection_and_one_of_two_inner_ones() -> None:
+    model = replace(LLAMA3, stops_early=True)
+    assert repeated_flops(model, number_of("second-products")) == 2.0 * model.tokens * 32 * 4096 * (1024 + 4096 + 14336)
+    assert repeated_flops(replace(GPT2), number_of("second-products")) == 2.0 * GPT2.tokens * 12 * 768 * (768 + 768)
+
+
 def test_six_flops_a_weight_and_token_are_a_lower_bound_for_a_dense_network() -> None:
     """Every weight of a product is used once forward and twice backward; embedding, norms and attention scores stand aside."""
     products = parameters(LLAMA3) - LLAMA3.vocabulary * LLAMA3.hidden - (2 * LLAMA3.layers + 1) * LLAMA3.hidden

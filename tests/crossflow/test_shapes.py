@@ -10,8 +10,9 @@ from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.exchanges.replicas import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
+from crossopt.crossflow.kernels.attention_core import attention_core
 from crossopt.crossflow.kernels.element_wise import element_wise
-from crossopt.crossflow.layer import attention_core, forward_pass
+from crossopt.crossflow.layer import forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, peak_memory, stage_memory, stage_weights
 from crossopt.crossflow.parameters import (

@@ -3,7 +3,7 @@
 from typing import Final
 
 from crossopt.crossflow.plan import END_STAGES
-from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
+from crossopt.instances.codesign.stacks.table import Edition, Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "deepspeedai/DeepSpeed"
 _ENGINE: Final = Source(_REPOSITORY, "deepspeed/runtime/pipe/engine.py", "0050fdadcacc")
@@ -53,6 +53,7 @@ STACK: Final = Stack(
         ),
         Row("the precision is fp32, bf16 or fp16", Fact("precision", ("fp32", "bf16", "fp16")), _KEYS),
     ),
+    editions=(Edition("0.18", "DeepSpeed"),),
     also=(
         (
             "PyTorch's cross_entropy in single precision takes 12 bytes a logit in its backward pass: log_softmax, which is kept, "

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
+from crossopt.instances.codesign.stacks.table import Edition, Fact, Row, Source, Stack
 
 _SHARD: Final = Source("pytorch/pytorch", "torch/distributed/fsdp/_fully_shard/_fully_shard.py", "2.8")
 _POLICY: Final = Source("pytorch/pytorch", "torch/distributed/fsdp/_fully_shard/_fsdp_api.py", "2.8")
@@ -31,6 +31,7 @@ STACK: Final = Stack(
         Row("nothing is offloaded layer by layer", Fact("offload", ("none",)), _POLICY),
         Row("the precision is fp32, bf16 or fp16", Fact("precision", ("fp32", "bf16", "fp16")), _POLICY),
     ),
+    editions=(Edition("2.0", "PyTorch", {"stops_early": False}), Edition("2.1", "PyTorch")),
     also=(
         (
             "PyTorch's cross_entropy in single precision takes 12 bytes a logit in its backward pass: log_softmax, which is kept, "
@@ -40,4 +41,5 @@ STACK: Final = Stack(
     ),
     decided=("overlap",),
     logit_peak_bytes=12.0,
+    stops_early=True,  # torch/utils/checkpoint.py, _enable_checkpoint_early_stop, without reentrant autograd
 )

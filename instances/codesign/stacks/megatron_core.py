@@ -3,7 +3,7 @@
 from typing import Final
 
 from crossopt.crossflow.recomputation import WHOLE_PARTS, sets_of
-from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
+from crossopt.instances.codesign.stacks.table import Edition, Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "NVIDIA/Megatron-LM"
 _ARGUMENTS: Final = Source(_REPOSITORY, "megatron/training/arguments.py", "000c4ac24f61")
@@ -184,6 +184,7 @@ STACK: Final = Stack(
             _ARGUMENTS,
         ),
     ),
+    editions=(Edition("0.14", "Megatron-Core"),),
     also=(
         (
             "layers need not divide: --pipeline-model-parallel-layout (core 0.13 on) says which each chunk holds; chunks are even "

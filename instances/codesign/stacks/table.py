@@ -1,9 +1,10 @@
 """The form of a stack's table: rows that say what holds of every plan that the stack launches, and columns of plans on which they stand."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import gcd
+from re import ASCII, fullmatch
 from typing import Final, get_args
 
 import numpy as np
@@ -28,6 +29,7 @@ from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.files.units import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,22 @@ class Row:
         return frozenset(name for fact in (self.then, *self.when) for name in QUANTITIES[fact.quantity].settings)
 
 
+def _numbered(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """From which version on a stack is as its table says, or what was otherwise then."""
+
+    since: str
+    """Numbers with dots between them."""
+    what: str
+    """Whose version it is."""
+    changes: Mapping[str, bool | float] = field(default_factory=dict)
+    """Facts of the table that have another value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
     """What one stack launches."""
@@ -92,6 +110,8 @@ class Stack:
     name: str
     about: str
     rows: tuple[Row, ...]
+    editions: tuple[Edition, ...]
+    """The oldest first; the last one is as the table says."""
     also: tuple[tuple[str, Source], ...] = ()
     """What it launches that others do not, and needs no rule."""
     decided: tuple[str, ...] = ()
@@ -106,6 +126,8 @@ class Stack:
     """Whether products in 8 bits keep their inputs cast."""
     hides_publication: bool = False
     """Whether updated weights are gathered behind the next forward pass where a plan hides what data ranks exchange."""
+    stops_early: bool = False
+    """Whether what is computed again ends with the last value that is kept."""
     whole_messages: bool = False
     """Whether each tensor rank sends all of a message between stages where ranks do not split the sequence."""
 
@@ -119,7 +141,22 @@ class Stack:
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
         workload = replace(workload, keeps_casts=self.keeps_casts, whole_messages=self.whole_messages)
-        return replace(workload, hides_publication=self.hides_publication)
+        return replace(workload, hides_publication=self.hides_publication, stops_early=self.stops_early)
+
+    def at(self, version: str | None) -> "Stack":
+        """The table as of a version, the newest where none is named; a ValueError where none so old is known, or it is no version."""
+        if version is None:
+            return self
+        if not fullmatch(r"\d+(\.\d+)*", version, ASCII):
+            raise ValueError(f"{quoted(version)} is no version (numbers with dots, such as {self.editions[-1].since})")
+        found = [one for one in self.editions if _numbered(one.since) <= _numbered(version)]
+        if not found:
+            raise ValueError(f"of {self.name} no version before {self.editions[0].since} is known ({self.known()})")
+        return replace(self, **found[-1].changes)  # type: ignore[arg-type]
+
+    def known(self) -> str:
+        """The versions that there are, in words."""
+        return f"{self.editions[-1].what} {', '.join(one.since for one in self.editions)} and later"
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
+from crossopt.instances.codesign.stacks.table import Edition, Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "pytorch/torchtitan"
 _JOB: Final = Source(_REPOSITORY, "torchtitan/config/job_config.py", "6404b932421f")
@@ -143,6 +143,7 @@ STACK: Final = Stack(
             (Fact("tensor x pipeline", above=1), Fact("precision", ("bf16", "fp16", "fp8"))),
         ),
     ),
+    editions=(Edition("0.2", "torchtitan"),),
     also=(
         (
             "a compiled loss (--compile.enable, whose components are model and loss) takes no more than 4 bytes a logit: the product's 16 "
@@ -152,5 +153,6 @@ STACK: Final = Stack(
     ),
     decided=("sequence_parallel", "zero", "overlap"),
     logit_peak_bytes=4.0,
+    stops_early=True,  # a checkpoint_wrapper without reentrant autograd (torchtitan/distributed/activation_checkpoint.py)
     keeps_casts=False,  # pytorch/ao torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args saves input_hp
 )

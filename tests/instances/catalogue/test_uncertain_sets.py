@@ -1,11 +1,6 @@
-"""How far the optimistic and the pessimistic constants of a device lie from the central ones, by stack and precision."""
+"""What is in doubt of a device beside its constants."""
 
-from dataclasses import replace
-
-import pytest
-
-from crossopt.crossflow.hardware import Doubt, Efficiency, Hardware
-from crossopt.instances.catalogue.uncertain import AS_FITTED, spread_of, spread_out
+from crossopt.crossflow.hardware import Doubt, Hardware
 from tests.solvers.codesign.questions import ask
 
 QUESTION = """
@@ -15,35 +10,6 @@ cluster: {devices: 64}
 hardware: h100-sxm
 stack: fsdp
 """
-
-
-def test_ranges_are_as_fitted_but_for_stacks_of_which_more_is_known() -> None:
-    assert spread_of("", "a100-80g") == spread_of("fsdp", "a100-40g") == spread_of("megatron-core", "h100-sxm") == AS_FITTED
-    fast, slow = spread_of("fsdp", "h100-sxm")
-    assert fast < 1.0
-    assert slow < 1.0
-    assert spread_of("torchtitan", "h200")[1] > 1.0
-
-
-def test_constants_lie_further_out_by_a_power_and_never_beyond_what_makes_sense(plain: Hardware) -> None:
-    central = replace(plain.efficiency, matrix=0.5, kernel=4e-6, stream=0.9, host=0.0)
-    fast, slow = replace(central, matrix=0.8, kernel=1e-6, host=1e-6), replace(central, matrix=0.4, kernel=6e-6)
-    device = replace(plain, efficiency=central, variants=(fast, slow))
-    wide = spread_out(device, (2.0, 2.0))
-    assert [one.matrix for one in wide.variants] == pytest.approx([1.0, 0.32])
-    assert [one.kernel for one in wide.variants] == pytest.approx([0.25e-6, 9e-6])
-    assert [one.stream for one in wide.variants] == [0.9, 0.9]
-    assert wide.variants[0].host == 1e-6, "no power leads away from nothing"
-    assert wide.efficiency == central
-    narrow = spread_out(device, (0.5, 1.0)).variants
-    assert narrow[0].matrix == pytest.approx((0.5 * 0.8) ** 0.5)
-    assert narrow[1].matrix == pytest.approx(0.4)
-
-
-def test_a_device_without_sets_has_none_to_spread(plain: Hardware) -> None:
-    assert spread_out(plain, (2.0, 2.0)) is plain
-    one = replace(plain, variants=(Efficiency(),) * 2)
-    assert spread_out(one, AS_FITTED) is one
 
 
 def test_l2_and_links_vary_where_no_run_says_how_far_off_all_are_together() -> None:

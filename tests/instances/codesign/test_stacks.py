@@ -1,5 +1,6 @@
 """What a stack launches: its table's rows are rules of the question's plans, and remove plans but add none."""
 
+import re
 from functools import cache, partial
 
 import numpy as np
@@ -11,7 +12,6 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, r
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.stack_sets import constants_for
-from crossopt.instances.catalogue.uncertain import spread_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.groups import family_blocks, members
 from crossopt.instances.codesign.plans.left_out import broken_everywhere, left_out
@@ -153,8 +153,8 @@ def test_a_device_has_the_constants_of_the_stack_that_launches(stack: str) -> No
     matrix, attention = wanted["matrix"], wanted["attention"]
     assert (device.efficiency.matrix, device.efficiency.attention, device.efficiency.stream) == (matrix, attention, 0.95)
     plain = registry.build_device(own_set, "h100-sxm", "bf16", 2)
-    for one, other, power in zip(variants_of(device), variants_of(plain), spread_of(stack, "h100-sxm"), strict=True):
-        assert one.efficiency.matrix == pytest.approx(matrix * (other.efficiency.matrix / own_set.efficiency["matrix"]) ** power)
+    for one, other in zip(variants_of(device), variants_of(plain), strict=True):
+        assert one.efficiency.matrix == pytest.approx(matrix * other.efficiency.matrix / own_set.efficiency["matrix"])
     own = ask(f"{QUESTION}stack: {stack}\nefficiency: {{matrix: 0.6}}\n").hardware
     assert isinstance(own, Hardware)
     assert (own.efficiency.matrix, own.efficiency.attention) == (0.6, attention)
@@ -184,6 +184,34 @@ def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(se
     workload = ask(ROUTED, *settings).workload
     assert isinstance(workload, Transformer)
     assert workload.once_a_node is once
+
+
+@every(("version", "early"), [("2.0", False), ("2.0.1", False), ("2.1", True), ("2.10", True)])
+def test_a_question_may_name_the_version_of_its_stack(version: str, early: bool) -> None:
+    """PyTorch's checkpoints go on to the end before 2.1, and versions are numbers: 2.10 is not before 2.1."""
+    workload = ask(f"{QUESTION}stack: {{name: fsdp, version: '{version}'}}\n").workload
+    assert isinstance(workload, Transformer)
+    assert workload.stops_early is early
+
+
+@every(
+    ("stack", "told"),
+    [
+        ("{name: fsdp, version: 1.13}", "stack.version: of fsdp no version before 2.0 is known (PyTorch 2.0, 2.1 and later)"),
+        ("{name: megatron-core, version: 0.9}", "of megatron-core no version before 0.14 is known (Megatron-Core 0.14 and later)"),
+        ("{name: torchtitan, version: main}", "stack.version: 'main' is no version (numbers with dots, such as 0.2)"),
+    ],
+)
+def test_versions_that_nobody_knows_are_told_with_those_that_there_are(stack: str, told: str) -> None:
+    with pytest.raises(InstanceError, match=re.escape(told)):
+        ask(f"{QUESTION}stack: {stack}\n")
+
+
+def test_checkpoints_of_pytorch_alone_stop_early() -> None:
+    for stack, early in (("torchtitan", True), ("megatron-core", False), ("deepspeed", False)):
+        workload = ask(ROUTED, f"stack={stack}").workload
+        assert isinstance(workload, Transformer)
+        assert workload.stops_early is early
 
 
 def test_megatron_core_alone_sends_whole_messages_between_stages() -> None:

@@ -354,7 +354,7 @@ def test_an_early_framework_cannot_run_on_a_later_device() -> None:
         ("Megatron-Core", "h100-sxm", 4.0, "both", 1),
         ("NeMo/Megatron-Core", "h100-sxm", 2.0, "both", 1),
         ("Megatron-Bridge", "h100-sxm", 2.0, "both", 1),
-        ("Composer FSDP", "a100-40g", 2.0, "data", 3),
+        ("Composer FSDP", "a100-40g", 4.0, "data", 3),
         ("torchtitan", "h100-sxm", 4.0, "data", 3),
         ("PyTorch DDP", "a100-80g", 4.0, "data", 0),
         ("Fully Sharded Data Parallel", "a100-80g", 2.0, "data", 3),
@@ -405,6 +405,35 @@ def test_megatron_core_hides_what_its_readme_says_that_it_hides(word: str, hidde
     run = one(file, {"framework": word, "tp": "2", "dp": "4"})
     assert run.workload.whole_messages is hidden
     assert (run.plan.tensor_exchange == "hidden", run.workload.hides_publication) == (hidden, hidden)
+
+
+def test_composer_on_pytorch_2_reduces_in_single_precision_and_stops_early(file: Path) -> None:
+    """And on PyTorch 1.13, in its mode PURE, neither; nor does anybody else's checkpoint that is not PyTorch's."""
+    for word, note, size, early in (
+        ("Composer FSDP", "MP mode DEFAULT; grad accum 4", 4.0, True),
+        ("Composer FSDP", "MP mode PURE; grad accum 1", 2.0, False),
+        ("PyTorch FSDP + compile", "", 2.0, True),
+        ("Megatron-DeepSpeed", "", 4.0, False),
+    ):
+        workload = one(file, {"framework": word, "precision": "bf16", "note": note}).workload
+        assert (workload.gradient_bytes, workload.stops_early) == (size, early)
+
+
+def test_torchtitan_calls_selective_what_keeps_attention_and_every_other_product(file: Path) -> None:
+    """And its asynchronous tensor parallelism is told by a note alone; its devices were held to 500 W, with 2.4 TB/s."""
+    row = {"framework": "torchtitan", "gpu": "H100-96GB HBM2e 500W", "precision": "bf16", "pp": "1", "dp": "8", "recompute": "selective"}
+    plain, told = (one(file, {**row, "source": "torchtitan benchmarks", "note": note}) for note in ("vanilla TP", "async TP"))
+    assert plain.plan.recompute == told.plan.recompute == "elements+second-products"
+    assert (plain.plan.tensor_exchange, told.plan.tensor_exchange) == ("exposed", "hidden")
+    held, elsewhere = (device_for(one(file, {**row, "source": source})) for source in ("torchtitan benchmarks", "a paper"))
+    assert (held.power, held.dram.bandwidth, elsewhere.power, elsewhere.dram.bandwidth) == (500.0, 2.4e12, 700.0, 3.35e12)
+    assert held.throughput == pytest.approx(elsewhere.throughput * (395 / 595) ** (1 / 3))
+    assert one(file, {**row, "framework": "Megatron-Core"}).plan.recompute == "selective"
+
+
+def test_fused_attention_of_2022_is_slower_but_where_constants_were_fitted_to_it(file: Path) -> None:
+    on = [one(file, {"framework": "Composer FSDP", "precision": "bf16", "gpu": gpu, "pp": "1", "dp": "8"}) for gpu in ("H100", "A100-80GB")]
+    assert [row.workload.attention_rate for row in on] == [pytest.approx((1.3 * 2.5) ** -0.5), 1.0]
 
 
 def test_internevo_sums_gradients_everywhere_and_broadcasts_whole_matrices(file: Path) -> None:
