@@ -112,12 +112,17 @@ def with_stops(
     )
 
 
-def worth_easing(instance: Instance, eased: Technology, result: DesignResult, watch: Watch, spend: Spend) -> bool:
-    """Whether a technology that allows more has a better chip."""
+def worth_easing(instance: Instance, eased: Technology, result: DesignResult, watch: Watch, spend: Spend) -> float:
+    """How much better the best chip of a technology is that allows more, as `gain`."""
     free = instance.hardware
-    return isinstance(free, FreeHardware) and buys(
-        search(replace(instance, hardware=replace(free, technology=eased)), watch, spend).value, result.value
-    )
+    if not isinstance(free, FreeHardware):
+        return 0.0
+    return gain(search(replace(instance, hardware=replace(free, technology=eased)), watch, spend).value, result.value)
+
+
+def gain(value: float | None, before: float | None) -> float:
+    """How much less a design takes than the one before, as a share; zero where it is no better."""
+    return 1.0 - value / before if value is not None and before is not None and value < before else 0.0
 
 
 def buys(value: float | None, before: float | None) -> bool:
