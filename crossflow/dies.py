@@ -13,14 +13,11 @@ By this rule the package of B200 is 2,863 mm^2 large, where 2,739 are told (Tren
 """
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-
-if TYPE_CHECKING:
-    from crossopt.crossflow.technology import DramTechnology
 
 LONGEST = 33.0 / 26.0
 """The longer side of a die over the shorter one: those of the field of an EUV scanner."""
@@ -31,6 +28,15 @@ SLACK = 1.0 + 1.0e-9
 in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
 would decide such counts."""
 _LOOKED_AT = 32
+
+
+class Stack(Protocol):
+    """A stack of memory that lies beside a die."""
+
+    @property
+    def stack_area(self) -> float: ...
+    @property
+    def stack_edge(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,79 +61,79 @@ def alike(stacks: Real, dies: Real) -> Real:
     return dies * np.floor(stacks / dies)
 
 
-def least_and_most_along(dram: "DramTechnology", least: Row, most: Row) -> tuple[Real, Real]:
+def least_and_most_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
     """Ends of how many lie along any row between two. Of as large dies more than before need not hold more, so each number is looked at."""
-    few, many = places_along(dram, least), places_along(dram, most)
+    few, many = places_along(stack, least), places_along(stack, most)
     for dies in range(int(np.min(least.dies)), int(np.max(most.dies)) + 1 if np.any(np.not_equal(least.dies, most.dies)) else 0):
         inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
-        few = np.where(inside, np.minimum(few, places_along(dram, Row(least.die_area, float(dies)))), few)
-        many = np.where(inside, np.maximum(many, places_along(dram, Row(most.die_area, float(dies)))), many)
+        few = np.where(inside, np.minimum(few, places_along(stack, Row(least.die_area, float(dies)))), few)
+        many = np.where(inside, np.maximum(many, places_along(stack, Row(most.die_area, float(dies)))), many)
     return few, many
 
 
-def places_along(dram: "DramTechnology", row: Row) -> Real:
+def places_along(stack: Stack, row: Row) -> Real:
     """Stacks that lie side by side along both sides of a row of dies that stand upright, each along a side of its own die."""
-    return 2.0 * row.dies * count(row.side(True), dram.stack_edge) if dram.stack_edge else np.inf
+    return 2.0 * row.dies * count(row.side(True), stack.stack_edge) if stack.stack_edge else np.inf
 
 
-def ends_along(dram: "DramTechnology", least: Row, most: Row) -> tuple[Real, Real]:
+def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
     """The fewest and the most that lie along any row between two. More dies of the same area need not hold more, so that each number of
     them is looked at, unless they are very many."""
-    few, many = places_along(dram, least), places_along(dram, most)
+    few, many = places_along(stack, least), places_along(stack, most)
     lowest, highest = int(np.min(least.dies)), int(np.max(most.dies))
-    if not dram.stack_edge or not np.any(np.less(least.dies, most.dies)):
+    if not stack.stack_edge or not np.any(np.less(least.dies, most.dies)):
         return few, many
     if highest - lowest > _LOOKED_AT:
         return 0.0 * few, np.full_like(many, np.inf)
     for dies in range(lowest, highest + 1):
         inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
-        few = np.where(inside, np.minimum(few, places_along(dram, Row(least.die_area, float(dies)))), few)
-        many = np.where(inside, np.maximum(many, places_along(dram, Row(most.die_area, float(dies)))), many)
+        few = np.where(inside, np.minimum(few, places_along(stack, Row(least.die_area, float(dies)))), few)
+        many = np.where(inside, np.maximum(many, places_along(stack, Row(most.die_area, float(dies)))), many)
     return few, many
 
 
-def package_area_of(dram: "DramTechnology", stacks: Real, least: Row, most: Row) -> Real:
+def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
     """Square metres of the package that no row of dies between two with as many stacks or more goes below; of equal ones its own.
 
     Without stacks there is no interposer, and where a technology does not say how long a stack is, dies and stacks are counted alone."""
-    if not dram.stack_edge:
-        return least.die_area + stacks * dram.stack_area
+    if not stack.stack_edge:
+        return least.die_area + stacks * stack.stack_area
     each, shortest = stacks / most.dies, Row(most.die_area, least.dies).side(False)
-    box = _box(dram, np.minimum(np.ceil(each), 2.0), least, most.dies, _stand_upright(dram, each, shortest))
+    box = _box(stack, np.minimum(np.ceil(each), 2.0), least, most.dies, _stand_upright(stack, each, shortest))
     return np.where(np.greater(stacks, 0.0), np.maximum(box, least.die_area), least.die_area)[()]
 
 
-def sides_of(dram: "DramTechnology", stacks: Real, row: Row) -> tuple[Real, Real]:
+def sides_of(stack: Stack, stacks: Real, row: Row) -> tuple[Real, Real]:
     """Metres of one die across the row and along it."""
-    upright = _stand_upright(dram, stacks / row.dies, row.side(False)) if dram.stack_edge else True
+    upright = _stand_upright(stack, stacks / row.dies, row.side(False)) if stack.stack_edge else True
     return row.side(np.logical_not(upright)), row.side(upright)
 
 
-def room_for(dram: "DramTechnology", package_area: Real, small: Row, large: Row) -> Real:
+def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
     """The most stacks that a package of this area holds beside dies of one of two sizes, whichever way they lie: their places by the small
     one, their room by the large one, so that no dies between hold fewer where `small` is the smaller one, and none more where it is the
     larger one. Where their numbers differ, a package with a limit may hold any number."""
-    if not dram.stack_edge:
-        return count(np.maximum(package_area - large.die_area, 0.0), dram.stack_area)
-    places = count(small.side(False), dram.stack_edge)
+    if not stack.stack_edge:
+        return count(np.maximum(package_area - large.die_area, 0.0), stack.stack_area)
+    places = count(small.side(False), stack.stack_edge)
     cases = ((2.0, True, np.inf), (2.0, False, 2.0 * places), (1.0, np.less(places, 1.0), 1.0))
     held: Real = 0.0
     for columns, upright, most in cases:
-        fits = np.less_equal(_box(dram, columns, large, large.dies, upright), package_area * SLACK)
+        fits = np.less_equal(_box(stack, columns, large, large.dies, upright), package_area * SLACK)
         held = np.maximum(held, np.where(fits, most, 0.0)[()])
     open_dies = np.not_equal(small.dies, large.dies) & np.isfinite(package_area)
     return np.where(open_dies, np.where(np.less(small.dies, large.dies), 0.0, np.inf), held * small.dies)[()]
 
 
-def _box(dram: "DramTechnology", columns: Real, row: Row, most_dies: Real, upright: Real) -> Real:
+def _box(stack: Stack, columns: Real, row: Row, most_dies: Real, upright: Real) -> Real:
     across = Row(row.die_area, most_dies).side(np.logical_not(upright))
-    depth = dram.stack_area / dram.stack_edge
+    depth = stack.stack_area / stack.stack_edge
     return (across + columns * depth + 2.0 * CLEARANCE) * (row.dies * row.side(upright) + 2.0 * CLEARANCE)
 
 
-def _stand_upright(dram: "DramTechnology", each: Real, shorter: Real) -> Real:
+def _stand_upright(stack: Stack, each: Real, shorter: Real) -> Real:
     """Whether so many stacks of each die, half of them on each side, need its longer sides."""
-    return np.less(count(shorter, dram.stack_edge), np.ceil(each / 2.0))
+    return np.less(count(shorter, stack.stack_edge), np.ceil(each / 2.0))
 
 
 # --- links between dies, and the edge around them, of square ones ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.hardware import Doubt, Efficiency, Hardware
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.entries import DeviceEntry, RangeEntry
-from crossopt.instances.catalogue.technology_entries import GenerationEntry, TechnologyEntry
+from crossopt.instances.catalogue.technology_entries import ActivityEntry, GenerationEntry, TechnologyEntry
 from crossopt.instances.files.units import nearest, quoted
 
 Factors = dict[str, dict[str, float]]
@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 MODEL, PRICES = "efficiency", "prices"
 """Sections that are no part of a device or a technology."""
+SUSTAINED: Final = "sustained"
+"""The kernels that draw most, whose shares are multiplied all alike."""
 _NO_PART: Final = (MODEL, PRICES, "technology", "hardware")
 """Sections of which no set is made: the model's constants have fitted sets, the others are limits and shares of a budget."""
 _FIFTH: Final = 0.2
@@ -28,6 +30,12 @@ _FITTED: Final = "sets of constants fitted to public runs: between those of whic
 _OF_TECHNOLOGY: Final = (
     "core.area",
     "core.nominal_power",
+    "core.maximum_frequency",
+    "core.threshold_voltage",
+    "core.margin_voltage",
+    "registers.energy_per_bit",
+    "l1.energy_per_bit",
+    "l2.energy_per_bit",
     "l2.area_per_bit",
     "l2.bank_bytes_per_cycle",
     "dram.nominal_frequency",
@@ -37,7 +45,9 @@ _OF_TECHNOLOGY: Final = (
     "uncore.area_share",
     "uncore.power_per_area",
     "uncore.steady_per_area",
+    "sustained.compute",
 )
+_OF_SEVERAL_DIES: Final = ("die_links.links_per_metre", "die_links.energy_per_bit")
 _OF_DEVICE: Final = (
     "dram.bandwidth",
     "l2.bandwidth",
@@ -48,7 +58,7 @@ _OF_DEVICE: Final = (
     "network.ring_latency",
 )
 _OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
-"""Those that are looked at where nothing is said, some fifteen together: what a step, an area and a power mostly follow from."""
+"""Those that are looked at where nothing is said, some twenty together: what a step, an area and a power mostly follow from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +113,27 @@ def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
             remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(known)}"
             faults.append((f"factors.{section}", f"no constants are called so ({remedy})"))
             continue
+        if section == SUSTAINED:
+            entry = _sustained(entry, figures, faults)
+            continue
         entry = _with(entry, section, multiplied(parts[section], figures, f"factors.{section}", faults))
         if section == "dram" and isinstance(entry, TechnologyEntry):  # other generations state some of the same figures anew
             entry = replace(entry, memories={name: _shared(one, figures) for name, one in entry.memories.items()})
     return entry
+
+
+def _sustained(entry: Any, figures: Mapping[str, float], faults: list[Fault]) -> Any:  # noqa: ANN401 - a technology
+    """The technology whose kernels keep parts so much busier, or less so."""
+    kernels = {name: multiplied(busy, figures, f"factors.{SUSTAINED}", faults) for name, busy in entry.sustained.items()}
+    fault = next((words for busy in kernels.values() for name, share in figures_of(busy) if (words := _share_fault(name, share))), None)
+    if fault is not None:
+        faults.append((f"factors.{SUSTAINED}", fault))
+        return entry
+    return replace(entry, sustained=kernels)
+
+
+def _share_fault(name: str, share: float) -> str | None:
+    return None if share <= 1.0 else f"{name} becomes {share:.4g} in some kernels, a share of at most 1 is needed (take a smaller factor)"
 
 
 def _shared(generation: GenerationEntry, figures: Mapping[str, float]) -> GenerationEntry:
@@ -148,7 +175,14 @@ def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a techno
         parts = {name: getattr(entry, name) for name in ("dram", "l2", "l1", "registers")}
         return {**parts, "node_network": entry.network.node, "network": entry.network.cluster, "hardware": entry}
     inner = {field.name: getattr(entry, field.name) for field in fields(entry) if field.name != "split"}
-    return {**{name: part for name, part in inner.items() if is_dataclass(part)}, "technology": entry}
+    kernels = {SUSTAINED: _busiest(entry.sustained)} if entry.sustained else {}
+    return {**{name: part for name, part in inner.items() if is_dataclass(part)}, **kernels, "technology": entry}
+
+
+def _busiest(kernels: Mapping[str, ActivityEntry]) -> ActivityEntry:
+    """Of each part the most that any of the kernels keeps it busy."""
+    [first, *others] = kernels.values()
+    return replace(first, **{name: max(share, *(getattr(one, name) for one in others), 0.0) for name, share in figures_of(first)})
 
 
 def _with(entry: Any, section: str, part: Any) -> Any:  # noqa: ANN401 - a device or a technology
@@ -171,11 +205,15 @@ def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Fa
         yield name or "all constants as they are stated", together
 
 
-def ranges_of(entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> tuple[Range, ...]:
-    """The constants of a device or a technology that are looked at, and those of the model, each with its range."""
-    usual = _OF_TECHNOLOGY if isinstance(entry, TechnologyEntry) else _OF_DEVICE
+def ranges_of(
+    entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...], dies: bool = False
+) -> tuple[Range, ...]:
+    """The constants of a device or a technology that are looked at, and those of the model, each with its range; of links between dies
+    where there may be several."""
+    usual = (*_OF_TECHNOLOGY, *(_OF_SEVERAL_DIES if dies else ())) if isinstance(entry, TechnologyEntry) else _OF_DEVICE
     parts = _parts(entry)
-    found = [_of_figure(name, parts, entry.ranges.get(name)) for name in dict.fromkeys((*usual, *entry.ranges))]
+    stated = (name for name in entry.ranges if dies or name.partition(".")[0] != "die_links")
+    found = [_of_figure(name, parts, entry.ranges.get(name)) for name in dict.fromkeys((*usual, *stated))]
     return (*(one for one in found if one is not None), *_of_model(efficiency, variants))
 
 
@@ -188,13 +226,15 @@ def price_ranges(prices: Prices) -> Iterator[Range]:
 def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Range | None:
     """The range of a figure; none where the figure is zero or not stated."""
     section, _, figure = name.partition(".")
-    value = getattr(parts[section], figure, None)
+    value = getattr(parts.get(section), figure, None)
     if not value:
         return None
     if said is not None:
         return Range(section, figure, said.low, said.high, said.source)
-    most = min(1.0 + _FIFTH, 1.0 / value) if figure in ("utilisation", "area_share") else 1.0 + _FIFTH
+    most = min(1.0 + _FIFTH, 1.0 / value) if figure in ("utilisation", "area_share") or section == SUSTAINED else 1.0 + _FIFTH
     least = 1.0 - _FIFTH
+    if figure == "maximum_frequency":
+        least = max(least, parts[section].nominal_frequency / value)
     if figure == "area_share" and (spare := parts[section].spare_bundles):  # which lie there
         least = max(least, ceil(1e4 * spare / (1.0 + spare) / value) / 1e4)
     return Range(section, figure, least, most, _ESTIMATE)

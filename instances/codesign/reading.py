@@ -360,7 +360,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         prices=usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,
     )
-    return free, ranges_of(entry, own, free.variants)
+    return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))
 
 
 def _given_link(cluster: ClusterSection, level: str, report: Report) -> Link | None:

@@ -1,7 +1,7 @@
 """A chip seen from above, to scale: dies with their parts, stacks of memory on both sides of their row, and the package around them.
 
 What is drawn has the areas that the model gives it; where a part lies is the usual order on accelerators that are sold (controllers beside
-their stacks, links at the ends, a shared cache between two blocks of cores), since the model says nothing of places.
+their stacks, links at the ends, a shared cache between two arrays of multiprocessors), since the model says nothing of places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from crossopt.reports.drawing.bars import Part
-from crossopt.reports.drawing.svg import Titles, box, hue, letter, line, picture, width_of, words
+from crossopt.reports.drawing.die import Block, Lying, Plan, parts_on
+from crossopt.reports.drawing.svg import Titles, box, boxes, hue, letter, line, picture, width_of, words
 
 _BETWEEN: Final = 0.0005
 """Metres that are left free around a stack, half of them on each side."""
@@ -19,19 +20,14 @@ _RULER: Final = 0.01
 _SIZES: Final = (12.0, 9.0)
 """Of labels, as there is room."""
 
-Block = tuple[float, float, float, float]
-"""Left, top, width and height in metres."""
-
 
 @dataclass(frozen=True, slots=True)
 class Floor:
     """What lies on a package. Parts are those of all dies together, in square metres."""
 
     parts: tuple[Part, ...]
-    sides: str
-    """The part that lies along both longer sides, halved; the others by name, too."""
-    ends: tuple[str, str]
-    band: str
+    plan: Plan
+    """Where they lie on each die."""
     empty: str
     stacks: int
     stack: tuple[float, float]
@@ -58,7 +54,7 @@ def floorplan(titles: Titles, floor: Floor) -> str:
     chip = chip_in(floor, (titles.width - 20.0 if titles.narrow else _DRAWN, _HIGH))
     corner = (0.0, chip.height + 4.0) if titles.narrow else (_LEGEND, 4.0)
     body = [*chip.body, *_legend(floor, (chip.die, chip.package), (*corner, titles.width))]
-    return picture(titles, max(chip.height, corner[1] + 19.0 * (len(floor.parts) + 4)), body)
+    return picture(titles, max(chip.height, corner[1] + 19.0 * (len(floor.parts) + 5)), body)
 
 
 def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> Chip:
@@ -78,13 +74,39 @@ def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> 
     for block in stacks:
         body += _labelled(placed(_within(block)), "hollow", "HBM")
     for die in dies:
-        for part, block in _blocks(floor, die):
-            kind = "ground" if part.label == floor.empty else f"{hue(part.place)} cut"
-            label = part.label if names else letter(part.place)
-            ink = "t" if part.label == floor.empty else "on"
-            body += _labelled(placed(block), kind, label, ink, f"{part.label}: {part.shown}")
+        body += _die(floor, [(one, [placed(block) for block in one.blocks]) for one in parts_on(floor.plan, _areas(floor), die)], names)
     body += _ruler(high * scale + 16.0, scale)
     return Chip(tuple(body), high * scale + 30.0, (across, along), (wide, high))
+
+
+def _areas(floor: Floor) -> dict[str, float]:
+    """Square metres of each part on one die."""
+    return {part.label: part.value / floor.dies for part in floor.parts}
+
+
+def _die(floor: Floor, lying: Sequence[tuple[Lying, list[Block]]], names: bool) -> Iterator[str]:
+    """The parts of one die; letters of what bundles hold are in the legend, and those of their cores lie above all of them."""
+    parts, above = {part.label: part for part in floor.parts}, list[str]()
+    for one, blocks in lying:
+        part = parts[one.name]
+        tip, label = f"{part.label}: {part.shown}", part.label if names else letter(part.place)
+        if one.tiled:
+            yield boxes(blocks, hue(part.place), tip)
+            continue
+        empty = part.label == floor.empty
+        for block in blocks:
+            drawn, *written = _labelled(block, "ground" if empty else f"{hue(part.place)} cut", label, "t" if empty else "on", tip)
+            yield drawn
+            above += [*_behind(block, label, part.place), *written] if written and one.name in floor.plan.bundled else written
+    yield from above
+
+
+def _behind(block: Block, label: str, place: int) -> Iterator[str]:
+    """The ground of a label that lies on bundles."""
+    x, y, width, height = block
+    wide = width_of(label, _SIZES[0]) + 8.0
+    if wide <= width:
+        yield box(x + (width - wide) / 2.0, y + height / 2.0 - 8.0, wide, 16.0, hue(place), 3.0)
 
 
 def _stacks(floor: Floor, die: Block) -> Iterator[Block]:
@@ -105,34 +127,6 @@ def _around(blocks: Sequence[Block]) -> Block:
     rows = [(x, y, x + width, y + height) for x, y, width, height in blocks]
     lefts, tops, rights, bottoms = zip(*rows, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
-
-
-def _blocks(floor: Floor, die: Block) -> Iterator[tuple[Part, Block]]:
-    """Where each part lies on one die: columns along both sides, rows at both ends, a band in the middle, the rest above and below it."""
-    x, y, width, height = die
-    named = {part.label: part for part in floor.parts}
-    share = {part.label: part.value / floor.dies for part in floor.parts}
-    column = share.get(floor.sides, 0.0) / 2.0 / height
-    if column:
-        yield named[floor.sides], (x, y, column, height)
-        yield named[floor.sides], (x + width - column, y, column, height)
-    x, width = x + column, width - 2.0 * column
-    rows = [share.get(name, 0.0) / width for name in floor.ends]
-    for name, row, at in zip(floor.ends, rows, (y, y + height - rows[1]), strict=True):
-        if row:
-            yield named[name], (x, at, width, row)
-    y, height = y + rows[0], height - rows[0] - rows[1]
-    band = share.get(floor.band, 0.0) / width
-    half = (height - band) / 2.0
-    if band:
-        yield named[floor.band], (x, y + half, width, band)
-    rest = [part for part in floor.parts if part.label not in (floor.sides, *floor.ends, floor.band)]
-    for at in (y, y + half + band):
-        begun = x
-        for part in rest:
-            room = share[part.label] / 2.0 / half
-            yield part, (begun, at, room, half)
-            begun += room
 
 
 def _labelled(block: Block, kind: str, label: str, ink: str = "t", tip: str = "") -> list[str]:
@@ -163,8 +157,11 @@ def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]]
         yield words(right, y + 12.0, part.shown, "t n", "end")
     y = top + 12.0 + 19.0 * len(floor.parts)
     sizes = [(f"{floor.dies} dies" if floor.dies > 1 else "die", f"{_sides(*die)}, {area * 1e6:.0f} mm^2")]
+    bundles = floor.plan.bundles * floor.dies
+    bundled = sum(part.value for part in floor.parts if part.label in floor.plan.bundled)
+    sizes += [(f"{bundles:,} bundles of cores", f"{bundled / bundles * 1e6:.2f} mm^2 each")] if bundles else []
     sizes += [(f"{floor.stacks} HBM stacks", _sides(*floor.stack))] if floor.stacks else []
-    whole = ("all of it lies in", f"{_sides(*package)}, {package[0] * package[1] * 1e6:.0f} mm^2")
+    whole = ("package", f"{_sides(*package)}, {package[0] * package[1] * 1e6:.0f} mm^2")
     for number, (name, size) in enumerate([*sizes, whole]):
         yield words(left, y + 12.0 + 19.0 * number, name)
         yield words(right, y + 12.0 + 19.0 * number, size, "t n", "end")

@@ -53,15 +53,23 @@ class Package:
     """Metres that are free between all this and the rim of the interposer."""
     boxed: bool
     """Whether the box around all this is the package area, and not dies and stacks alone."""
+    bundles: int
+    """Of cores on each die; none where they lie on dies of their own above."""
 
 
-def package_of(technology: Technology, split: Split, stacks: float) -> Package:
+def package_of(technology: Technology, split: Split, stacks: float, bundles: float) -> Package:
     """So many stacks of the technology, each as long as the edge that it takes and of its area, beside the dies of a split."""
-    dram = technology.dram
+    dram, dies = technology.dram, round(float(split.dies))
     edge = dram.stack_edge or sqrt(dram.stack_area)
     across, along = (float(side) for side in sides_of(dram, stacks, row_of(split)))
     return Package(
-        round(stacks), (edge, dram.stack_area / edge), round(float(split.dies)), (across, along), CLEARANCE, dram.stack_edge > 0.0
+        stacks=round(stacks),
+        stack=(edge, dram.stack_area / edge),
+        dies=dies,
+        die=(across, along),
+        rim=CLEARANCE,
+        boxed=dram.stack_edge > 0.0,
+        bundles=0 if technology.upper_dies else round(bundles / dies),
     )
 
 

@@ -153,7 +153,11 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts,
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
     built = generate(technology, split)
-    return _areas(split, technology), _powers(technology, built), package_of(technology, split, float(built.dram.stacks))
+    return (
+        _areas(split, technology),
+        _powers(technology, built),
+        package_of(technology, split, float(built.dram.stacks), float(built.core.bundles)),
+    )
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:
@@ -163,7 +167,7 @@ def _areas(split: Split, technology: Technology) -> Amounts:
     here = {name for name, part in PARTS if technology.upper_dies is None or part not in ("core", *HOLDING)}
     areas = (*(one for one in _by_part(split.areas) if one[0] in here), *(part for part in beside if part[1]))
     rest = float(split.die_area) - sum(value for _, value in areas)
-    return (*areas, ("left empty", rest)) if rest > 1e-9 * float(split.die_area) else areas
+    return (*areas, ("filler", rest)) if rest > 1e-9 * float(split.die_area) else areas
 
 
 def _powers(technology: Technology, built: Architecture) -> Amounts:

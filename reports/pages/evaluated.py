@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
+from crossopt.reports.drawing.die import Plan
 from crossopt.reports.drawing.floorplan import Floor, floorplan
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.chip.bill import DeviceBill, yield_words
@@ -96,7 +97,8 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        f"places. HBM on the die are the controllers; a die has the sides of a reticle field, 26 : 33. The package area is {limited}."
+        "places. HBM on the die are the controllers, filler is what no part takes; a die has the sides of a reticle field, 26 : 33. "
+        f"The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
 
@@ -106,8 +108,8 @@ def floor_of(facts: Facts) -> Floor | None:
     if facts.package is None:
         return None
     parts, package = tuple(_parts(facts.areas, "area")), facts.package
-    ends, lies = ("node network", "network"), (package.stacks, package.stack, package.die, package.rim, package.dies)
-    return Floor(parts, "HBM", ends, "L2", "left empty", *lies)
+    on_die = Plan("HBM", ("node network", "network"), "L2", "links between dies", ("compute", "registers", "L1"), package.bundles)
+    return Floor(parts, on_die, "filler", package.stacks, package.stack, package.die, package.rim, package.dies)
 
 
 def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:

@@ -7,11 +7,13 @@ from crossopt.reports.facts.building import Built
 from crossopt.reports.facts.chip.words import choice_name, choice_words
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.explain.conflict import Member
-from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys
+from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 _UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
 _LISTED = 8
+LITTLE = 0.005
+"""Of what is asked for: a tenth more that buys less binds nothing worth a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,8 @@ class Why:
 
     reliefs: tuple[Relief, ...] = ()
     ends: tuple[RangeEnd, ...] = ()
-    building: tuple[tuple[Built, bool | None], ...] = ()
-    """Each with whether more would buy something; None where nobody asked."""
+    building: tuple[tuple[Built, float | None], ...] = ()
+    """Each with what share a tenth more would buy; None where nobody asked."""
     unopened: tuple[Unopened, ...] = ()
 
 
@@ -52,7 +54,7 @@ def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
     built."""
     unit = result.question["unit"]
     lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.settled else 'is the best found'}", ""]
-    lines += [f"  {words}" for words in (_heads(result, why.reliefs) if why.reliefs else _filled(result))]
+    lines += [f"  {words}" for words in (_heads(result, why) if why.reliefs else _filled(result))]
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in why.reliefs]
     lines += [f"  range end: {_beyond(end)}: {_bought(end, result.value, unit)}" for end in why.ends]
     lines += [f"  {words}" for words in _parts(result, why.unopened)]
@@ -64,7 +66,7 @@ def _parts(result: DesignResult, parts: tuple[Unopened, ...]) -> list[str]:
     """Parts that nobody opened and of which a tenth more or less buys something, the most first; one line where none does."""
     better = sorted((one for one in parts if buys(one.value, result.value)), key=lambda one: one.value or 0.0)
     bought = [(one, _bought(one, result.value, result.question["unit"])) for one in better]
-    told = [f"not opened: {choice_name(one.name)} a tenth {'more' if one.more else 'less'}: {words}" for one, words in bought]
+    told = [f"not opened: {choice_name(one.name)} a tenth {_way(one)}: {words}" for one, words in bought]
     names = ", ".join(dict.fromkeys(choice_name(one.name) for one in parts))
     return told or ([f"not opened, and a tenth more or less buys nothing: {names}"] if parts else [])
 
@@ -75,18 +77,37 @@ def _filled(result: DesignResult) -> list[str]:
     return [f"full: {', '.join(full)}" if full else "no limit is full"]
 
 
-def _heads(result: DesignResult, reliefs: tuple[Relief, ...]) -> list[str]:
-    """The limits of which more buys something, and those that are full and buy nothing."""
+def _heads(result: DesignResult, why: Why) -> list[str]:
+    """The limits of which more buys something, those of which it buys little, what binds beside them, and what is full and buys nothing."""
     full = (evaluation_in(result) or {}).get("binding", [])
-    binding = [_name(one) for one in reliefs if buys(one.value, result.value)]
-    asked = {_name(one): one.complete for one in reliefs}
-    worthless = [name for name in full if name not in binding and asked.get(name)]
-    open_still = [name for name in full if name not in binding and not asked.get(name)]
-    return [
-        f"binding: {', '.join(binding)}" if binding else "no limit binds",
-        *([f"full, worth nothing: {', '.join(worthless)}"] if worthless else []),
-        *([f"full: {', '.join(open_still)}"] if open_still else []),
+    worth = {_name(one): gain(one.value, result.value) for one in why.reliefs}
+    binding = [name for name, bought in worth.items() if bought >= LITTLE]
+    little = [f"{name} ({bought:.2%} less by a tenth more)" for name, bought in worth.items() if 0.0 < bought < LITTLE]
+    asked = {_name(one): one.complete for one in why.reliefs}
+    others = [name for name in full if not worth.get(name)]
+    beside = _beside(result, why)
+    lines = [
+        f"binding: {', '.join(binding)}" if binding else f"no limit binds{' by much' if little else ''}",
+        f"worth little: {', '.join(little)}" if little else "",
+        f"binds beside: {', '.join(beside)}" if beside else "",
     ]
+    told = (("full, worth nothing", True), ("full", False))
+    groups = [(words, [name for name in others if bool(asked.get(name)) == known]) for words, known in told]
+    return [*(line for line in lines if line), *(f"{words}: {', '.join(names)}" for words, names in groups if names)]
+
+
+def _beside(result: DesignResult, why: Why) -> list[str]:
+    """What buys more than a little and is no limit of the question: of the technology, ends of ranges, parts that nobody opened; the most
+    first."""
+    built = ((f"{one.words.partition(':')[0]} of the technology", worth or 0.0) for one, worth in why.building if one.full)
+    ends = ((_beyond(end), gain(end.value, result.value)) for end in why.ends)
+    parts = ((f"{choice_name(one.name)} a tenth {_way(one)}", gain(one.value, result.value)) for one in why.unopened)
+    found = sorted((pair for pair in (*built, *ends, *parts) if pair[1] >= LITTLE), key=lambda pair: -pair[1])
+    return [f"{words} ({worth:.2%})" for words, worth in found]
+
+
+def _way(one: Unopened) -> str:
+    return "more" if one.more else "less"
 
 
 def _name(one: Relief) -> str:
@@ -111,9 +132,16 @@ def _beyond(end: RangeEnd) -> str:
     return f"{there} instead of {chosen.removeprefix(end.name.rpartition('_')[0].replace('_', ' ')).removesuffix(' HBM stacks').strip()}"
 
 
-def _mark(one: Built, worth: bool | None) -> str:
-    """That all of it is used, and whether more would buy something, where that was asked."""
-    return {None: "; full", True: "; binds", False: "; full, worth nothing"}[worth] if one.full else ""
+def _mark(one: Built, worth: float | None) -> str:
+    """That all of it is used, and how much more of it would buy, where that was asked."""
+    if not one.full or worth is None:
+        return "; full" if one.full else ""
+    return f"; binds: a tenth more {worth:.2%} less" if worth >= LITTLE else f"; full, worth {_little(worth)}"
+
+
+def _little(worth: float) -> str:
+    """What is worth next to nothing, and how much."""
+    return f"little ({worth:.2%})" if worth > 0.0 else "nothing"
 
 
 def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResult, members: tuple[Member, ...] | None) -> str:

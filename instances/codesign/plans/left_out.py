@@ -104,9 +104,16 @@ def _needed(instance: Instance, words: str) -> str:
     [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
     if words == _STACKS and technology and technology.dram.stack_edge:
-        return " that lie along its edge beside its links with power to run (fewer stacks or wires, a larger die_area, or more hbm_power)"
+        each = ", as many beside every die," if _several_dies(instance) else ""
+        remedy = f"fewer stacks or wires{', a multiple of the dies' if each else ''}, a larger die_area, or more hbm_power"
+        return f" that lie along its edge{each} beside its links with power to run ({remedy})"
     least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
     return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
+
+
+def _several_dies(instance: Instance) -> bool:
+    free = instance.hardware
+    return isinstance(free, FreeHardware) and max(dict(free.options).get("dies", (free.dies,))) > 1
 
 
 def last_with_plan(counted: Counted) -> int:

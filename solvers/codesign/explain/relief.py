@@ -5,7 +5,7 @@ Nothing is guessed: every figure is the optimum of the question solved again wit
 something; one that is merely full and buys nothing may be stopped by a choice at the end of its range, which both together show.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -78,7 +78,7 @@ def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Sp
     found = []
     for name in design["at_end_of_range"]:
         option = design["hardware"][name]
-        beyond = _beyond(name, option, dict(_options(instance))[name])
+        beyond = _beyond(name, option, dict(_options(instance))[name], _dies(instance, design["hardware"]))
         if beyond is not None:
             seen = search(_widened(instance, name, beyond), watch, spend)
             found.append(RangeEnd(name, option, beyond, seen.value, seen.stopped == "complete"))
@@ -112,12 +112,17 @@ def with_stops(
     )
 
 
-def worth_easing(instance: Instance, eased: Technology, result: DesignResult, watch: Watch, spend: Spend) -> bool:
-    """Whether a technology that allows more has a better chip."""
+def worth_easing(instance: Instance, eased: Technology, result: DesignResult, watch: Watch, spend: Spend) -> float:
+    """How much better the best chip of a technology is that allows more, as `gain`."""
     free = instance.hardware
-    return isinstance(free, FreeHardware) and buys(
-        search(replace(instance, hardware=replace(free, technology=eased)), watch, spend).value, result.value
-    )
+    if not isinstance(free, FreeHardware):
+        return 0.0
+    return gain(search(replace(instance, hardware=replace(free, technology=eased)), watch, spend).value, result.value)
+
+
+def gain(value: float | None, before: float | None) -> float:
+    """How much less a design takes than the one before, as a share; zero where it is no better."""
+    return 1.0 - value / before if value is not None and before is not None and value < before else 0.0
 
 
 def buys(value: float | None, before: float | None) -> bool:
@@ -161,10 +166,16 @@ def _with_part(free: FreeHardware, part: str, kind: str, share: float) -> FreeHa
     return replace(free, powers=replace(free.powers, **{part: share * getattr(free.powers, part)}))
 
 
-def _beyond(name: str, option: float, options: tuple[float, ...]) -> float | None:
-    """One more option: as far from the end as its neighbour is, or half of what would leave nothing; one more of what is counted."""
+def _dies(instance: Instance, hardware: Mapping[str, float]) -> float:
+    return hardware.get("dies", instance.hardware.dies if isinstance(instance.hardware, FreeHardware) else 1.0)
+
+
+def _beyond(name: str, option: float, options: tuple[float, ...], dies: float) -> float | None:
+    """One more option: as far from the end as its neighbour is, or half of what would leave nothing; one more of what is counted, and of
+    stacks one more beside each of so many dies."""
     if name in _COUNTS:
-        beyond = option + 1 if option == options[-1] else option - 1
+        step = dies if name == "hbm_stacks" else 1
+        beyond = option + step if option == options[-1] else option - step
         return beyond if beyond >= 1 else None
     neighbour = options[-2] if option == options[-1] else options[1]
     return 2.0 * option - neighbour if 2.0 * option > neighbour else option / 2.0 if option > 0.0 else None

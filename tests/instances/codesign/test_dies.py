@@ -11,10 +11,13 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.facts.building import building_of
+from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.explain.conflict import clash
+from crossopt.solvers.codesign.explain.relief import range_ends
 from tests.solvers.codesign.asking import answered, checked, silent
 from tests.solvers.codesign.questions import FREE_PRICES, TINY_FREE, ask
 
@@ -129,6 +132,16 @@ def test_a_larger_box_is_needed_for_more_dies_stacks_and_area() -> None:
             bound = package_area_of(MADE.dram, stacks, Row(areas, dies), Row(areas * more, dies + many))
             assert np.all(bound <= package_area_of(MADE.dram, stacks + np.floor(part * count), inside, inside))
     assert np.all(own >= areas)
+
+
+def test_stacks_that_dies_cannot_share_are_told_with_what_to_write() -> None:
+    """Three dies share no eight stacks; at the end of a range there is one more stack beside each die."""
+    said = why_no_chip(one(3, "budget.reticle=9999 mm^2", stacks=8)) or ""
+    assert "no stacks of memory that lie along its edge, as many beside every die," in said
+    assert "a multiple of the dies" in said
+    asked = one(2, "hbm_stacks=[2, 4]")
+    [end] = [end for end in range_ends(asked, answered(asked), silent, Spend()) if end.name == "hbm_stacks"]
+    assert (end.option, end.beyond) == (4, 6)
 
 
 def test_a_reticle_exposes_one_die_and_not_another() -> None:

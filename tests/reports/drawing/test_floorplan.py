@@ -9,6 +9,7 @@ import pytest
 
 from crossopt.instances.codesign.space import device_at
 from crossopt.reports.drawing.bars import Part
+from crossopt.reports.drawing.die import Plan, parts_on
 from crossopt.reports.drawing.floorplan import Floor, chip_in, floorplan
 from crossopt.reports.facts.design import facts_of
 from crossopt.reports.pages.evaluated import floor_of
@@ -21,11 +22,21 @@ MM2 = 1e-6
 PARTS = tuple(
     Part(name, area * MM2, f"{area} mm^2", place)
     for place, (name, area) in enumerate(
-        {"compute": 400.0, "registers": 40.0, "L2": 80.0, "HBM": 40.0, "node network": 24.0, "network": 8.0, "left empty": 66.0}.items()
+        {
+            "compute": 400.0,
+            "registers": 40.0,
+            "L2": 80.0,
+            "HBM": 40.0,
+            "node network": 24.0,
+            "network": 8.0,
+            "filler": 46.0,
+            "L1": 20.0,
+        }.items()
     )
 )
 DIE = (sqrt(658 * MM2 * 26 / 33), sqrt(658 * MM2 * 33 / 26))
-FLOOR = Floor(PARTS, "HBM", ("node network", "network"), "L2", "left empty", 5, (0.0105, 0.0105), DIE, 0.0005)
+ON_DIE = Plan("HBM", ("node network", "network"), "L2", "links between dies", ("compute", "registers", "L1"), 7)
+FLOOR = Floor(PARTS, ON_DIE, "filler", 5, (0.0105, 0.0105), DIE, 0.0005)
 
 
 def rectangles(floor: Floor) -> list[tuple[str, float, float, float, float]]:
@@ -41,21 +52,41 @@ def test_parts_and_stacks_have_their_areas_on_one_scale(dies: int) -> None:
     floor = replace(FLOOR, stacks=dies * (4 - dies), dies=dies, die=die)
     drawn = rectangles(floor)
     pixels = {part.label: 0.0 for part in PARTS}
-    names = {"ground": "left empty", **{f"k{part.place} cut": part.label for part in PARTS}}
+    names = {"ground": "filler", **{f"k{part.place} cut": part.label for part in PARTS}}
     for kind, _, _, width, height in drawn:
         if kind in names:
             pixels[names[kind]] += width * height
-    scale = pixels["compute"] / 400.0
-    assert {name: pixels[name] / scale for name in ("L2", "registers", "left empty")} == pytest.approx(
-        {"L2": 80.0, "registers": 40.0, "left empty": 66.0}, rel=0.02
-    )
+    scale = pixels["compute"] / 460.0  # with the registers and the L1 of each bundle
+    assert {name: pixels[name] / scale for name in ("L2", "filler")} == pytest.approx({"L2": 80.0, "filler": 46.0}, rel=0.02)
     stacks = [width * height for kind, _, _, width, height in drawn if kind == "hollow"]
     assert len(stacks) == dies * (4 - dies)
     assert stacks[0] / scale == pytest.approx(100.0, rel=0.02)  # 10 mm by 10 mm, and half a millimetre between two
 
 
+@pytest.mark.parametrize("bundles", [1, 7, 115, 132])
+def test_each_bundle_has_its_registers_and_its_l1_to_scale(bundles: int) -> None:
+    """In its own tile, all of one area, above and below L2: square millimetres as the parts have them."""
+    areas = {part.label: part.value for part in PARTS}
+    found = {one.name: one for one in parts_on(replace(ON_DIE, bundles=bundles), areas, (0.0, 0.0, *DIE))}
+    for name in ("registers", "L1"):
+        sizes = [width * height for _, _, width, height in found[name].blocks]
+        assert len(sizes) == bundles
+        assert sizes == pytest.approx([areas[name] / bundles] * bundles)
+    cores = found["compute"].blocks
+    assert sum(width * height for _, _, width, height in cores) == pytest.approx(460.0 * MM2)
+    for x, y, width, height in (*found["registers"].blocks, *found["L1"].blocks):
+        assert any(
+            left <= x + 1e-9 and top <= y + 1e-9 and x + width <= left + wide + 1e-9 and y + height <= top + high + 1e-9
+            for left, top, wide, high in cores
+        )
+    if bundles > 1:
+        whole = sum(width * height for name, one in found.items() if not one.tiled for _, _, width, height in one.blocks)
+        assert whole == pytest.approx(DIE[0] * DIE[1])
+
+
 def test_nothing_lies_on_anything_else_and_all_lies_on_the_package() -> None:
-    (_, left, top, wide, high), *rest = rectangles(FLOOR)
+    (_, left, top, wide, high), *every = rectangles(FLOOR)
+    rest = [row for row in every if not row[0].removeprefix("k").isdigit()]  # but for the ground of a label
     for _, x, y, width, height in rest:
         assert left <= x
         assert top <= y

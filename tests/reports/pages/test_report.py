@@ -132,7 +132,7 @@ def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
     result = solved(tmp_path, INSTANCES / "quickstart.yaml", *(f"--set={one}" for one in settings))
     found = saved(result)
     facts = facts_of(read_question(found.question), design_of(found))
-    assert dict(facts.areas)["left empty"] > 0.0
+    assert dict(facts.areas)["filler"] > 0.0
     assert sum(area for _, area in facts.areas) == pytest.approx(evaluation_of(found)["die_area"], rel=1e-12)
 
 

@@ -8,10 +8,12 @@ import pytest
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
+from crossopt.reports.facts.building import Built
+from crossopt.reports.texts.explain import Why, answer_text
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift
-from crossopt.solvers.codesign.explain.relief import Relief, range_ends, relief, unopened, with_stops
+from crossopt.solvers.codesign.explain.relief import Relief, Unopened, range_ends, relief, unopened, with_stops
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
@@ -123,6 +125,25 @@ def test_a_limit_that_a_range_stops_says_so_with_what_both_together_buy() -> Non
     assert both is not None
     assert result.value is not None
     assert both < result.value
+
+
+def test_what_is_worth_little_is_told_so_with_what_binds_beside_it() -> None:
+    """A limit of which a tenth more saves 0.3 % does not bind, though nothing else of the limits does; ports of L2 that save 1.2 % do."""
+    result = answered(ask(TINY_FREE))
+    assert result.value is not None
+    power, area = (Relief(name, 400.0, 440.0, share * result.value) for name, share in (("power", 0.997), ("die_area", 1.0)))
+    building = ((Built("L2: 3 TB/s, of 3 TB/s", True, None), 0.012), (Built("clock: 1.4 GHz", True, None), 0.001))
+    parts = (Unopened("registers_power", True, 0.99 * result.value), Unopened("l1_area", False, 0.999 * result.value))
+    said = answer_text(result, Why((power, area), building=building, unopened=parts)).splitlines()
+    assert said[2:5] == [
+        "  no limit binds by much",
+        "  worth little: power (0.30% less by a tenth more)",
+        "  binds beside: L2 of the technology (1.20%), registers power a tenth more (1.00%)",
+    ]
+    assert "  L2: 3 TB/s, of 3 TB/s; binds: a tenth more 1.20% less" in said
+    assert "  clock: 1.4 GHz; full, worth little (0.10%)" in said
+    much = answer_text(result, Why((replace(power, value=0.99 * result.value), area)))
+    assert much.splitlines()[2] == "  binding: power"
 
 
 def test_the_command_tells_a_clash_and_exits_as_infeasible(capsys: pytest.CaptureFixture[str]) -> None:
