@@ -43,6 +43,12 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_model  # noqa: PLC0415
 
         return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
+    _export_plan(options)
+    return ANSWERED
+
+
+def _export_plan(options: Namespace) -> None:
+    """A plan as settings of a stack, or as a Chakra trace of each device."""
     from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
     from crossopt.reports.launching.launch import export_named, launch_text  # noqa: PLC0415
 
@@ -54,9 +60,8 @@ def export(options: Namespace) -> int:
         from crossopt.reports.launching.chakra.export import export_chakra  # noqa: PLC0415
 
         export_chakra(options, instance, chosen)
-        return ANSWERED
+        return
     sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
-    return ANSWERED
 
 
 def _refuse(options: Namespace) -> None:
