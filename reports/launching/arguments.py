@@ -18,8 +18,8 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
         "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; or what is done when, as a "
-        "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark runs, "
-        "or of a trace with its changes",
+        "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark "
+        "runs, or of a trace with its changes",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {settings}")
     parser.add_argument(
