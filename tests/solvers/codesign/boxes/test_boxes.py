@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from crossopt.instances.codesign.boxes import Kept, grid
+from crossopt.instances.codesign.boxes import Kept
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import ModelError
@@ -302,7 +302,7 @@ def test_a_cut_outside_the_box_is_refused(cut: tuple[int, int, int], before: Kep
 
 
 def test_a_cut_that_takes_nothing_off_is_refused() -> None:
-    box = root_node(RATED, grid(RATED)).box
+    box = root_node(RATED).box
     low, high = (int(end[0, 0]) for end in (box.low, box.high))
     assert f"choice 0 cannot be cut to {low} to {high}" in refuted(RATED, with_cut(first_cut(), ((0, low, high),)), proved().bound)
     assert "a box is cut into nothing but itself" in refuted(RATED, with_cut(first_cut(), ()), proved().bound)
