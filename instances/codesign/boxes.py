@@ -14,6 +14,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware, headroom_of
+from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, priced
@@ -186,6 +187,13 @@ def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:
     dead = (low > high).any(axis=1)
     low[dead], high[dead] = boxes.low[dead], boxes.high[dead]
     return Boxes(low, high)
+
+
+@remembered
+def root_box(instance: Instance) -> Boxes:
+    """The box of all points, tightened."""
+    space = grid(instance)
+    return tightened(instance, space, whole(space))
 
 
 def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:

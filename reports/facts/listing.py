@@ -132,7 +132,7 @@ def _tree(values: Array, choice: int) -> Any:  # noqa: ANN401 - a number, None, 
 
 def _cut(instance: Instance, space: Grid, cuts: Iterator[Kept | None], bound: float) -> Any:  # noqa: ANN401
     """The tree of cuts with the least value in each of its ends: of every plan that of the smallest box that bounded it."""
-    root = root_node(instance, space)
+    root = root_node(instance)
     chip, kept, least = corners(instance, space, root.box), list[AnyPlans](), np.inf
     for block in plan_blocks(instance):
         values = values_of(instance, chip, block)[:, 0]

@@ -63,10 +63,21 @@ def chips(draw: st.DrawFn) -> Case:
     return made, built, chip
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(chips(), st.data())
 def test_no_step_draws_more_on_average_than_the_power_of_the_chip(case: Case, data: st.DataObject) -> None:
     """Without any tolerance, on generated chips and on those that are sold."""
+    draws_no_more(case, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(chips(), st.data())
+def test_no_step_of_a_thousand_chips_draws_more_than_that(case: Case, data: st.DataObject) -> None:
+    draws_no_more(case, data)
+
+
+def draws_no_more(case: Case, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(names("hardware")))
     sold = replace(
         build_device(device(name), name, "bf16" if "bf16" in device(name).peak else "fp16", 2),

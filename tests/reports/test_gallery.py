@@ -1,9 +1,12 @@
 """The gallery: every page is drawn again byte for byte, stands on its own, and is laid out without a fault or a complaint."""
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from crossopt.reports.commands import report
 from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.drawing.svg import Titles, picture, words
 from crossopt.reports.pages.shell import Page, figure, page
@@ -16,6 +19,14 @@ COMPARED = sorted(GALLERY.glob("gpt3-175b-pathfinding-*.json"))
 PAGES = {path.with_suffix(".html").name: [path] for path in sorted(GALLERY.glob("*.json"))} | {"compared.html": COMPARED}
 """Pages with the results that they show; `make pages` draws them anew, `make gallery` after finding the results anew."""
 LARGEST = 500_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def each_drawn_once() -> Iterator[None]:
+    """Results that are on two pages and in a table are looked at once."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(report, "_drawn", cache(report._drawn))
+        yield
 
 
 def drawn(name: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.instances.codesign.boxes import Boxes, Grid, Kept, corners, parted, stacked, tightened, whole
+from crossopt.instances.codesign.boxes import Boxes, Grid, Kept, corners, parted, root_box, stacked, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.answer import Progress, Watch
@@ -212,9 +212,9 @@ def _next(search: Search[Best, Waiting], size: Callable[[Waiting], int], togethe
     return looked
 
 
-def root_node(instance: Instance, space: Grid) -> Node:
+def root_node(instance: Instance) -> Node:
     """The box of all points."""
-    return Node(tightened(instance, space, whole(space)))
+    return Node(root_box(instance))
 
 
 def split_nodes(instance: Instance, space: Grid, nodes: Sequence[Node], kept: Sequence[Kept]) -> list[Split]:

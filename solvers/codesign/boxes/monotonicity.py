@@ -24,7 +24,7 @@ from crossopt.instances.codesign.plans.groups import concessions_of
 from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.codesign.pricing import head_values_of, rows_of, values_of
+from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 
 _BOXES = 64
 _PLANS = 6
@@ -68,7 +68,8 @@ def _refuse_faster_members(instance: Instance, space: Grid, random: np.random.Ge
     asked = _without_limits(instance)
     chips = corners(asked, space, Boxes(np.concatenate([low, low]), np.concatenate([low, high])))
     heads = with_settings(drawn, {name: CONCESSIONS[name](codes_of(instance, name)) for name in names})
-    faster = (head_values_of(asked, chips, heads) > values_of(asked, chips, drawn)).any(axis=1)
+    bounds, values = np.split(values_of(asked, chips, joined([heads, drawn])), 2)
+    faster = (bounds > values).any(axis=1)
     if faster.any():
         plan, what = plan_at(drawn, int(np.argmax(faster))), instance.objective.replace("_", " ")
         told = ", ".join(f"{name} {getattr(plan, name)}" for name in names)

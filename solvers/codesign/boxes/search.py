@@ -120,7 +120,7 @@ def survivors(instance: Instance, deadline: float, within: float | None = None, 
     """
     refuse_broken_bounds(instance)
     space = grid(instance)
-    root = root_node(instance, space)
+    root = root_node(instance)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
     start, every = _start(instance, space, members(instance, survey.pool), known), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
@@ -183,7 +183,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float, watch: Watch = unwatche
     except RefusedError as error:
         return Reread(cuts, 0, 0, 0, (str(error),))
     space = grid(instance)
-    root = root_node(instance, space)
+    root = root_node(instance)
     chip = corners(instance, space, root.box)
     kept, plans = [], 0
     for block in plan_blocks(instance):
@@ -280,7 +280,7 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
 
 def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None) -> Incumbent:
     """The design to start from: down into the best boxes, then steps that lower the value; or the known one where that is better."""
-    found = found_from(instance, space, root_node(instance, space).box, pool) if len(pool) else None
+    found = found_from(instance, space, root_node(instance).box, pool) if len(pool) else None
     before = incumbent_of(instance, space, known)
     return before if found is None or before.value < found.value else found
 

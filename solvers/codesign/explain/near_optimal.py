@@ -111,7 +111,7 @@ def near(instance: Instance, best: Candidate, limit: float, watch: Watch, deadli
 def _state(instance: Instance, limit: float, watch: Watch, deadline: float) -> _State:
     """Every plan on the best chip there could be; those above the limit are out."""
     space = grid(instance)
-    root = root_node(instance, space)
+    root = root_node(instance)
     chip = corners(instance, space, root.box)
     near_ones = [rows_of(block, np.flatnonzero(values_of(instance, chip, block)[:, 0] <= limit)) for block in plan_blocks(instance)]
     plans, options = joined(near_ones), {name: values for name, values in plan_values(instance) if len(values) > 1}

@@ -80,7 +80,7 @@ def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | N
     if instance.objective != "step_time" or instance.budget.step_time < inf or instance.ceilings:
         raise ValueError(f"tangents are of step times without a limit, and {instance.objective.replace('_', ' ')} is asked for")
     space = grid(instance)
-    root = root_node(instance, space)
+    root = root_node(instance)
     best = corners(instance, space, root.box)
     parts, found = list[Plans](), [np.zeros(0)]
     for block in plan_blocks(instance):

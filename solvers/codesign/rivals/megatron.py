@@ -20,7 +20,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
 from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, point_number, tightened, whole
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, point_number, root_box
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.groups import family_blocks
@@ -47,7 +47,7 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
     point = expert_point(instance)
     if point is None:
         return None
-    device = device_at(instance, point)
+    device = chip_at(instance, point)
     widest = max((_widest(instance, block.heads, device) for block in until(deadline, family_blocks(instance))), default=1)
     for narrowed in _classes(instance):
         best: Ranked | None = None
@@ -84,9 +84,19 @@ def expert_point(instance: Instance) -> int | None:
 def usual_point(instance: Instance) -> int | None:
     """That of the technology's usual chip, with as many stacks as it has; compute takes what the budgets leave."""
     free = instance.hardware
-    if isinstance(free, Hardware):
+    if isinstance(free, Hardware) or "hbm_stacks" not in grid(instance).names:
         return expert_point(instance)
     return _point(instance, float(np.round(free.areas.dram * free.die_area / free.technology.dram.controller_area)))
+
+
+def chip_at(instance: Instance, point: int) -> Hardware:
+    """The device of one hardware point, generated once for all rules."""
+    return _chip_at((instance, point))
+
+
+@remembered
+def _chip_at(asked: tuple[Instance, int]) -> Hardware:
+    return device_at(*asked)
 
 
 def on_chip(instance: Instance, point: int) -> Instance:
@@ -102,7 +112,7 @@ def _point(instance: Instance, stacks: float) -> int | None:
     choices = sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice]))
     wishes = [_wish(instance, space.names[choice], stacks) for choice in choices]
     looks = iter(range(_LOOKS))
-    box = _settled(instance, space, tightened(instance, space, whole(space)), list(zip(choices, wishes, strict=True)), looks)
+    box = _settled(instance, space, root_box(instance), list(zip(choices, wishes, strict=True)), looks)
     return None if box is None else point_number(space, box.low[0])
 
 

@@ -19,9 +19,9 @@ from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.instances.codesign.space import device_at
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from crossopt.solvers.codesign.pricing import memory_of
+from crossopt.solvers.codesign.rivals.megatron import chip_at
 
 OWN: Final = "Megatron-Bridge's own"
 _NORMS: Final = "feed-forward-norm+expert-activation"
@@ -80,7 +80,7 @@ def own_recipe(instance: Instance) -> Options:
 
 def too_large(instance: Instance, point: int, plans: Plans) -> str:
     """What NVIDIA's own plan needs where it does not fit, and what it takes by the facts of NVIDIA's run."""
-    model, device = instance.workload, device_at(instance, point)
+    model, device = instance.workload, chip_at(instance, point)
     if not len(plans) or not isinstance(model, Transformer):
         return ""
     needed = np.asarray(memory_of(model, plans) + device.reserved_memory, np.float64)

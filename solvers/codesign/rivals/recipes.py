@@ -39,11 +39,11 @@ from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
-from crossopt.instances.codesign.space import combinations, device_at, plan_blocks
+from crossopt.instances.codesign.space import combinations, plan_blocks
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until, usual_point
+from crossopt.solvers.codesign.rivals.megatron import chip_at, expert_design, expert_point, fitting, until, usual_point
 from crossopt.solvers.codesign.rivals.own_recipes import OWN, own_recipe, too_large
 
 _TOKENS = (4096, 8192, 16384)
@@ -134,7 +134,7 @@ def _practice(asked: tuple[Instance, float]) -> Practice:
 
 def _too_large(instance: Instance, deadline: float, point: int) -> str:
     plans = _own_of_any_size(instance, deadline)
-    return "" if len(fitting(instance, plans, device_at(instance, point))) else too_large(instance, point, plans)
+    return "" if len(fitting(instance, plans, chip_at(instance, point))) else too_large(instance, point, plans)
 
 
 def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
@@ -194,7 +194,7 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
     options = _options(instance, model, recipe)
     even, uneven = [table([])], [table([])]
     if all(values for _, values in options):
-        device = device_at(instance, point)
+        device = chip_at(instance, point)
         for block in until(deadline, plan_blocks(replace(instance, plan_options=options))):
             near = cast("Plans", block)
             near = near if recipe.far else rows_of(near, np.flatnonzero(_in_a_node(instance, near)))
@@ -209,7 +209,7 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
 def _own_plans(instance: Instance, point: int, deadline: float) -> Plans:
     """The very plan that NVIDIA publishes for the network and the device, where the question has it and it fits."""
     plans = _own_of_any_size(instance, deadline)
-    return rows_of(plans, fitting(instance, plans, device_at(instance, point)))
+    return rows_of(plans, fitting(instance, plans, chip_at(instance, point)))
 
 
 def _own_of_any_size(instance: Instance, deadline: float) -> Plans:

@@ -18,11 +18,11 @@ from crossopt.crossflow.plan import OVERLAP, Plans, plan_at, rows_of
 from crossopt.crossflow.recomputation import number_of
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate, candidate
 from crossopt.solvers.codesign.pricing import rows_of as some_of
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.megatron import Ranked, expert_point, fitting, until
+from crossopt.solvers.codesign.rivals.megatron import Ranked, chip_at, expert_point, fitting, until
 
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
 _FULL = number_of("full")
@@ -33,7 +33,7 @@ def fsdp_design(instance: Instance, deadline: float = float("inf")) -> Candidate
     point = expert_point(instance)
     if point is None:
         return None
-    device = device_at(instance, point)
+    device = chip_at(instance, point)
     best: Ranked | None = None
     for plans in until(deadline, plan_blocks(instance)):
         if not isinstance(plans, Plans):

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.codesign.boxes import grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
@@ -298,7 +297,7 @@ def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program(
     assert isinstance(result.proof, Boxes)
     names = [name for name, values in instance.hardware.options]  # type: ignore[union-attr]
     cuts: list[tuple[tuple[int, int, int], ...] | None] = []
-    high = int(root_node(instance, grid(instance)).box.high[0, names.index("compute_power")])
+    high = int(root_node(instance).box.high[0, names.index("compute_power")])
     cuts += [((names.index("compute_power"), 0, last),) for last in range(high - 1, -1, -1)]
     tree = replace(result.proof.tree, boxes=2 * len(cuts) + 1, cuts=(*cuts, *(None for _ in range(len(cuts) + 1))))
     usual = sys.getrecursionlimit()

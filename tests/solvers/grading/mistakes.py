@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from crossopt.solvers.grading.grade import mark_of, together
-from crossopt.solvers.grading.marks import Assignment, Mark
+from crossopt.solvers.grading.marks import Assignment, Mark, Task
 from crossopt.solvers.grading.table import SOLUTIONS
 from crossopt.solvers.grading.walls.running import Call, Returned
 from tests.solvers.grading.programs import loaded
@@ -48,10 +49,15 @@ def answering(program: str) -> Answering:
     return lambda call: names[call.function](*json.loads(json.dumps(call.arguments)))
 
 
+@cache  # a program is called with copies, so that nobody changes a task
+def tasks_of(assignment: Assignment, seed: str) -> tuple[Task, ...]:
+    return tuple(assignment.tasks(seed))
+
+
 def marks(assignment: Assignment, seed: str, answers: Answering) -> tuple[Mark, ...]:
     """As the grader gives them, without a process for each task."""
     return together(
-        tuple(mark_of(task, tuple(_returned(answers, case.call) for case in task.cases)) for task in assignment.tasks(seed)),
+        tuple(mark_of(task, tuple(_returned(answers, case.call) for case in task.cases)) for task in tasks_of(assignment, seed)),
         assignment.whole,
     )
 

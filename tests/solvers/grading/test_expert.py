@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -39,7 +41,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written() -> Hand:
-    """What the reference writes down."""
+    """What the reference writes down, found once for all tests; each has its own to change."""
+    return deepcopy(_written())
+
+
+@cache
+def _written() -> Hand:
     steps = [{"design": design, "step_time": seconds_of(question_of(TEXT), TEXT, design)} for design in solution.steps()]
     return {"steps": steps, "alone": solution.alone()}
 

@@ -69,7 +69,7 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     for part in asked.parts:
         refuse_broken_bounds(part)
     space = grid(asked.parts[0])
-    root = root_node(asked.parts[0], space)
+    root = root_node(asked.parts[0])
     chips = chips_of(asked, space, root.box)
     surveys = [survey_of(part, chip, spend.deadline) for part, chip in zip(asked.parts, chips, strict=True)]
     pools = [members(part, one.pool) for part, one in zip(asked.parts, surveys, strict=True)]
@@ -101,7 +101,7 @@ def reread(asked: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> 
         none = (0,) * len(asked.parts)
         return Reread(Looked(none, none, none), cuts, (str(error),))
     space = grid(asked.parts[0])
-    root = root_node(asked.parts[0], space)
+    root = root_node(asked.parts[0])
     chips = chips_of(asked, space, root.box)
     blocks = [[values_of(part, chip, block)[:, 0] for block in plan_blocks(part)] for part, chip in zip(asked.parts, chips, strict=True)]
     every = [np.concatenate([np.zeros(0), *part]) for part in blocks]

@@ -36,12 +36,12 @@ def silent(progress: Progress) -> None:
 def all_plans(instance: Instance) -> tuple[AnyPlans, Array]:
     """The plans, and their bounds on the box of all chips."""
     space, plans = grid(instance), joined(list(plan_blocks(instance)))
-    return plans, values_of(instance, corners(instance, space, root_node(instance, space).box), plans)[:, 0]
+    return plans, values_of(instance, corners(instance, space, root_node(instance).box), plans)[:, 0]
 
 
 def searched(instance: Instance, start: Incumbent = NOTHING, spend: Spend | None = None) -> PlanSearch:
     space = grid(instance)
-    return branch(instance, space, root_node(instance, space), *all_plans(instance), start, silent, spend or Spend())
+    return branch(instance, space, root_node(instance), *all_plans(instance), start, silent, spend or Spend())
 
 
 @cache
@@ -65,7 +65,7 @@ def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, 
     for module in (engine, descent):
         monkeypatch.setattr(module, "values_of", impatient)
     space = grid(QUICK)
-    found = branch(QUICK, space, root_node(QUICK, space), *plans, NOTHING, silent, Spend())
+    found = branch(QUICK, space, root_node(QUICK), *plans, NOTHING, silent, Spend())
     assert found.stopped == "interrupted"
     assert found.bound <= best
     assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()
@@ -135,7 +135,7 @@ def test_a_box_of_which_everything_can_be_forgotten_is_cut_into_two_parts_all_th
 
 def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() -> None:
     space, (plans, _) = grid(QUICK), all_plans(QUICK)
-    places = dive(QUICK, space, root_node(QUICK, space).box, plans)
+    places = dive(QUICK, space, root_node(QUICK).box, plans)
     assert places is not None
     assert np.isfinite(values_of(QUICK, corners(QUICK, space, Boxes(places[None], places[None])), plans)).any()
 
@@ -156,7 +156,7 @@ def test_the_halves_is_that_of_the_choice_that_tells_most_and_the_upper_one_of_t
 
 def test_a_way_down_leads_to_a_design_or_nowhere_if_the_bound_is_not_below_the_value() -> None:
     space, (plans, _) = grid(QUICK), all_plans(QUICK)
-    box = root_node(QUICK, space).box
+    box = root_node(QUICK).box
     found = found_from(QUICK, space, box, plans)
     assert found is not None
     assert quick_value() <= found.value < np.inf
@@ -171,11 +171,11 @@ def test_better_designs_are_looked_for_ever_more_seldom() -> None:
 @pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "compute_area=0.001 mm^2"])
 def test_a_dive_finds_nothing_where_there_is_nothing(setting: str) -> None:
     instance = ask(TINY_FREE, setting)
-    assert dive(instance, grid(instance), root_node(instance, grid(instance)).box, all_plans(instance)[0]) is None
+    assert dive(instance, grid(instance), root_node(instance).box, all_plans(instance)[0]) is None
 
 
 def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() -> None:
     instance = ask(TINY_FREE)
     space = grid(instance)
-    assert root_node(instance, space).box.low.tolist() == [[1, 0, 0]]  # 0.001 mm^2 hold no core
+    assert root_node(instance).box.low.tolist() == [[1, 0, 0]]  # 0.001 mm^2 hold no core
     assert whole(space).low.tolist() == [[0, 0, 0]]

@@ -75,8 +75,8 @@ def test_the_answer_says_by_what_batches_are_compared() -> None:
 
 
 def test_numbers_of_devices_and_batches_are_asked_about_in_pairs() -> None:
-    result = solved(FIXED, OPEN, "objective=cost_per_token")
-    pairs = [(devices, batch) for devices in (2, 4, 8, 16) for batch in BATCHES]
+    result = solved(FIXED, OPEN, "objective=cost_per_token", "cluster.devices=[4, 16]")
+    pairs = [(devices, batch) for devices in (4, 16) for batch in BATCHES]
     values = [alone(FIXED, devices, "objective=cost_per_token", f"workload.global_batch={batch}") for devices, batch in pairs]
     assert [part.value for part in result.parts] == values
     least = min(value for value in values if value is not None)

@@ -40,7 +40,7 @@ class Opened:
         self.asked: Joint = joint(portfolio, optima)
         parts = self.asked.parts
         self.space = grid(parts[0])
-        self.root = root_node(parts[0], self.space)
+        self.root = root_node(parts[0])
         self.plans: list[AnyPlans] = [joined(list(plan_blocks(part))) for part in parts]
         chips = chips_of(self.asked, self.space, self.root.box)
         found = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(parts, chips, self.plans, strict=True)]

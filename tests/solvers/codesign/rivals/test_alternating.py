@@ -25,9 +25,13 @@ def ended(instance: Instance, seconds: float = float("inf")) -> float | None:
     return answered(instance, "alternating", Limits(seconds)).value
 
 
-@every("seed", range(3, 9))
-def test_where_it_ends_neither_half_can_be_improved(seed: int) -> None:
-    instance = random_question(seed)
+@pytest.mark.parametrize("seeds", [range(3, 6), pytest.param(range(6, 30), marks=pytest.mark.slow)], ids=str)
+def test_where_it_ends_neither_half_can_be_improved(seeds: range) -> None:
+    for seed in seeds:
+        assert_that_neither_half_can_be_improved(random_question(seed))
+
+
+def assert_that_neither_half_can_be_improved(instance: Instance) -> None:
     result, optimum = answered(instance, "alternating"), answered(instance).value
     assert (result.proved, result.bound) == (False, None)
     if optimum is None:
