@@ -83,8 +83,8 @@ def _with_contents(parts: Sequence[str]) -> list[str]:
     return [*parts[:first], *nav, *parts[first:]]
 
 
-def frame(name: str, parts: Sequence[Section]) -> str:
-    """A file with these parts."""
+def frame(name: str, parts: Sequence[Section], own: str = "") -> str:
+    """A file with these parts, and with a script of its own beside that of all pages."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -92,7 +92,7 @@ def frame(name: str, parts: Sequence[Section]) -> str:
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy()}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy(own)}">',
             f"<title>{escape(name)} · crossopt report</title>",
             f"<style>{style()}</style>",
             "</head>",
@@ -100,6 +100,7 @@ def frame(name: str, parts: Sequence[Section]) -> str:
             "<main>",
             *(str(part) for part in parts if part),
             "</main>",
+            *([f"<script>{own}</script>"] if own else []),
             f"<script>{script()}</script>",
             "</body>",
             "</html>",

@@ -20,11 +20,16 @@ const read = text => {
   }
   return all.filter(row => row.length > 1);
 };
-const link = byId("csv").href, rows = read(decodeURIComponent(link.slice(link.indexOf(",") + 1)));
-const heads = rows.shift(), axes = JSON.parse(byId("axes").textContent);
+const axes = JSON.parse(byId("axes").textContent);
+let rows = [], heads = [];
+const unpacked = async link => {
+  const packed = Uint8Array.from(atob(link.href.slice(link.href.indexOf(",") + 1)), sign => sign.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+};
 const at = name => heads.indexOf(name), values = name => [...new Set(rows.map(row => row[at(name)]))];
 const told = row => heads.map((head, i) => row[i] && head + ": " + row[i]).filter(word => word).join("\n");
 const short = text => text !== "" && isFinite(text) ? String(Number(Number(text).toPrecision(5))) : text;
+const tied = name => name.length < 24 ? name.replace(/ /g, "\u00a0") : name;
 const chosen = name => byId("of " + name).value;
 
 function cell(row, shown) {
@@ -45,7 +50,7 @@ function draw() {
   drawn.append(top);
   courses.forEach((found, name) => {
     const line = made("tr");
-    line.append(made("th", name, {scope: "row"}), ...places.map(place => cell(found.get(place), shown)));
+    line.append(made("th", tied(name), {scope: "row"}), ...places.map(place => cell(found.get(place), shown)));
     drawn.append(line);
   });
   box.append(drawn);
@@ -54,19 +59,29 @@ function draw() {
 }
 
 const filled = name => rows.some(row => row[at(name)] !== "") && rows.every(row => isFinite(row[at(name)]));
-const figures = heads.filter(name => filled(name) && !axes.includes(name));
-for (const name of [...figures, "status", "plan"].filter(name => at(name) >= 0))
-  byId("shown").append(made("option", name, {selected: name === "value"}));
-for (const name of axes) {
-  byId("along").append(made("option", name));
-  const choice = made("select", "", {id: "of " + name, onchange: draw}), label = made("label", name + " ");
-  choice.append(made("option", "all", {value: ""}), ...values(name).map(value => made("option", value, {value})));
-  label.append(choice);
-  byId("where").append(label, " ");
+
+function begin(text) {
+  const link = byId("csv");
+  link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+  link.download = link.download.replace(/\.gz$/, "");
+  byId("packed").remove();
+  [heads, ...rows] = read(text);
+  const figures = heads.filter(name => filled(name) && !axes.includes(name));
+  for (const name of [...figures, "status", "plan"].filter(name => at(name) >= 0))
+    byId("shown").append(made("option", name, {selected: name === "value"}));
+  for (const name of axes) {
+    byId("along").append(made("option", name));
+    const choice = made("select", "", {id: "of " + name, onchange: draw}), label = made("label", name + " ");
+    choice.append(made("option", "all", {value: ""}), ...values(name).map(value => made("option", value, {value})));
+    label.append(choice);
+    byId("where").append(label, " ");
+  }
+  if (axes.length) {
+    byId("ways").hidden = false;
+    byId("shown").onchange = byId("along").onchange = byId("words").oninput = draw;
+    draw();
+  }
 }
-if (axes.length) {
-  byId("ways").hidden = false;
-  byId("shown").onchange = byId("along").onchange = byId("words").oninput = draw;
-  draw();
-}
+
+if (typeof DecompressionStream !== "undefined") unpacked(byId("csv")).then(begin);
 """

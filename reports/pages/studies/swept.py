@@ -1,12 +1,14 @@
 """The page of a sweep: how far it is, every run in a table that reads without any script, and axes to choose where a script may run.
 
-The script takes the table from the link that saves it, so that the page holds each figure once; it is short, and asks nobody for anything.
+The link that saves the table holds it packed, and the script takes it from there: pages of some thousand runs stay small, and nobody is
+asked for anything. Columns that are the same in all rows are told once, below.
 """
 
+from base64 import b64encode
 from collections.abc import Sequence
+from gzip import compress
 from html import escape
 from typing import Final
-from urllib.parse import quote
 
 from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
@@ -24,6 +26,7 @@ _LINES, _PLACES = 8, 24
 _WAYS: Final = """\
 <p class="soft" id="ways" hidden>Show <select id="shown"></select> along <select id="along"></select>
 where <span id="where"></span> <label>filter <input id="words" size="14"></label></p>
+<noscript><p class="soft">Where scripts run, axes and figures may be chosen here; every run stands below.</p></noscript>
 <div id="drawn"></div>"""
 
 
@@ -46,8 +49,9 @@ def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
             section("Every run", _saved(listed, cells), f'<div id="runs">{_table(cells, axes)}</div>'),
             section("The same of all", listing(_shared(cells))),
             section("Not used", listing(list(cells.faults))),
-            f'<script type="application/json" id="axes">{_json(axes)}</script>\n<script>{SCRIPT}</script>',
+            f'<script type="application/json" id="axes">{_json(axes)}</script>',
         ),
+        SCRIPT,
     )
 
 
@@ -62,16 +66,22 @@ def _json(axes: Sequence[str]) -> str:
 
 
 def _saved(listed: Listed, cells: Cells) -> str:
-    """A link that saves the table, with all its columns."""
+    """A link that saves the table, with all its columns, packed; where scripts may run it is unpacked before."""
     name = escape("".join(sign if sign.isalnum() else "-" for sign in listed.title)[:60])
-    return f'<p><a id="csv" download="{name}.csv" href="data:text/csv;charset=utf-8,{quote(csv_of(cells))}">Save as CSV</a></p>'
+    packed = b64encode(compress(csv_of(cells).encode(), 9, mtime=0)).decode()
+    link = f'<a id="csv" download="{name}.csv.gz" href="data:application/gzip;base64,{packed}">Save as CSV</a>'
+    return f'<p>{link}<span id="packed"> (packed by gzip)</span></p>'
 
 
 def _table(cells: Cells, axes: Sequence[str]) -> str:
-    heads = [*axes, *(head for head in _SHOWN if head not in axes and any(row.get(head) not in {None, ""} for row in cells.rows))]
-    heads = heads if axes else ["question", *heads]
+    every = {head: {row.get(head) for row in cells.rows} for head in _SHOWN}
+    shown = [head for head in _SHOWN if head not in axes and not every[head] <= {None, ""}]
+    alike = {head for head in shown if len(every[head]) == 1 and len(cells.rows) > 1}
+    heads = [*(axes or ["question"]), *(head for head in shown if head not in alike or head in {"value", "bound"})]
     rows = [[_short(row.get(head)) for head in heads] for row in cells.rows]
-    return table(heads, rows, numbers=[place for place, head in enumerate(heads) if head in {"value", "bound", "gap"}], wide=True)
+    unit = f" in {next(iter(every['unit']))}" if "unit" in alike else ""
+    told = [f"{head}{unit}" if head in {"value", "bound"} else head for head in heads]
+    return table(told, rows, numbers=[place for place, head in enumerate(heads) if head in {"value", "bound", "gap"}], wide=True)
 
 
 def _short(cell: Value) -> str:

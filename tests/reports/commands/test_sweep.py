@@ -9,12 +9,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Callable
+from gzip import decompress
 from io import StringIO
 from pathlib import Path
 from random import Random
 from time import sleep
-from urllib.parse import unquote
 
 import pytest
 
@@ -27,6 +28,7 @@ from crossopt.solvers.sweeps import keys
 from crossopt.solvers.sweeps.store import STUDY, Failure, keep, keep_failure, kept_at, listing
 from tests.every import every
 from tests.paths import INSTANCES, ROOT
+from tests.reports.browser import opened
 
 Captured = pytest.CaptureFixture[str]
 STUDY_OF_TWO = f"""\
@@ -198,10 +200,31 @@ def test_a_page_stands_alone_and_reads_without_its_script(few: Path, tmp_path: P
     for row in rows(table(few, capsys)):
         assert f"{float(row['value']):.5g}</td>" in shown
     assert re.findall(r"(?:src|href)=\"(?!data:)", text) == []
-    saved = re.search(r'href="data:text/csv;charset=utf-8,([^"]*)"', text)
+    saved = re.search(r'href="data:application/gzip;base64,([^"]*)"', text)
     assert saved
-    assert unquote(saved[1]) == table(few, capsys)
+    assert decompress(b64decode(saved[1])).decode() == table(few, capsys)
     assert json.loads(re.findall(r'id="axes">(.*?)</script>', text)[0]) == ["axis devices", "batch"]
+
+
+DRAWN = """new Promise(done => {
+  const look = () => document.querySelector("#drawn td") ? done(document.querySelector("#drawn td").title) : setTimeout(look, 10);
+  look();
+})"""
+"""What the first cell of the table says that the script draws, once it is there."""
+
+
+def test_a_browser_lets_axes_be_chosen_and_saves_the_table(few: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["sweep", "table", str(few), "--as", "html", "--out", str(page)]) == 0
+    view = opened(page, 400)
+    drawn = view.run(DRAWN)
+    assert drawn.startswith("question: 8, 64\naxis devices: 8\nbatch: 64\n")
+    assert view.run("document.getElementById('csv').download").endswith(".csv")
+    view.run("words = document.getElementById('words'), words.value = 'no such run', words.oninput()")
+    assert view.run("[...document.querySelectorAll('#runs tbody tr')].every(row => row.hidden)")
+    assert view.run("document.documentElement.scrollWidth") == 400
+    assert view.complaints() == []
+    view.close()
 
 
 def test_parquet_has_the_same_figures(few: Path, tmp_path: Path, capsys: Captured) -> None:
