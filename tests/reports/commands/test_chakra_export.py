@@ -117,6 +117,29 @@ def test_files_that_are_cut_or_missing_are_told(folder: Path, tmp_path: Path, ca
         archive_at(tmp_path / "x.tar")
 
 
+WAYS = {f"{name}-implementation": ["ring"] for name in ("all-reduce", "all-gather")}
+SYSTEM = {"endpoint-delay": 10, "local-mem-bw": 1600, "preferred-dataset-splits": 1, **WAYS}
+
+
+def test_traces_are_timed_on_a_network_of_the_simulator(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As long as computations of the busiest stage at least; half the bandwidth takes longer."""
+    network, system, times = tmp_path / "net.yml", tmp_path / "sys.json", list[int]()
+    system.write_text(json.dumps(SYSTEM), encoding="utf-8")
+    asked = ["check", str(folder), "--network", str(network), "--system", str(system)]
+    for bandwidth in (50, 25):
+        network.write_text(f"topology: [Ring]\nnpus_count: [8]\nbandwidth: [{bandwidth}]\nlatency: [500]\n", encoding="utf-8")
+        assert main(asked) == 0
+        told = next(line for line in capsys.readouterr().out.splitlines() if "congestion-unaware" in line)
+        times.append(int(told.split()[0].replace(",", "")))
+    assert max(sum(node.duration_micros for node in nodes_of(folder, npu)) for npu in range(8)) * 1000 < times[0] < times[1]
+    network.write_text("topology: [Ring]\nnpus_count: [6]\nbandwidth: [50]\nlatency: [500]\n", encoding="utf-8")
+    assert main(asked) == 2
+    assert "npus_count 6 makes 6 NPUs, and there are 8 traces" in capsys.readouterr().err
+    for words in (asked[:4], [*asked[:1], str(network), *asked[2:]]):
+        with pytest.raises(SystemExit):
+            main(words)
+
+
 def test_nothing_is_written_over_or_half(result: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for out, told in ((folder, "this is there already"), (result.parent / "none" / "x", "there is no folder")):
         with pytest.raises(SystemExit):
