@@ -20,7 +20,7 @@ from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.tasks import tasks_of
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.cli import main
-from crossopt.reports.launching.chakra.programs import ENDS, cannot, flops_of, planned, program_of
+from crossopt.reports.launching.chakra.programs import DATA, ENDS, EXPERT, ROUTED, TENSOR, cannot, flops_of, planned, program_of
 from crossopt.reports.launching.chakra.ranks import npus_of
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.paths import INSTANCES
@@ -157,6 +157,7 @@ PLANS = {
     "zero 2, stages": Plan(1, 1, 4, 2, microbatch=2, zero=2, placement="pipeline-data-tensor-context"),
     "zero-bubble": Plan(1, 1, 4, 2, microbatch=2, schedule="zero-bubble"),
     "sequence": Plan(4, 1, 2, 1, microbatch=4, sequence_parallel=True, recompute="selective"),
+    "experts": Plan(1, 1, 2, 4, expert=2, microbatch=2),
     "alone": Plan(microbatch=8),
 }
 
@@ -165,11 +166,11 @@ PLANS = {
 def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     """No NPU waits for ever, FLOPs are those of the step, and no NPU is done before its computations could be."""
     instance, plan = read_instance(INSTANCES / "tiny.yaml"), PLANS[name]
-    model = instance.workload
-    assert isinstance(model, Transformer)
+    assert isinstance(instance.workload, Transformer)
+    model = replace(instance.workload, experts=4, experts_per_token=2) if name == "experts" else instance.workload
     one = planned(model, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
     programs = [list(program_of(one, stage)) for stage in range(plan.pipeline)]
-    npus, groups = npus_of(plan, any(isinstance(item, Exchange) and item.group == ENDS for program in programs for item in program))
+    npus, groups = npus_of(plan, {item.group for program in programs for item in program if isinstance(item, Exchange)})
     tasks = list[list[Task]]()
     for npu in npus:
         data = Writer(pieces_of(programs[npu.stage])).trace_of(npu.number, npu.peers, npu.groups)
@@ -179,6 +180,21 @@ def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     flops = sum(item.flops for npu in npus for item in programs[npu.stage] if isinstance(item, Compute))
     assert flops == pytest.approx(flops_of(one), rel=1e-9)
     assert all(end >= sum(task.time for task in own) for end, own in zip(ends, tasks, strict=True))
+
+
+def test_groups_lie_where_the_plan_lays_them() -> None:
+    """Tensor ranks inside, then data ranks, then stages: 2 x 4 x 2 devices, experts over two data ranks each."""
+    npus, groups = npus_of(Plan(2, 1, 2, 4, expert=2), {TENSOR, DATA, EXPERT, ROUTED, ENDS})
+    of = {role: [groups[npu.groups[role]] for npu in npus[:2]] for role in (TENSOR, DATA, EXPERT, ROUTED, ENDS)}
+    assert of == {
+        TENSOR: [(0, 1), (0, 1)],
+        DATA: [(0, 2, 4, 6), (1, 3, 5, 7)],
+        EXPERT: [(0, 2), (1, 3)],
+        ROUTED: [(0, 4), (1, 5)],
+        ENDS: [(0, 8), (1, 9)],
+    }
+    assert all(npu.number in groups[group] for npu in npus for group in npu.groups.values())
+    assert (npus[3].peers, npus[11].peers) == ({"next": 11, "previous": 11}, {"next": 3, "previous": 3})
 
 
 def test_what_traces_do_not_say_is_refused() -> None:
