@@ -177,10 +177,15 @@ def _check(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.families import check  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
+    both = options.network, options.system
     if options.file.is_dir() or options.file.suffix == ".tar":
         from crossopt.reports.commands.traces.checking import check_traces  # noqa: PLC0415
 
-        return ANSWERED if check_traces(options.file) else REFUSED
+        if (options.network is None) != (options.system is None):
+            usage("--network and --system: ASTRA-sim's two files belong together (name both)")
+        return ANSWERED if check_traces(options.file, None if None in both else both) else REFUSED
+    if both != (None, None):
+        usage(f"--network: {options.file} is no folder and no .tar with traces (leave it out)")
     report = check(options.file, options.cross_check)
     for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
         sys.stdout.write(fitted(f"  {line}\n"))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
+from types import MappingProxyType
 from typing import Literal
 
 from crossopt.crossflow.astra.chunks import chunk_sizes, equal_chunks
@@ -63,6 +64,8 @@ class _Replay:
     network: Network
     groups: Mapping[int, tuple[int, ...]]
     chunks: int
+    ways: Mapping[Collective, Network]
+    """The network with the algorithms of a collective of all NPUs, where those differ."""
     npus: list[_Npu]
     events: list[tuple[int, int, int, int]] = field(default_factory=list)
     """When, in which turn, on which NPU which task ends; a message that arrives is of no task."""
@@ -151,7 +154,7 @@ class _Replay:
             group = self.groups.get(task.group)
             if group is None or sorted(group) == list(range(len(self.npus))):
                 chunks = equal_chunks(task.collective, task.bytes, self.chunks, len(self.network.dimensions))
-                self.times[key] = time_collective(chunks, task.collective, self.network).time
+                self.times[key] = time_collective(chunks, task.collective, self.ways.get(task.collective, self.network)).time
             else:
                 self.times[key] = ring_time(self.network, group, task.collective, task.bytes, self.chunks)
         return self.times[key]
@@ -184,7 +187,13 @@ def ring_time(network: Network, members: Sequence[int], collective: Collective, 
     return max(finish_times(phases, ring, network.endpoint, carry, network.width))
 
 
-def replay_npus(tasks: Sequence[Sequence[Task]], groups: Mapping[int, tuple[int, ...]], network: Network, chunks: int = 1) -> list[int]:
+def replay_npus(
+    tasks: Sequence[Sequence[Task]],
+    groups: Mapping[int, tuple[int, ...]],
+    network: Network,
+    chunks: int = 1,
+    ways: Mapping[Collective, Network] = MappingProxyType({}),
+) -> list[int]:
     """ns at which each NPU is done; a StuckError where some never are."""
     npus = list[_Npu]()
     for own in tasks:
@@ -196,4 +205,4 @@ def replay_npus(tasks: Sequence[Sequence[Task]], groups: Mapping[int, tuple[int,
             if not task.after:
                 heappush(npu.ready[_lane(task)], task.number)
         npus.append(npu)
-    return _Replay(network, groups, chunks, npus).run()
+    return _Replay(network, groups, chunks, ways, npus).run()

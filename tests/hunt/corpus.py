@@ -13,10 +13,12 @@ import yaml
 
 from crossopt.instances.catalogue.registry import entry_text, shipped
 from crossopt.instances.kinds import KINDS
+from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, Attribute, Metadata, Node, written
 from tests.instances.catalogue.sections import LLAMA
 from tests.instances.placement.test_formats import document as graph_document
 from tests.instances.sharding.files import document as problem_document
 from tests.instances.sharding.tiny import tiny
+from tests.instances.traces.test_kineto import LAUNCHED
 from tests.paths import INSTANCES, ROOT
 from tests.samples import SAMPLES
 from tests.solvers.codesign.questions import GEMM, TINY_FREE
@@ -124,6 +126,23 @@ def beside(folder: Path) -> Iterator[Original]:
     yield Original("measured.csv", measured, "measured", (("accuracy", "FILE"),), 0.3)
 
 
+def traces() -> Iterator[Original]:
+    """Traces of two tools, and a graph of one."""
+    events = {"schemaVersion": 1, "traceEvents": LAUNCHED}
+    nodes = [
+        Node(1, "a", COMP, duration_micros=5),
+        Node(2, "b", COLLECTIVE, data_deps=(1,), attributes=(Attribute("pg_name", "string", "1"),)),
+    ]
+    operations = [{"name": "a", "kind": "host", "on": "t", "ns": 1}, {"name": "b", "kind": "kernel", "on": "s", "ns": 2, "group": "1"}]
+    texts = {
+        "kineto.json": json.dumps(events).encode(),
+        "trace.et": written(Metadata("0.0.4"), nodes),
+        "again.json": json.dumps({"trace": 1, "operations": operations, "edges": [[0, 1, "launch"]]}).encode(),
+    }
+    for name, text in texts.items():
+        yield Original(name, text, f"trace {Path(name).suffix}", (("import", "FILE"),), 0.3)
+
+
 def made(folder: Path) -> Path:
     """The folder with the whole corpus in it: questions, and what commands write about them."""
     given = folder / "given"
@@ -152,7 +171,7 @@ def made(folder: Path) -> Path:
 
 def corpus(given: Path) -> list[Original]:
     """All that can be hit, in a fixed order."""
-    found = list(beside(given))
+    found = [*beside(given), *traces()]
     for path in sorted(given.iterdir()):
         if path.is_dir() or path.name.startswith(HIT):
             continue

@@ -49,6 +49,8 @@ class SystemText:
     active_chunks_per_dimension: Annotated[int, Bounds(1, 256)] = 1
     endpoint_delay: Annotated[int, Bounds(1, 1_000_000_000)] = 10
     local_mem_bw: Annotated[float, Bounds(1.0, 1e9)] = 1e6
+    peak_perf: Annotated[float, Bounds(0.0, 1e9)] = 0.0
+    roofline_enabled: Annotated[int, Bounds(0, 1)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Simulated:
     chunks: tuple[int, ...]
     active_chunks: int
     endpoint: EndpointSection
+    peak: float = 0.0
+    """FLOP/s where the simulator prices computations by a roofline; 0 where it takes their times."""
 
 
 def simulated(network: tuple[str, str], system: tuple[str, str], collective: Collective) -> Simulated:
@@ -77,7 +81,8 @@ def simulated(network: tuple[str, str], system: tuple[str, str], collective: Col
         for place, (topology, size, rate, wait, way) in enumerate(columns, 1)
     )
     endpoint = EndpointSection(told.endpoint_delay * 1e-9, told.local_mem_bw * 1e9)
-    return Simulated(dimensions, (told.preferred_dataset_splits,), told.active_chunks_per_dimension, endpoint)
+    peak = told.peak_perf * 1e12 if told.roofline_enabled else 0.0
+    return Simulated(dimensions, (told.preferred_dataset_splits,), told.active_chunks_per_dimension, endpoint, peak)
 
 
 def _network(text: str, source: str) -> NetworkText:

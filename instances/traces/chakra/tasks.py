@@ -1,6 +1,8 @@
 """Nodes of a Chakra trace as tasks of an NPU, as the simulator takes them: control and data edges both, times from nodes."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor
 from typing import get_args
 
 from crossopt.crossflow.astra.dimension import Collective
@@ -15,15 +17,30 @@ class NodeError(ValueError):
     """A node that the simulator cannot run, with what to write."""
 
 
-def tasks_of(nodes: Iterable[Node]) -> list[Task]:
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """By which the simulator may price computations, from their FLOPs and bytes."""
+
+    peak: float
+    """FLOP/s."""
+    memory: float
+    """Bytes a second."""
+
+    def time(self, node: Node) -> int:
+        """floor(1e9 FLOPs / min(peak, memory FLOPs / bytes)) ns; nothing where there are no bytes."""
+        flops, moved = _whole(node, "num_ops"), _whole(node, "tensor_size")
+        return floor(flops / min(self.memory * (flops / moved), self.peak) * 1e9) if flops and moved else 0
+
+
+def tasks_of(nodes: Iterable[Node], roofline: Roofline | None = None) -> list[Task]:
     """One task for each node; a NodeError in words for one that nobody could run."""
-    return [task_of(node) for node in nodes]
+    return [task_of(node, roofline) for node in nodes]
 
 
-def task_of(node: Node) -> Task:
+def task_of(node: Node, roofline: Roofline | None = None) -> Task:
     after = tuple(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
     if node.type == COMP:
-        return Task(node.id, "compute", after, node.duration_micros * _MICRO or 1)
+        return Task(node.id, "compute", after, roofline.time(node) if roofline else node.duration_micros * _MICRO or 1)
     size = _whole(node, "comm_size")
     if node.type == SEND:
         return Task(node.id, "send", after, 0, size, _whole(node, "comm_dst"), _whole(node, "comm_tag"))

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from crossopt.crossflow.traces.graph import Graph, graph_of
-from crossopt.instances.traces.kineto.events import Call, Events, Work
-from crossopt.instances.traces.kineto.threads import GAP, Piece, pieces_of
+from crossopt.instances.traces.kineto.events import Call, Events, Operator, Work
+from crossopt.instances.traces.kineto.threads import GAP, Piece, names_of_gaps, pieces_of
 
 _ROUNDING = 1_000
 """ns by which an end may be later than that of who waited for it, as times are often told in whole microseconds."""
@@ -157,25 +157,29 @@ def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, li
             call, begin = events.calls[call_number], events.work[number].begin
             if begin < call.end:
                 cuts[call_number] = min(cuts.get(call_number, begin), max(begin, call.begin))
-    by_thread = defaultdict[str, list[int]](list)
+    by_thread, operators = defaultdict[str, list[int]](list), defaultdict[str, list[Operator]](list)
+    for one in events.operators:
+        operators[one.thread].append(one)
     for number, call in enumerate(events.calls):
         by_thread[call.thread].append(number)
     for thread, numbers in by_thread.items():
         pieces = list(pieces_of(events.calls, numbers, cuts))
         last_of = {piece.call: place for place, piece in enumerate(pieces)}
-        previous = None
+        previous, names = None, names_of_gaps([piece for piece in pieces if piece.call == GAP], operators[thread])
         for place, piece in enumerate(pieces):
             waited = waits.get(piece.call, []) if last_of[piece.call] == place else []
-            operation = _add_piece(building, piece, thread, waited)
+            operation = _add_piece(building, piece, thread, waited) if piece.call != GAP else _add_gap(building, piece, thread, next(names))
             if previous is not None:
                 building.edges.append((previous, operation, "thread"))
             previous = operation
 
 
+def _add_gap(building: Building, piece: Piece, thread: str, name: str) -> int:
+    return building.add(name, "gap", thread, piece.end - piece.begin)
+
+
 def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[int]) -> int:
     took = piece.end - piece.begin
-    if piece.call == GAP:
-        return building.add("gap", "gap", thread, took)
     call, work = building.events.calls[piece.call], building.events.work
     if waited:
         took = max(0, piece.end - max(piece.begin, *(work[one].end for one in waited)))

@@ -1,7 +1,7 @@
 """Events of a Kineto file by what they are: calls of threads to the device's runtime, what devices did, and what waited for what.
 
-Times are whole nanoseconds from the first event. Operators of the framework (`cpu_op`) and annotations are not read: a thread's time
-between two calls is one gap.
+Times are whole nanoseconds from the first event. Operators of the framework (`cpu_op`) only give names to the time between calls, and
+annotations are not read.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,10 @@ from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.packed import Faults, nanoseconds, plain, refuse
 
 _KNOWN_SCHEMA = 1
+_SHORT = 24
 _CALLS = ("cuda_runtime", "cuda_driver", "runtime", "driver", "privateuse1_runtime")
 _DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset": "copy", "memset": "copy"}
-_SYNC = "cuda_sync"
+_SYNC, _OPERATOR = "cuda_sync", "cpu_op"
 _ELEMENT = {"float": 4, "int": 4, "bfloat16": 2, "half": 2, "double": 8, "long": 8, "byte": 1, "char": 1, "bool": 1, "float8": 1}
 """Bytes of an element, by the beginning of its name in lower case; those that begin with a longer one stand before."""
 
@@ -28,6 +29,15 @@ class Call(NamedTuple):
     name: str
     thread: str
     correlation: int
+
+
+class Operator(NamedTuple):
+    """What a thread was at between its calls."""
+
+    begin: int
+    end: int
+    name: str
+    thread: str
 
 
 class Work(NamedTuple):
@@ -61,6 +71,7 @@ class Events:
 
     calls: list[Call] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
     waited: dict[int, Waited] = field(default_factory=dict)
     """By the correlation of the call."""
     span: int = 0
@@ -107,8 +118,8 @@ class _Reader:
         category, given = category.lower(), row.get("args")
         args: Mapping[str, Any] = given if isinstance(given, dict) else {}
         if category in _CALLS:
-            thread = f"thread {row.get('pid')}:{row.get('tid')}"
-            self.events.calls.append(Call(*self.times(place, row), _name_of(row), thread, self.number(place, args, "correlation")))
+            correlation = self.number(place, args, "correlation")
+            self.events.calls.append(Call(*self.times(place, row), _name_of(row), _thread_of(row), correlation))
         elif category in _DEVICE:
             begin, end = self.times(place, row)
             name, stream, correlation = _name_of(row), self.stream(place, row, args), self.number(place, args, "correlation")
@@ -116,6 +127,10 @@ class _Reader:
             kind, moved = ("collective", _sent(args)) if is_collective else (_DEVICE[category], _count(args.get("bytes")))
             group = plain(str(args.get("Process Group Name", ""))) if is_collective else ""
             self.events.work.append(Work(begin, end, name, kind, stream, correlation, moved, group))
+        elif category == _OPERATOR:
+            begin, took = (nanoseconds(row.get(key), _ignored) for key in ("ts", "dur"))
+            if took > 0:
+                self.events.operators.append(Operator(begin, begin + took, _name_of(row), _thread_of(row)))
         elif category == _SYNC:
             self.events.waited[self.number(place, args, "correlation")] = _waited(row, args)
 
@@ -142,8 +157,22 @@ class _Reader:
         return _stream_name(args.get("device", row.get("pid")), stream)
 
 
+def _thread_of(row: Mapping[str, Any]) -> str:
+    return f"thread {_short(row.get('pid'))}:{_short(row.get('tid'))}"
+
+
+def _ignored(message: str) -> None:
+    """Operators only give names: one whose times are wrong gives none."""
+    del message
+
+
 def _stream_name(device: object, stream: object) -> str:
-    return f"device {device} stream {stream}"
+    return f"device {_short(device)} stream {_short(stream)}"
+
+
+def _short(number: object) -> str:
+    """A number as a text; of what is none no more than a few signs."""
+    return str(number) if type(number) is int else plain(str(number))[:_SHORT]
 
 
 def _name_of(row: Mapping[str, Any]) -> str:
@@ -178,10 +207,12 @@ def _from_zero(events: Events) -> Events:
     last = max([one.end for one in events.work] + [one.end for one in events.calls])
     streams = {one.stream for one in events.work}
     shorter = _shorter(streams | {name for one in events.waited.values() for name in (one.stream, one.other)}, streams)
-    threads = _shorter({one.thread for one in events.calls}, {one.thread for one in events.calls})
+    called = {one.thread for one in events.calls}
+    threads, named = _shorter(called, called), [one for one in events.operators if one.thread in called]
     return Events(
         [one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in events.calls],
         [one._replace(begin=one.begin - first, end=one.end - first, stream=shorter[one.stream]) for one in events.work],
+        [one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in named],
         {key: one._replace(stream=shorter[one.stream], other=shorter[one.other]) for key, one in events.waited.items()},
         last - first,
         events.rank,

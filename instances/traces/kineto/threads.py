@@ -7,7 +7,7 @@ part before; what is left of the call follows on the thread. Synchronising calls
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from crossopt.instances.traces.kineto.events import Call
+from crossopt.instances.traces.kineto.events import Call, Operator
 
 GAP = -1
 
@@ -54,3 +54,16 @@ def _cut(call: int, begin: int, end: int, cuts: Mapping[int, int]) -> Iterator[P
         yield Piece(at, end, call, is_head=False)
     else:
         yield Piece(begin, end, call, is_head=at is None or end <= at)
+
+
+def names_of_gaps(gaps: Sequence[Piece], operators: Sequence[Operator]) -> Iterator[str]:
+    """`gap in OPERATOR` for the innermost operator that lasts all of a gap, and `gap` where there is none."""
+    order, open_operators, next_one = sorted(operators, key=lambda one: (one.begin, -one.end)), list[Operator](), 0
+    for gap in gaps:
+        while next_one < len(order) and order[next_one].begin <= gap.begin:
+            while open_operators and open_operators[-1].end <= order[next_one].begin:
+                open_operators.pop()
+            open_operators.append(order[next_one])
+            next_one += 1
+        inside = next((one for one in reversed(open_operators) if one.end >= gap.end), None)
+        yield f"gap in {inside.name}" if inside else "gap"

@@ -5,18 +5,22 @@ from pathlib import Path
 
 from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.written import archive_at
+from crossopt.reports.commands.traces.replaying import replayed_lines
 from crossopt.reports.texts.width import fitted
 
 
-def check_traces(path: Path) -> bool:
-    """Read every trace again, and say whether they hold together."""
-    sums, wrong = recounted(archive_at(path))
+def check_traces(path: Path, network: tuple[Path, Path] | None) -> bool:
+    """Read every trace again, and say whether they hold together, and how long they take on a network."""
+    archive = archive_at(path)
+    sums, wrong = recounted(archive)
     lines = [
         f"{sums.npus:,} traces were read, {sums.nodes:,} nodes, each behind what it waits for",
         f"{sums.flops:,} FLOPs and {sums.moved:,} bytes of computations",
         f"{sums.messages:,} messages of {sums.message_bytes:,} bytes, each sent once and received once",
         f"{sums.collectives:,} collectives of {sums.collective_bytes:,} bytes, in the same order at all members of a group",
     ]
+    if network is not None and not wrong:
+        lines += replayed_lines(archive, sums, network)
     for line in [f"REFUSED  {one}" for one in wrong] or lines:
         sys.stdout.write(fitted(f"  {line}\n"))
     sys.stdout.write(fitted(f"{path}: {'refused' if wrong else 'accepted'}\n"))

@@ -4,9 +4,11 @@ import json
 import sys
 from argparse import Namespace
 
+from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.graph_file import document_of
+from crossopt.instances.traces.packed import LARGEST
 from crossopt.instances.traces.ranks import joined
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.commands.families import ANSWERED
@@ -25,6 +27,8 @@ def import_traces(options: Namespace) -> int:
         sys.stdout.write(told)
         return ANSWERED
     graph = json.dumps(document_of(found.trace), separators=(",", ":"), allow_nan=False) + "\n"
+    if len(graph) > LARGEST:
+        raise RefusedError(f"--out {options.out}: the graph has more than {LARGEST >> 20} MiB, which nothing reads (trace fewer steps)")
     if str(options.out) == "-":
         sys.stderr.write(told)
         sys.stdout.write(graph)

@@ -96,21 +96,30 @@ def _longest(graph: Graph) -> Iterator[str]:
         if not whole:
             return
         label = "  longest work   " if number == 0 else " " * 17
-        told = f"{label}{took / whole:>6.1%}  {_time(took):>11}  {count[name]:>6,} x  "
-        room = max(page_width() - len(told), 20)
-        yield told + (name if len(name) <= room else f"{name[: room - 3]}...")
+        yield from _row(label, (took / whole, took), f"  {count[name]:>6,} x  ", name)
 
 
 def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
     """What the critical path is made of."""
     path = critical_path(graph, replayed)
-    took = Counter[str]()
+    took, named = Counter[str](), Counter[str]()
     for place in path:
         kind = KINDS[int(graph.kinds[place])]
-        name = graph.names[place]
-        took[name if kind == "gap" and name != "gap" else _KINDS[kind]] += int(graph.durations[place])
+        name, time = graph.names[place], int(graph.durations[place])
+        took[name if kind == "gap" and not name.startswith("gap") else _KINDS[kind]] += time
+        named[name] += time
     parts = [f"{kind} {_time(time)}" for kind, time in took.most_common() if time]
     yield from listed("  critical path  ", f"{counted(len(path), 'operation', 'operations')}: {' · '.join(parts) or 'no time'}")
+    for name, time in named.most_common(_LONGEST):
+        if time:
+            yield from _row(" " * 17, (time / replayed.span, time), "  ", name)
+
+
+def _row(label: str, told: tuple[float, int], more: str, name: str) -> Iterator[str]:
+    """A share, a time and a name, as much of it as there is room for."""
+    line = f"{label}{told[0]:>6.1%}  {_time(told[1]):>11}{more}"
+    room = max(page_width() - len(line), 20)
+    yield line + (name if len(name) <= room else f"{name[: room - 3]}...")
 
 
 def _time(nanoseconds: int) -> str:

@@ -15,7 +15,7 @@ from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Se
 from crossopt.instances.traces.chakra.recount import Sums, about
 from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, write_traces
 from crossopt.reports.commands.console import check_target, usage
-from crossopt.reports.launching.chakra.programs import ENDS, Planned, cannot, flops_of, planned, program_of
+from crossopt.reports.launching.chakra.programs import Planned, cannot, flops_of, planned, program_of
 from crossopt.reports.launching.chakra.ranks import Npu, npus_of
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.codesign.answer import Candidate, design_of
@@ -61,7 +61,7 @@ def _target(out: Path | None) -> Path:
 def _write(one: Planned, target: Path, name: str) -> tuple[Sums, dict[int, tuple[int, ...]]]:
     programs = [list(program_of(one, stage)) for stage in range(one.plan.pipeline)]
     roles = {item.group for program in programs for item in program if isinstance(item, Exchange)}
-    npus, groups = npus_of(one.plan, ENDS in roles)
+    npus, groups = npus_of(one.plan, roles)
     sums = _sums(programs, npus)
     writers = [Writer(pieces_of(program)) for program in programs]
 

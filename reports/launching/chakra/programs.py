@@ -22,6 +22,7 @@ from crossopt.crossflow.memory import layer_trained, layer_weights, stage_traine
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
 from crossopt.crossflow.parameters import repeated_flops, step_flops
 from crossopt.crossflow.plan import Plan, code, table
+from crossopt.crossflow.ranks import Ranks, routed_tokens
 from crossopt.crossflow.schedule import BACKWARD, FORWARD, passes_of
 from crossopt.crossflow.sharding import Weights
 from crossopt.crossflow.stages import chunk_sizes
@@ -30,8 +31,23 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send
 from crossopt.reports.facts.schedule import Passes, stage_passes
 
-TENSOR, DATA, ENDS = "tensor", "data", "ends"
+TENSOR, DATA, ENDS, EXPERT, ROUTED = "tensor", "data", "ends", "expert", "routed"
+"""Tensor ranks; replicas; the first and the last stage; ranks over which experts are spread; and those that hold the same experts."""
 NEXT, PREVIOUS = "next", "previous"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Of weights that all replicas hold, and of those that only ranks with the same experts hold."""
+
+    shared: float = 0.0
+    routed: float = 0.0
+
+    def times(self, factor: float) -> "Held":
+        return Held(self.shared * factor, self.routed * factor)
+
+    def less(self, other: "Held") -> "Held":
+        return Held(max(self.shared - other.shared, 0.0), max(self.routed - other.routed, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +70,11 @@ class Amounts:
     """Of a layer, for exchanges that it repeats."""
     message: float
     gathered: bool
-    gathers: float
+    routed: float
+    """Bytes that a layer sends to experts and gets back in one direction."""
+    gathers: Held
     """Bytes of a layer's weights, where ZeRO gathers them for each pass."""
-    scatters: float
+    scatters: Held
     """Bytes of a layer's gradients, where ZeRO shares them behind each."""
 
 
@@ -117,13 +135,21 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
         again_seconds=again * _number(mean_over_kinds(model, lambda kind: forward_pass(kind, group, hardware).exchanges())),
         message=_number(message),
         gathered=bool(np.any(gathered)),
-        gathers=model.weight_bytes * _all(layer_weights(model, split)) if plan.zero == 3 else 0.0,
-        scatters=model.gradient_bytes * _all(layer_trained(model, split)) if plan.zero >= 2 else 0.0,
+        routed=2.0 * _number(mean_over_kinds(model, lambda kind: _routed_bytes(kind, group))),
+        gathers=_held(layer_weights(model, split)).times(model.weight_bytes if plan.zero == 3 else 0.0),
+        scatters=_held(layer_trained(model, split)).times(model.gradient_bytes if plan.zero >= 2 else 0.0),
     )
 
 
 def _memory_bytes(one: Pass) -> Real:
     return one.work.energy + one.core.energy
+
+
+def _routed_bytes(model: Transformer, group: Ranks) -> Real:
+    """Of a layer's tokens, each copy by itself."""
+    if model.experts == 1:
+        return np.float64(0.0)
+    return routed_tokens(model, group) / group.norm_split() * model.hidden * model.activation_bytes
 
 
 def program_of(one: Planned, stage: int) -> Iterator[Item]:
@@ -163,11 +189,12 @@ class _Pass:
             return
         is_back = way == BACKWARD
         yield from self.received(name, is_back)
-        yield from _collective(f"{name} weights", "all_gather", self.layers * amounts.gathers / plan.data, DATA, plan.data)
+        yield from _replicated(f"{name} weights", "all_gather", amounts.gathers.times(self.layers), plan)
         yield self.work(name, is_back)
         count = self.layers * (1.0 + amounts.again if is_back else 1.0)
+        yield from _collective(f"{name} experts", "all_to_all", count * amounts.routed, EXPERT, plan.expert)
         yield from _tensor_exchanges(name, plan, count * amounts.tensor_bytes)
-        yield from _collective(f"{name} gradients", "reduce_scatter", self.layers * amounts.scatters * is_back, DATA, plan.data)
+        yield from _replicated(f"{name} gradients", "reduce_scatter", amounts.scatters.times(self.layers * is_back), plan)
         if not (self.is_first if is_back else self.is_last):
             yield Send(f"{name} sent", round(amounts.message), PREVIOUS if is_back else NEXT, self.tag(is_back, sent=True))
 
@@ -215,6 +242,12 @@ def _tensor_exchanges(name: str, plan: Plan, size: float) -> Iterator[Item]:
         yield from _collective(f"{name} tensor", "all_reduce", size, TENSOR, plan.tensor)
 
 
+def _replicated(name: str, kind: str, held: Held, plan: Plan) -> Iterator[Item]:
+    """Among those that hold the same weights; of a gather each brings its part."""
+    for size, group, members in ((held.shared, DATA, plan.data), (held.routed, ROUTED, plan.data // plan.expert)):
+        yield from _collective(name, kind, size / members if kind == "all_gather" else size, group, members)
+
+
 def _collective(name: str, kind: str, size: float, group: str, members: int) -> Iterator[Item]:
     if members > 1 and round(size) > 0:
         yield Exchange(name, kind, round(size), group)  # type: ignore[arg-type]
@@ -224,18 +257,18 @@ def _update(one: Planned, stage: int) -> Iterator[Item]:
     """What follows the last pass: gradients that are left, those of a table on both ends, the update, and weights that were shared out."""
     model, plan = one.model, one.plan
     split = sharding(model, table([plan]))
-    whole = _all(stage_trained(model, split, np.float64(stage)))
-    by_layer = one.layers[stage] * _all(layer_trained(model, split))
-    summed = model.gradient_bytes * (max(whole - by_layer, 0.0) if plan.zero >= 2 else whole)
+    whole = _held(stage_trained(model, split, np.float64(stage)))
+    beside = whole.less(_held(layer_trained(model, split)).times(one.layers[stage]))
     scattered = plan.zero >= 2 or (plan.zero == 1 and model.scattered_gradients)
-    yield from _collective("gradients", "reduce_scatter" if scattered else "all_reduce", summed, DATA, plan.data)
+    summed = (beside if plan.zero >= 2 else whole).times(model.gradient_bytes)
+    yield from _replicated("gradients", "reduce_scatter" if scattered else "all_reduce", summed, plan)
     if model.tied and plan.pipeline > 1 and stage in (0, plan.pipeline - 1):
         size = model.gradient_bytes * model.vocabulary * model.hidden / plan.tensor
         yield from _collective("gradients of the table", "all_reduce", size, ENDS, 2)
     if one.optimizer > 0.0:
         yield Compute("update", max(round(one.optimizer * 1e6), 1))
-    published = model.weight_bytes * (max(whole - by_layer, 0.0) if plan.zero == 3 else whole) if plan.zero else 0.0
-    yield from _collective("weights", "all_gather", published / plan.data, DATA, plan.data)
+    if plan.zero:
+        yield from _replicated("weights", "all_gather", (beside if plan.zero == 3 else whole).times(model.weight_bytes), plan)
 
 
 def flops_of(one: Planned) -> float:
@@ -243,8 +276,8 @@ def flops_of(one: Planned) -> float:
     return step_flops(one.model) + repeated_flops(one.model, code("recompute", one.plan.recompute))
 
 
-def _all(weights: Weights) -> float:
-    return _number(weights.shared) + _number(weights.routed)
+def _held(weights: Weights) -> Held:
+    return Held(_number(weights.shared), _number(weights.routed))
 
 
 def _number(value: object) -> float:
@@ -255,7 +288,7 @@ def cannot(model: Transformer, plan: Plan) -> str | None:
     """What of a plan no program says yet; None where all of it is said."""
     checks = {
         f"context {plan.context}": plan.context > 1,
-        f"expert {plan.expert}": plan.expert > 1 or bool(plan.expert_tensor),
+        f"expert_tensor {plan.expert_tensor}": plan.expert_tensor > 0,
         f"offload {plan.offload}": plan.offload != "none",
         f"schedule {plan.schedule}": plan.schedule in ("zero-bubble-v", "dualpipe"),
         f"shard {plan.shard}": plan.shard > 0,

@@ -4,11 +4,11 @@ A device's number is the sum of its place in each dimension times the devices la
 placement says. Groups are numbered from 1, as the simulator ends on 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from crossopt.crossflow.plan import Plan
-from crossopt.reports.launching.chakra.programs import DATA, ENDS, NEXT, PREVIOUS, TENSOR
+from crossopt.reports.launching.chakra.programs import DATA, ENDS, EXPERT, NEXT, PREVIOUS, ROUTED, TENSOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +21,17 @@ class Npu:
     groups: dict[str, int]
 
 
-def npus_of(plan: Plan, ends: bool) -> tuple[list[Npu], dict[int, tuple[int, ...]]]:
-    """All devices in their order, and the members of each group; `ends` are groups of the first and the last stage."""
+def npus_of(plan: Plan, roles: Container[str]) -> tuple[list[Npu], dict[int, tuple[int, ...]]]:
+    """All devices in their order, and the members of each group that has one of these roles."""
     degrees = {"tensor": plan.tensor, "context": plan.context, "data": plan.data, "pipeline": plan.pipeline}
     order = plan.placement.split("-")
     members, number_of = dict[int, tuple[int, ...]](), dict[tuple[str, int], int]()
     places = list(_places(order, degrees))
     strides = _strides(order, degrees)
-    for role, along in ((TENSOR, "tensor"), (DATA, "data"), (ENDS, "pipeline")):
-        if degrees[along] < 2 or (role == ENDS and not ends):
-            continue
+    for role, along, inside in _along(plan, roles):
         for number, place in enumerate(places):
-            if place[along] == 0:
+            if (role, number) not in number_of and place[along] + inside[-1] < degrees[along]:
                 group = len(members) + 1
-                inside = range(degrees[along]) if role != ENDS else (0, degrees[along] - 1)
                 members[group] = tuple(number + one * strides[along] for one in inside)
                 number_of |= {(role, member): group for member in members[group]}
     npus = list[Npu]()
@@ -42,9 +39,21 @@ def npus_of(plan: Plan, ends: bool) -> tuple[list[Npu], dict[int, tuple[int, ...
         first = number - place["pipeline"] * strides["pipeline"]
         after, before = ((place["pipeline"] + step) % plan.pipeline for step in (1, -1))
         peers = {NEXT: first + after * strides["pipeline"], PREVIOUS: first + before * strides["pipeline"]} if plan.pipeline > 1 else {}
-        groups = {role: number_of[role, number] for role in (TENSOR, DATA, ENDS) if (role, number) in number_of}
+        groups = {role: number_of[role, number] for role, _, _ in _along(plan, roles) if (role, number) in number_of}
         npus.append(Npu(number, place["pipeline"], peers, groups))
     return npus, members
+
+
+def _along(plan: Plan, roles: Container[str]) -> Iterator[tuple[str, str, Sequence[int]]]:
+    """Each role of a group, the dimension along which it lies, and where its members stand from the first one."""
+    every: tuple[tuple[str, str, Sequence[int]], ...] = (
+        (TENSOR, "tensor", range(plan.tensor)),
+        (DATA, "data", range(plan.data)),
+        (EXPERT, "data", range(plan.expert)),
+        (ROUTED, "data", range(0, plan.data, plan.expert)),
+        (ENDS, "pipeline", (0, plan.pipeline - 1)),
+    )
+    return (one for one in every if one[0] in roles)
 
 
 def _places(order: list[str], degrees: dict[str, int]) -> Iterator[dict[str, int]]:

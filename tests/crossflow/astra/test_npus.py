@@ -7,7 +7,7 @@ from crossopt.crossflow.astra.dimension import Dimension, Endpoint
 from crossopt.crossflow.astra.npus import StuckError, Task, between, replay_npus, ring_time
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
-from crossopt.instances.traces.chakra.tasks import tasks_of
+from crossopt.instances.traces.chakra.tasks import Roofline, tasks_of
 
 MIB = 1 << 20
 RING = Network((Dimension("ring", 4, 50.0, 500.0, "ring"),), Endpoint(10, 1600.0))
@@ -69,13 +69,20 @@ def published(stage: int) -> list[Item]:
     return [*found, Exchange("g", "all_reduce", 64 * MIB, "data")]
 
 
-@pytest.mark.parametrize(("network", "time"), [(RING, 2_855_005), (TWO, 2_827_707)])
-def test_a_published_plan_takes_as_long_as_in_the_simulator(network: Network, time: int) -> None:
-    """Two stages of two replicas: (4 + 2 - 1) 300 us, two messages, and an all-reduce over two hops. The traces are written and read."""
+SLOW = Network(RING.dimensions, Endpoint(10, 1000.0))
+
+
+@pytest.mark.parametrize(
+    ("network", "roofline", "time"),
+    [(RING, None, 2_855_005), (TWO, None, 2_827_707), (SLOW, Roofline(100e12, 1e12), 1_552_940)],
+)
+def test_a_published_plan_takes_as_long_as_in_the_simulator(network: Network, roofline: Roofline | None, time: int) -> None:
+    """Two stages of two replicas: (4 + 2 - 1) 300 us, two messages, and an all-reduce over two hops. The traces are written and read. By a
+    roofline of 1e9 FLOPs at 100 TFLOP/s a computation takes 10 us, and messages set the pace."""
     tasks = list[list[Task]]()
     for number in range(4):
         replica, stage = divmod(number, 2)
         peer = 2 * replica + 1 - stage
         data = Writer(pieces_of(published(stage))).trace_of(number, {"next": peer, "previous": peer}, {"data": stage + 1})
-        tasks.append(tasks_of(node_in(data, *span) for span in list(messages_in(data))[1:]))
+        tasks.append(tasks_of((node_in(data, *span) for span in list(messages_in(data))[1:]), roofline))
     assert max(replay_npus(tasks, {1: (0, 2), 2: (1, 3)}, network)) == time

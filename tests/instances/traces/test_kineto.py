@@ -83,6 +83,15 @@ def test_launches_streams_and_a_synchronisation_by_hand(tmp_path: Path) -> None:
     assert replay(found.trace.graph).span == 21_000
 
 
+def test_gaps_are_named_by_the_operator_that_lasts_all_of_them(tmp_path: Path) -> None:
+    """Gaps at 2-5, 6-8 and 9-12: the first within an operator within another, the second within the outer one, the third within none."""
+    spans = [("outer", 1, 8), ("inner", 1, 5), ("next", 9, 2)]
+    operators = [row("cpu_op", name, begin, took, {}, 100, 1) for name, begin, took in spans]
+    calls = [call("cudaLaunchKernel", 0, 2, 1), *(call("cudaGetDevice", begin, 1, begin) for begin in (5, 8, 12))]
+    found = read_any(put(tmp_path, *calls, *operators, kernel("gemm", 2, 1, 1)))
+    assert [name for name in found.trace.graph.names if "gap" in name] == ["gap in inner", "gap in outer", "gap"]
+
+
 def test_work_that_begins_within_its_launch_cuts_the_call(tmp_path: Path) -> None:
     """A copy from memory that is not pinned, at 2-8 within its call at 0-10: the call waits for it, and ends 2 us after it."""
     rows = [call("cudaMemcpyAsync", 0, 10, 1), kernel("Memcpy HtoD (Pageable -> Device)", 2, 6, 1, cat="gpu_memcpy")]

@@ -20,7 +20,7 @@ from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.tasks import tasks_of
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.cli import main
-from crossopt.reports.launching.chakra.programs import ENDS, cannot, flops_of, planned, program_of
+from crossopt.reports.launching.chakra.programs import DATA, ENDS, EXPERT, ROUTED, TENSOR, cannot, flops_of, planned, program_of
 from crossopt.reports.launching.chakra.ranks import npus_of
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.paths import INSTANCES
@@ -117,6 +117,29 @@ def test_files_that_are_cut_or_missing_are_told(folder: Path, tmp_path: Path, ca
         archive_at(tmp_path / "x.tar")
 
 
+WAYS = {f"{name}-implementation": ["ring"] for name in ("all-reduce", "all-gather")}
+SYSTEM = {"endpoint-delay": 10, "local-mem-bw": 1600, "preferred-dataset-splits": 1, **WAYS}
+
+
+def test_traces_are_timed_on_a_network_of_the_simulator(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As long as computations of the busiest stage at least; half the bandwidth takes longer."""
+    network, system, times = tmp_path / "net.yml", tmp_path / "sys.json", list[int]()
+    system.write_text(json.dumps(SYSTEM), encoding="utf-8")
+    asked = ["check", str(folder), "--network", str(network), "--system", str(system)]
+    for bandwidth in (50, 25):
+        network.write_text(f"topology: [Ring]\nnpus_count: [8]\nbandwidth: [{bandwidth}]\nlatency: [500]\n", encoding="utf-8")
+        assert main(asked) == 0
+        told = next(line for line in capsys.readouterr().out.splitlines() if "congestion-unaware" in line)
+        times.append(int(told.split()[0].replace(",", "")))
+    assert max(sum(node.duration_micros for node in nodes_of(folder, npu)) for npu in range(8)) * 1000 < times[0] < times[1]
+    network.write_text("topology: [Ring]\nnpus_count: [6]\nbandwidth: [50]\nlatency: [500]\n", encoding="utf-8")
+    assert main(asked) == 2
+    assert "npus_count 6 makes 6 NPUs, and there are 8 traces" in capsys.readouterr().err
+    for words in (asked[:4], [*asked[:1], str(network), *asked[2:]]):
+        with pytest.raises(SystemExit):
+            main(words)
+
+
 def test_nothing_is_written_over_or_half(result: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for out, told in ((folder, "this is there already"), (result.parent / "none" / "x", "there is no folder")):
         with pytest.raises(SystemExit):
@@ -134,6 +157,7 @@ PLANS = {
     "zero 2, stages": Plan(1, 1, 4, 2, microbatch=2, zero=2, placement="pipeline-data-tensor-context"),
     "zero-bubble": Plan(1, 1, 4, 2, microbatch=2, schedule="zero-bubble"),
     "sequence": Plan(4, 1, 2, 1, microbatch=4, sequence_parallel=True, recompute="selective"),
+    "experts": Plan(1, 1, 2, 4, expert=2, microbatch=2),
     "alone": Plan(microbatch=8),
 }
 
@@ -142,11 +166,11 @@ PLANS = {
 def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     """No NPU waits for ever, FLOPs are those of the step, and no NPU is done before its computations could be."""
     instance, plan = read_instance(INSTANCES / "tiny.yaml"), PLANS[name]
-    model = instance.workload
-    assert isinstance(model, Transformer)
+    assert isinstance(instance.workload, Transformer)
+    model = replace(instance.workload, experts=4, experts_per_token=2) if name == "experts" else instance.workload
     one = planned(model, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
     programs = [list(program_of(one, stage)) for stage in range(plan.pipeline)]
-    npus, groups = npus_of(plan, any(isinstance(item, Exchange) and item.group == ENDS for program in programs for item in program))
+    npus, groups = npus_of(plan, {item.group for program in programs for item in program if isinstance(item, Exchange)})
     tasks = list[list[Task]]()
     for npu in npus:
         data = Writer(pieces_of(programs[npu.stage])).trace_of(npu.number, npu.peers, npu.groups)
@@ -156,6 +180,21 @@ def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     flops = sum(item.flops for npu in npus for item in programs[npu.stage] if isinstance(item, Compute))
     assert flops == pytest.approx(flops_of(one), rel=1e-9)
     assert all(end >= sum(task.time for task in own) for end, own in zip(ends, tasks, strict=True))
+
+
+def test_groups_lie_where_the_plan_lays_them() -> None:
+    """Tensor ranks inside, then data ranks, then stages: 2 x 4 x 2 devices, experts over two data ranks each."""
+    npus, groups = npus_of(Plan(2, 1, 2, 4, expert=2), {TENSOR, DATA, EXPERT, ROUTED, ENDS})
+    of = {role: [groups[npu.groups[role]] for npu in npus[:2]] for role in (TENSOR, DATA, EXPERT, ROUTED, ENDS)}
+    assert of == {
+        TENSOR: [(0, 1), (0, 1)],
+        DATA: [(0, 2, 4, 6), (1, 3, 5, 7)],
+        EXPERT: [(0, 2), (1, 3)],
+        ROUTED: [(0, 4), (1, 5)],
+        ENDS: [(0, 8), (1, 9)],
+    }
+    assert all(npu.number in groups[group] for npu in npus for group in npu.groups.values())
+    assert (npus[3].peers, npus[11].peers) == ({"next": 11, "previous": 11}, {"next": 3, "previous": 3})
 
 
 def test_what_traces_do_not_say_is_refused() -> None:
