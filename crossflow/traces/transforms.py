@@ -146,27 +146,31 @@ def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
     edges = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
     pairs = [(one, other) for one, other, reason in edges if reason == stream and one in wanted and other in wanted]
     followers, fused = {other for _, other in pairs}, {end for pair in pairs for end in pair}
-    dropped = frozenset(edge for edge, (_, after) in _launch_edges(graph) if after in followers)
-    rescaled = [(tuple(sorted(_launches_of(graph, followers))), NOTHING)]
+    dropped = frozenset(launch.edge for launch in _launches(graph) if launch.work in followers)
+    gone = _launches_of(graph, followers) | {gap for gap, work in _gaps(graph).items() if work in followers}
+    rescaled = [(tuple(sorted(gone)), NOTHING)]
     rescaled += [(tuple(sorted(fused)), Rescale(factor))] if factor != 1 else []
     return Effect(tuple(rescaled) if fused else (), dropped)
 
 
 def remove(graph: Graph, places: Sequence[int]) -> Effect:
     """Operations, and launches of nothing else, that take no time."""
-    return Effect(((tuple(sorted({*places, *_launches_of(graph, set(places))})), NOTHING),))
+    gone = set(places)
+    gaps = {gap for gap, work in _gaps(graph).items() if work in gone}
+    return Effect(((tuple(sorted(gone | gaps | _launches_of(graph, gone))), NOTHING),))
 
 
 def cpu(graph: Graph, factor: Fraction) -> Effect:
     """Threads that work faster."""
-    return scale(of_kinds(graph, ("host", "gap")), factor)
+    threads = {int(graph.places[place]) for place in of_kinds(graph, ("host", "wait"))}
+    return scale([place for place in of_kinds(graph, ("host", "gap")) if int(graph.places[place]) in threads], factor)
 
 
 def cuda_graph(graph: Graph, places: Sequence[int]) -> Effect:
     """Launches in a row become one: from the first to the last of them no launch of anything else and no wait."""
     wanted, launched = set(places), dict[int, set[int]]()
-    for _, (before, after) in _launch_edges(graph):
-        launched.setdefault(before, set()).add(after)
+    for launch in _launches(graph):
+        launched.setdefault(launch.call, set()).add(launch.work)
     waits, found, lines = KINDS.index("wait"), list[int](), dict[int, list[int]]()
     for place in order_of(graph):
         lines.setdefault(int(graph.places[place]), []).append(place)
@@ -243,13 +247,31 @@ def of_kinds(graph: Graph, kinds: Sequence[str]) -> list[int]:
     return np.flatnonzero(np.isin(graph.kinds, [KINDS.index(kind) for kind in kinds])).tolist()
 
 
-def _launch_edges(graph: Graph) -> Iterator[tuple[int, tuple[int, int]]]:
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """An edge from a call to the work that it launches, or to the gap before that."""
+
+    edge: int
+    call: int
+    work: int
+
+
+def _launches(graph: Graph) -> Iterator[_Launch]:
+    gaps = _gaps(graph)
     for edge in np.flatnonzero(graph.reasons == EDGES.index("launch")).tolist():
-        yield edge, (int(graph.before[edge]), int(graph.after[edge]))
+        after = int(graph.after[edge])
+        yield _Launch(edge, int(graph.before[edge]), gaps.get(after, after))
 
 
-def _launches_of(graph: Graph, places: set[int]) -> set[int]:
-    """Operations that launch some of these and nothing else."""
-    launched = list(_launch_edges(graph))
-    others = {before for _, (before, after) in launched if after not in places}
-    return {before for _, (before, after) in launched if after in places} - others
+def _gaps(graph: Graph) -> dict[int, int]:
+    """Gaps on streams, and the work before which each lies: what a launch takes to arrive, or what nothing explains."""
+    gap, stream = KINDS.index("gap"), EDGES.index("stream")
+    edges = np.flatnonzero((graph.reasons == stream) & (graph.kinds[graph.before] == gap) & (graph.kinds[graph.after] != gap))
+    return dict(zip(graph.before[edges].tolist(), graph.after[edges].tolist(), strict=True))
+
+
+def _launches_of(graph: Graph, works: set[int]) -> set[int]:
+    """Calls that launch some of these and nothing else."""
+    launched = list(_launches(graph))
+    others = {launch.call for launch in launched if launch.work not in works}
+    return {launch.call for launch in launched if launch.work in works} - others

@@ -41,12 +41,16 @@ class Model:
         """Nanoseconds that each choice takes, or no less than which it takes."""
         return self.variants.spans(np.array([self._state(*choice) for choice in choices], np.int64).reshape(-1, self.rules.count))
 
-    def bounds(self, choices: Sequence[Choice]) -> list[float]:
-        """Of each choice; infinite where it cannot meet the target."""
+    def known_spans(self, choices: Sequence[Choice]) -> list[int]:
+        """The same, each different choice looked at once."""
         keys = [self.key(choice) for choice in choices]
         new = list(dict.fromkeys(key for key in keys if key not in self.known))
         self.known.update(zip(new, self.spans(new).tolist(), strict=True))
-        spans = [self.known[key] for key in keys]
+        return [self.known[key] for key in keys]
+
+    def bounds(self, choices: Sequence[Choice]) -> list[float]:
+        """Of each choice; infinite where it cannot meet the target."""
+        spans = self.known_spans(choices)
         values = [span if self.price is None else self.price.least(choice) for span, choice in zip(spans, choices, strict=True)]
         return [value if span <= self.target else inf for value, span in zip(values, spans, strict=True)]
 

@@ -111,10 +111,12 @@ def beside(folder: Path) -> Iterator[Original]:
     """Files that a question names, with the question in the folder."""
     texts = {"chip.yaml": entry_text("hardware", "a100-80g"), "process.yaml": entry_text("technologies", "accelerator-7nm")}
     texts["config.json"] = json.dumps(LLAMA)
+    texts |= dict(SAMPLES["what-if"].files)
     asks = {
         "chip.yaml": GEMM.replace("a100-80g", "./chip.yaml"),
         "process.yaml": TINY_FREE.replace("accelerator-7nm", "./process.yaml"),
         "config.json": TINY_FREE.replace("model: gpt3-125m", "config: ./config.json"),
+        "step.json": SAMPLES["what-if"].texts[0],
     }
     asking = folder / "asking"
     asking.mkdir(exist_ok=True)
@@ -148,7 +150,9 @@ def made(folder: Path) -> Path:
     given = folder / "given"
     given.mkdir(parents=True)
     asked, targets, about = questions() | authors_files(), list[tuple[str, ...]](), dict[str, str]()
-    for name, text in asked.items():
+    traces = {name: text.encode() for sample in SAMPLES.values() for name, text in sample.files}
+    traces |= {path.name: path.read_bytes() for path in (INSTANCES / "traces").glob("*.json")}
+    for name, text in (asked | traces).items():
         (given / name).write_bytes(text)
     samples = [name for name in asked if Path(name).stem.rstrip("0123456789") in SAMPLES or name in authors_files()]
     for name in samples:

@@ -10,7 +10,7 @@ from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.proofs import Chosen, Counted
 from crossopt.solvers.traces.whatif.answer import Changes
 from crossopt.solvers.traces.whatif.rivals import greedy, made, rivals_of
-from crossopt.solvers.traces.whatif.search import Search, gains_of, leaner
+from crossopt.solvers.traces.whatif.search import Search, gains_of, in_turn, leaner
 
 
 def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
@@ -19,7 +19,7 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Ch
         return Found(None, engine="branches", stopped="time limit")
     deadline, model = monotonic() + limits.seconds, model_of(question)
     gains = gains_of(model)
-    search = Search(model, gains)
+    search = Search(model, gains, in_turn(model, gains))
 
     def tell(now: Search) -> None:
         best, words = now.best, f"{len(now.choices):,} choices"

@@ -7,7 +7,7 @@ from crossopt.formulation.traces.rules import Choice, keeps, places_in, settled
 from crossopt.formulation.traces.tree import Model, cut
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.traces.whatif.answer import Changes
-from crossopt.solvers.traces.whatif.search import by_gain, filled
+from crossopt.solvers.traces.whatif.search import filled, in_turn
 
 _MOST_SUMMED = 20_000
 """Choices of which gains are added up."""
@@ -32,11 +32,11 @@ def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int]) -> tuple
 
 def greedy(model: Model, gains: Sequence[int]) -> int | None:
     """By gain for cost; where a cost is asked about no further than the target asks."""
-    found = list(filled(model, settled(model.rules, 0, 0), by_gain(model, gains)))
+    found = list(filled(model, settled(model.rules, 0, 0), in_turn(model, gains)))
     if model.price is None or not found:
         return found[-1] if found else None
-    spans = model.spans([(inside, model.rules.all & ~inside) for inside in found])
-    return next((inside for inside, span in zip(found, spans.tolist(), strict=True) if span <= model.target), found[-1])
+    spans = model.known_spans([(inside, model.rules.all & ~inside) for inside in found])
+    return next((inside for inside, span in zip(found, spans, strict=True) if span <= model.target), found[-1])
 
 
 def made(names: Sequence[str], inside: int) -> Changes:

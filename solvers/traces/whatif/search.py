@@ -16,7 +16,7 @@ from crossopt.formulation.traces.tree import LEAF, Model, cut, open_of
 _AT_ONCE = 256
 """Choices that are cut before their parts are bounded together."""
 _FILLED = 4
-"""Of these, the ones that are filled up."""
+"""Of these, the ones that are filled up: the first ones, whose bounds were least before they were cut."""
 
 
 @dataclass(slots=True)
@@ -26,6 +26,8 @@ class Search:
     model: Model
     gains: list[int]
     """ns that each change saves alone."""
+    order: list[int]
+    """Changes in the order in which choices are filled up with them."""
     choices: list[Choice | None] = field(default_factory=list)
     bounds: list[float] = field(default_factory=list)
     cuts: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -53,13 +55,6 @@ class Search:
             tell(self)
         return True
 
-    def take(self, insides: list[int]) -> None:
-        """The best of choices in which nothing is open."""
-        kept = [(inside, self.model.rules.all & ~inside) for inside in dict.fromkeys(insides) if keeps(self.model.rules, inside)]
-        for (inside, _), value in zip(kept, self.model.bounds(kept), strict=True):
-            if value < self.value:
-                self.best, self.value = inside, value
-
     def steps(self) -> Iterator[int]:
         """The tree from its root down."""
         waiting = [0]
@@ -80,19 +75,21 @@ class Search:
         self._look(parts)
 
     def _look(self, parts: list[Choice | None]) -> None:
-        """Bound choices, and keep those that may hold something better."""
-        found, first = [part for part in parts if part is not None], len(self.choices)
-        bounds = iter(self.model.bounds(found))
+        """Bound choices, those that are filled up with them, and keep what may hold something better."""
+        found, first, rules = [part for part in parts if part is not None], len(self.choices), self.model.rules
+        tried = [inside for part in found[:_FILLED] for inside in filled(self.model, part, self.order)]
+        tried += [inside for inside, outside in found if inside | outside == rules.all]
+        kept = [(inside, rules.all & ~inside) for inside in dict.fromkeys(tried) if keeps(rules, inside)]
+        bounds = self.model.bounds([*kept, *found])
+        for (inside, _), value in zip(kept, bounds, strict=False):
+            if value < self.value:
+                self.best, self.value = inside, value
+        own = iter(bounds[len(kept) :])
         self.choices += parts
-        self.bounds += [inf if part is None else next(bounds) for part in parts]
-        order = by_gain(self.model, self.gains)
-        places = sorted(range(first, len(self.choices)), key=self.bounds.__getitem__)
-        self.take([inside for place in places[:_FILLED] for inside in filled(self.model, self.choices[place], order)])
-        done = [choice for choice in found if not open_of(self.model.rules, choice)]
-        self.take([inside for inside, _ in done])
-        for place in places:
+        self.bounds += [inf if part is None else next(own) for part in parts]
+        for place in range(first, len(self.choices)):
             choice = self.choices[place]
-            if choice is not None and self.bounds[place] < self.value and open_of(self.model.rules, choice):
+            if choice is not None and self.bounds[place] < self.value and open_of(rules, choice):
                 heappush(self.waiting, (self.bounds[place], place))
 
 
@@ -108,7 +105,7 @@ def filled(model: Model, choice: Choice | None, order: Sequence[int]) -> Iterato
             yield choice[0]
 
 
-def by_gain(model: Model, gains: Sequence[int]) -> list[int]:
+def in_turn(model: Model, gains: Sequence[int]) -> list[int]:
     """Changes, those with the most gain for their cost first."""
     return sorted(range(len(gains)), key=lambda place: -gains[place] / _share(model, place))
 
@@ -126,7 +123,7 @@ def _share(model: Model, place: int) -> float:
 def gains_of(model: Model) -> list[int]:
     """ns that each change saves alone, whatever it requires."""
     alone = [(0, model.rules.all), *((1 << place, model.rules.all & ~(1 << place)) for place in range(model.rules.count))]
-    traced, *spans = model.spans(alone).tolist()
+    traced, *spans = model.known_spans(alone)
     return [traced - span for span in spans]
 
 

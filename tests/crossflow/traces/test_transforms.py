@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from crossopt.crossflow.traces.graph import Graph, graph_of
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, graph_of
 from crossopt.crossflow.traces.replay import replay
 from crossopt.crossflow.traces.transforms import (
     Effect,
@@ -80,6 +80,24 @@ def test_launches_in_a_row_become_one_where_no_wait_and_no_launch_of_others_lies
     graph = changed(step(), [cuda_graph(step(), [8, 9, 10, 11])])
     assert graph.durations.tolist()[:8] == [2, 0, 0, 0, 0, 0, 0, 1]
     assert changed(step(), [cuda_graph(step(), [8, 9, 11])]).durations.tolist()[:8] == [2, 0, 0, 1, 2, 1, 2, 1]
+
+
+def test_gaps_before_work_on_streams_belong_to_its_launch() -> None:
+    """A launch of add that arrives through a gap of 4 ns, 5-9: with add fused or removed neither is left; threads alone work faster."""
+    whole = step()
+    operations = [
+        (name, KINDS[kind], whole.resources[place], took)
+        for name, kind, place, took in zip(whole.names, whole.kinds, whole.places, whole.durations.tolist(), strict=True)
+    ]
+    edges = [(int(one), int(two), EDGES[why]) for one, two, why in zip(whole.before, whole.after, whole.reasons, strict=True)]
+    edges = [edge for edge in edges if edge != (2, 9, "launch")] + [(2, 12, "launch"), (12, 9, "stream")]
+    graph = graph_of([*operations, ("launch latency", "gap", "stream 7", 4)], edges)
+    for effect in (fuse(graph, [8, 9], Fraction(1)), remove(graph, [9])):
+        after = changed(graph, [effect])
+        assert [int(after.durations[place]) for place in (2, 12)] == [0, 0]
+    assert len(changed(graph, [fuse(graph, [8, 9], Fraction(1))]).before) == len(edges) - 1
+    assert int(changed(graph, [cpu(graph, Fraction(1, 2))]).durations[12]) == 4
+    assert changed(graph, [cuda_graph(graph, [8, 9])]).durations.tolist()[:4] == [2, 0, 0, 1]
 
 
 def test_changes_act_one_after_another_and_copies_follow_their_originals() -> None:
