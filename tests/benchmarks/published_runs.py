@@ -103,14 +103,16 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
     known = [settings for settings in also if _is_known(settings)]
     stated = [table["facts"][name] for name in row.get("facts", ())]
     efficiency: dict[str, float] = {}
+    factors: dict[str, Any] = {}
     for fact in stated:
         workload |= fact.get("workload", {})
         efficiency |= fact.get("efficiency", {})
+        factors |= fact.get("factors", {})
     if network := workload.pop("network", None):
         workload["transformer"] = table["networks"][network]
     cluster = {"devices": row["devices"], **row.get("cluster", {})}
     base = {"kind": "codesign", "name": row["name"], "workload": workload, "cluster": cluster, "hardware": _device(row)}
-    base |= {"efficiency": efficiency} if efficiency else {}
+    base |= {name: given for name, given in (("efficiency", efficiency), ("factors", factors)) if given}
     return Run(
         name=row["name"],
         source=row["source"],

@@ -76,8 +76,8 @@ RANGES = """
 ## Likely ranges
 
 A range goes from the least to the greatest step time by the central, the optimistic and the pessimistic constants, of which nine runs in
-ten are meant to be inside, one in twenty faster and one slower. The sets were fitted on A100 and are spread by stack
-(`instances/catalogue/uncertain.py`). Many runs on one side are a term that is missing. Devices without such sets have no line.
+ten are meant to be inside, one in twenty faster and one slower. The sets were fitted on A100. Many runs on one
+side are a term that is missing. Devices without such sets have no line.
 """
 
 KERNELS = """
