@@ -105,6 +105,10 @@ def _needed(instance: Instance, words: str) -> str:
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
     if words == _STACKS and technology and technology.dram.stack_edge:
         return " that lie along its edge beside its links with power to run (fewer stacks or wires, a larger die_area, or more hbm_power)"
+    if level == "l2" and technology and technology.dram.least_l2:
+        return (
+            f" that gives {technology.dram.least_l2:g} times the bytes a second of the stacks (open l2_area or l2_power, or fewer stacks)"
+        )
     least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
     return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
 
