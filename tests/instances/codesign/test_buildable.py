@@ -224,7 +224,7 @@ def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str
     3.916 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  drawn: 398 W in large products, 298 W in streams, with cores at the lowest clock that keeps up with the memory" in said
+    assert "  drawn: 398 W in large products, 299 W in streams, with cores at the lowest clock that keeps up with the memory" in said
     assert "  HBM stacks: 6, of 6 that lie along two sides of the die; full" in said
     assert "  die edge: 83.8 mm, of 113.0 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
     assert "  L2: 3.916 TB/s, of 3.916 TB/s that its banks let through; 25.3 B a clock and SM, 1.59 x memory; full, worth nothing" in said
