@@ -298,9 +298,10 @@ with its own proven plan of the least step. Two questions ask for the least ener
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip is an A100 with a peak up to 11 % higher, a third to half less L2, other links in the node, and with a stack less or
-more, as this one plan needs it, and up to 12 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower
-than an A100, which has more of both. At 4 nm it is up to 3 % faster than what is sold: H100's proportions are near the best.
+At 7 nm a free chip is an A100 with the same peak, a fifth to two fifths less L2, other links in the node, and mostly a stack more, as this
+one plan needs it, and up to 9 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower than an A100,
+which has more of both. At 4 nm it is up to 3 % faster than an H100: H100's proportions are near the best. Beside an H200 it is slower:
+stacks of HBM3E that run as fast as their standard need a faster L2 than those of an H200, and a stack less feeds the same cores.
 """
 
 
