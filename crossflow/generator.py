@@ -326,6 +326,11 @@ def has_edge(split: Split, edge: Real) -> Mask:
     return np.less_equal(edge, perimeter_of(split.die_area, split.dies) * SLACK)
 
 
+def feeds(technology: Technology, l2: Sram, streamed: Real) -> Mask:
+    """Whether L2 lets through what stacks deliver, and as much more as chips are built with."""
+    return np.greater_equal(l2.bandwidth * technology.l2.utilisation, streamed * technology.dram.least_l2)
+
+
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
     """Wires = min(floor(edge * wires per metre), wires per stack * stacks)."""
     return np.minimum(_count(edge * dram.links_per_metre, 1.0), dram.links_per_stack * stacks)

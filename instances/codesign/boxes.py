@@ -14,7 +14,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware, headroom_of
-from crossopt.instances.asked_before import remembered
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, priced

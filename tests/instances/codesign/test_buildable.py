@@ -224,7 +224,7 @@ def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str
     3.916 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  drawn: 398 W in large products, 298 W in streams, with cores at the lowest clock that keeps up with the memory" in said
+    assert "  drawn: 398 W in large products, 299 W in streams, with cores at the lowest clock that keeps up with the memory" in said
     assert "  HBM stacks: 6, of 6 that lie along two sides of the die; full" in said
     assert "  die edge: 83.8 mm, of 113.0 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
     assert "  L2: 3.916 TB/s, of 3.916 TB/s that its banks let through; 25.3 B a clock and SM, 1.59 x memory; full, worth nothing" in said
@@ -246,3 +246,19 @@ def test_engines_agree_on_chips_of_4_nm(precision: str) -> None:
     assert found[0].value == found[1].value
     assert found[2].value == pytest.approx(found[0].value, rel=2e-4)
     assert all(checked(result).accepted for result in found)
+
+
+# L2 beside the stacks ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stacks", "area", "built"), [(2, 15.9, False), (2, 16, True), (4, 31.9, False), (4, 32, True)])
+def test_no_chip_has_stacks_that_its_l2_does_not_let_through(stacks: int, area: float, built: bool) -> None:
+    """Of H200's L2 6.3 TB/s are known beside 4.8 of its memory: 1.3 times 409.6 GB/s a stack; a bank of 64 bytes gives 63.2 GB/s at
+    1.41 GHz and seven tenths, on 0.94 mm^2 beside 100 bundles."""
+    asked = question("compute_area=400 mm^2", "compute_power=180 W", "l2_power=150 W", f"l2_area={area} mm^2", f"hbm_stacks={stacks}")
+    banks = int(area / (8 * 0.145e-6 * 512 * 1024 / 0.8 + 100 * 0.0018))
+    assert (banks * 64 * 1.41 * 0.7 >= 1.3 * stacks * 409.6) == built
+    for engine in ("exhaustive", "boxes", "milp"):
+        assert (answered(asked, engine, Limits()).status == "OPTIMAL") == built
+    needs = "no L2 that gives 1.3 times the bytes a second of the stacks (open l2_area or l2_power, or fewer stacks)"
+    assert why_no_chip(asked) == (None if built else f"every chip has {needs}")

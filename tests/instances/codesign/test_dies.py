@@ -229,7 +229,7 @@ def stacked(*settings: str) -> Instance:
 @pytest.mark.parametrize(("compute", "binds"), [(500, "lower"), (1100, "upper")])
 def test_the_die_below_is_as_large_as_its_parts_or_as_the_dies_on_it(compute: int, binds: str) -> None:
     """Registers and L1 come with the cores; 57 % of the lower dies and 19 % of the upper ones are no part."""
-    chip = device_at(stacked(f"compute_area={compute} mm^2", "compute_power=240 W", "hbm_stacks=8", "budget.die_area=3000 mm^2"), 0)
+    chip = device_at(stacked(f"compute_area={compute} mm^2", "compute_power=480 W", "hbm_stacks=8", "budget.die_area=3000 mm^2"), 0)
     upper = compute * (1 + (0.1146 + 0.0223) / 0.3666) / 0.81
     parts = (1480 * (0.3106 + 0.0379 + 0.0028) + 8 * 8) / 0.43
     lower = parts + 2 * 3 * sqrt(chip.die_area / MM2 / 4)
