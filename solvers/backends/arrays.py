@@ -8,7 +8,6 @@ bound that it tells along with a better solution is not looked at: HiGHS 1.12 ha
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from math import isfinite, isinf
 from time import monotonic
 from typing import Any, Literal
@@ -19,7 +18,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.program import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.backends.line import Line, left_until, named
+from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.milp import GIVEN_AWAY
 from crossopt.solvers.backends.patience import MOST, late_words, patience
 from crossopt.solvers.backends.wall import KEYS, LateError, Place

@@ -5,7 +5,6 @@ of it. A field that was never set reads 0, which is no bound: where the search e
 """
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -16,7 +15,7 @@ from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Mo
 from crossopt.formulation.shop import Scheduled, Shop, Way
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
-from crossopt.solvers.backends.line import Line, left_until, named
+from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.wall import LateError, Place
 
 if TYPE_CHECKING:

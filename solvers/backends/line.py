@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
 from math import inf
 from time import monotonic
 from typing import Any
@@ -12,6 +14,12 @@ from crossopt.instances.errors import FailedError, SolverError
 
 POLL = 0.05
 """Seconds between looks at the watch, at Ctrl-C and at the wish to stop."""
+
+
+@cache
+def version(package: str) -> str:
+    """Of an installed package, read once: that takes a tenth of the time of a small model."""
+    return metadata.version(package)
 
 
 def no_stop() -> None:

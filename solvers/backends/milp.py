@@ -16,7 +16,6 @@ They work in floating point, with tolerances. What they say is therefore read wi
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from importlib.util import find_spec
 from math import ceil, isfinite
 from time import monotonic
@@ -27,7 +26,7 @@ from crossopt.formulation.linearize import lifted, linearize
 from crossopt.formulation.model import EXACT, Model, Values, Variable
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
-from crossopt.solvers.backends.line import Line, left_until, named
+from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.patience import MOST
 from crossopt.solvers.backends.patience import allowed as allowed_for
 from crossopt.solvers.backends.rows import exact, printable, rows_of

@@ -4,11 +4,11 @@ A search that crashes or is late costs its tree and nothing else; whoever takes 
 """
 
 from collections.abc import Callable
-from importlib.metadata import version
 from math import inf
 from time import monotonic
 
 from crossopt.formulation.model import Model
+from crossopt.solvers.backends.line import version
 from crossopt.solvers.backends.patience import allowed
 from crossopt.solvers.backends.walk import Traced, begin, go_on, unproved
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
