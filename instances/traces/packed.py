@@ -37,7 +37,8 @@ def bytes_in(path: Path) -> bytes:
     except EOFError:
         refuse(path, "the gzip file ends too early (fetch it again)")
     except (gzip.BadGzipFile, zlib.error) as error:
-        refuse(path, f"the gzip file is broken: {str(error).lower()} (fetch it again)")
+        told = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
+        refuse(path, f"the gzip file is broken: {told} (fetch it again)")
     except ValueError as error:
         refuse(path, str(error))
     if len(found) > most:

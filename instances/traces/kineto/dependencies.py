@@ -15,9 +15,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from crossopt.crossflow.traces.graph import Graph, graph_of
 from crossopt.instances.traces.kineto.events import Call, Events, Operator, Work
+from crossopt.instances.traces.kineto.handover import Handover, handovers
 from crossopt.instances.traces.kineto.threads import GAP, Piece, names_of_gaps, pieces_of
 
 _ROUNDING = 1_000
@@ -42,6 +44,8 @@ class Building:
     place_of: dict[int, int] = field(default_factory=dict)
     """By work its operation."""
     inferred: int = 0
+    handed: int = 0
+    """How often a thread waits for that of autograd."""
     unlaunched: int = 0
     early: int = 0
     overlapping: list[tuple[int, int]] = field(default_factory=list)
@@ -150,36 +154,59 @@ def _waits(events: Events, orders: _Orders) -> dict[int, list[int]]:
 
 
 def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, list[int]]) -> None:
-    """The operations of every thread, in their order."""
-    events, cuts = building.events, dict[int, int]()
+    """The operations of every thread, in their order, and where one waits for another."""
+    pieces, operators = _pieces(building.events, call_of), defaultdict[str, list[Operator]](list)
+    for operator in building.events.operators:
+        operators[operator.thread].append(operator)
+    handed = handovers(pieces, operators)
+    filled = {(one.thread, one.gap): one for one in handed}
+    preceding = {(one.other, one.first - 1) for one in handed if one.first}
+    idle = {(thread, place) for thread, place in preceding - filled.keys() if pieces[thread][place].call == GAP}
+    ends = dict[tuple[str, int], tuple[int, int]]()
+    for thread, own in pieces.items():
+        names = names_of_gaps([piece for piece in own if piece.call == GAP], operators[thread])
+        last_of = {piece.call: place for place, piece in enumerate(own)}
+        previous = list[int]()
+        for place, piece in enumerate(own):
+            waited = waits.get(piece.call, []) if last_of[piece.call] == place else []
+            name = next(names) if piece.call == GAP else ""
+            if (thread, place) in idle:
+                continue
+            parts = _parts(piece, filled.get((thread, place)), pieces)
+            added = [_add_piece(building, part, thread, waited, name) for part in parts]
+            building.edges += [(before, after, "thread") for before, after in pairwise([*previous, *added])]
+            ends[thread, place], previous = (added[0], added[-1]), added[-1:]
+    for one in handed:
+        head, tail = ends[one.thread, one.gap]
+        building.edges += [(head, ends[one.other, one.first][0], "wait"), (ends[one.other, one.last][1], tail, "wait")]
+    building.handed = len(handed)
+
+
+def _pieces(events: Events, call_of: Sequence[int]) -> dict[str, list[Piece]]:
+    """The time of every thread, calls cut where their work begins."""
+    cuts, by_thread = dict[int, int](), defaultdict[str, list[int]](list)
     for number, call_number in enumerate(call_of):
         if call_number >= 0:
             call, begin = events.calls[call_number], events.work[number].begin
             if begin < call.end:
                 cuts[call_number] = min(cuts.get(call_number, begin), max(begin, call.begin))
-    by_thread, operators = defaultdict[str, list[int]](list), defaultdict[str, list[Operator]](list)
-    for one in events.operators:
-        operators[one.thread].append(one)
     for number, call in enumerate(events.calls):
         by_thread[call.thread].append(number)
-    for thread, numbers in by_thread.items():
-        pieces = list(pieces_of(events.calls, numbers, cuts))
-        last_of = {piece.call: place for place, piece in enumerate(pieces)}
-        previous, names = None, names_of_gaps([piece for piece in pieces if piece.call == GAP], operators[thread])
-        for place, piece in enumerate(pieces):
-            waited = waits.get(piece.call, []) if last_of[piece.call] == place else []
-            operation = _add_piece(building, piece, thread, waited) if piece.call != GAP else _add_gap(building, piece, thread, next(names))
-            if previous is not None:
-                building.edges.append((previous, operation, "thread"))
-            previous = operation
+    return {thread: list(pieces_of(events.calls, numbers, cuts)) for thread, numbers in by_thread.items()}
 
 
-def _add_gap(building: Building, piece: Piece, thread: str, name: str) -> int:
-    return building.add(name, "gap", thread, piece.end - piece.begin)
+def _parts(piece: Piece, handed: Handover | None, pieces: dict[str, list[Piece]]) -> list[Piece]:
+    """A piece, or of a gap that another thread's work fills what comes before that and behind it."""
+    if handed is None:
+        return [piece]
+    other = pieces[handed.other]
+    return [piece._replace(end=other[handed.first].begin), piece._replace(begin=other[handed.last].end)]
 
 
-def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[int]) -> int:
+def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[int], gap: str) -> int:
     took = piece.end - piece.begin
+    if piece.call == GAP:
+        return building.add(gap, "gap", thread, took)
     call, work = building.events.calls[piece.call], building.events.work
     if waited:
         took = max(0, piece.end - max(piece.begin, *(work[one].end for one in waited)))

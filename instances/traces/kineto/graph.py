@@ -42,6 +42,8 @@ def _remarks(building: Building) -> list[str]:
         remarks.append(
             f"{counted(building.inferred, 'wait', 'waits')} across streams told from times, as the trace does not say for which event"
         )
+    if building.handed:
+        remarks.append(f"{counted(building.handed, 'gap is a wait', 'gaps are waits')} of a thread for that of autograd")
     gaps = [operation[3] for operation in building.operations if operation[:2] == (DEVICE_GAP, "gap")]
     if gaps:
         remarks.append(

@@ -198,6 +198,15 @@ def test_gzip_bombs_and_cut_packings_are_refused(tmp_path: Path) -> None:
     bomb, cut = tmp_path / "bomb.et.gz", tmp_path / "cut.et.gz"
     bomb.write_bytes(gzip.compress(bytes(9 << 20)))
     cut.write_bytes(gzip.compress(written(Metadata("0.0.4"), [A, B]))[:-9])
-    for path, told in ((bomb, "it has more than 8 MiB, from a file of "), (cut, "the gzip file ends too early")):
+    flipped = tmp_path / "flipped.et.gz"
+    packed = bytearray(gzip.compress(written(Metadata("0.0.4"), [A, B]), mtime=0))
+    packed[-6] ^= 1  # of the sum at the end
+    flipped.write_bytes(packed)
+    wrong = (
+        (bomb, "it has more than 8 MiB, from a file of "),
+        (cut, "the gzip file ends too early"),
+        (flipped, "broken: crc check failed"),
+    )
+    for path, told in wrong:
         with pytest.raises(InstanceError, match=told):
             read_any(path)
