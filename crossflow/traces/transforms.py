@@ -57,7 +57,12 @@ class Rescale:
     def __call__(self, took: int) -> int:
         """Nanoseconds, rounded up."""
         first = min(took, self.latency)
-        return -int(-first * self.of_latency // 1) - int(-(took - first) * self.factor // 1) + self.more
+        return _part(first, self.of_latency) + _part(took - first, self.factor) + self.more
+
+
+def _part(took: int, factor: Fraction) -> int:
+    """ceil(factor took)."""
+    return -(-took * factor.numerator // factor.denominator)
 
 
 NOTHING = Rescale(Fraction(0))

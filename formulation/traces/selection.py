@@ -19,6 +19,7 @@ from math import ceil, floor
 from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 
+PARTS = 10**4
 _BITS = 30
 """Of the greatest figure of a row."""
 
@@ -32,28 +33,30 @@ class Selection:
     runs: tuple[Variable, ...]
 
 
-def selection(question: BenchmarkQuestion, inner: bool, without: str = "") -> Selection:
-    """The inner or the outer model, or either of them without one of the totals."""
+def selection(question: BenchmarkQuestion, inner: bool, widened: bool = False) -> Selection:
+    """The inner or the outer model; widened it asks for the least deviation, in parts of 10,000, with which there is a benchmark."""
     kernels, file = question.kernels, question.file
     chosen = tuple(Variable(f"chosen {place}") for place in range(len(kernels)))
     runs = tuple(Variable(f"runs {place}", 0, kernel.runs) for place, kernel in enumerate(kernels))
-    rows = list[Linear]()
+    rows, deviation = list[Linear](), Variable("deviation", 0, PARTS)
     for place, (y, x, kernel) in enumerate(zip(chosen, runs, kernels, strict=True)):
         rows.append(Linear(f"once {place}", ((1, x), (-1, y)), low=0))
         rows.append(Linear(f"only {place}", ((1, x), (-kernel.runs, y)), high=0))
     rows += _at_least("coverage", [Fraction(kernel.time) for kernel in kernels], chosen, file.coverage * question.time, inner)
     for total, named in enumerate(question.totals):
-        if named == without:
-            continue
         figures = [Fraction(kernel.sums[total], kernel.runs) for kernel in kernels]
         wanted = file.share * question.sums[total]
-        rows += _at_least(f"{named}, least", figures, runs, (1 - file.deviation) * wanted, inner)
-        rows += _at_least(f"{named}, most", [-figure for figure in figures], runs, -(1 + file.deviation) * wanted, inner)
+        allowed, each = (Fraction(0), [wanted / PARTS]) if widened else (file.deviation, [])
+        over, runs_and = (deviation,) if widened else (), [*figures, *each]
+        rows += _at_least(f"{named}, least", runs_and, (*runs, *over), (1 - allowed) * wanted, inner)
+        less = [*(-figure for figure in figures), *each]
+        rows += _at_least(f"{named}, most", less, (*runs, *over), -(1 + allowed) * wanted, inner)
     for most, variables, name in ((file.kernels, chosen, "kernels"), (file.runs, runs, "runs")):
         if most is not None:
             rows.append(Linear(name, tuple((1, variable) for variable in variables), high=most))
-    asked = chosen if file.objective == "kernels" else runs
-    return Selection(Model((*chosen, *runs), tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
+    asked = (deviation,) if widened else chosen if file.objective == "kernels" else runs
+    variables = (*chosen, *runs, *([deviation] if widened else []))
+    return Selection(Model(variables, tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
 
 
 def _at_least(name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool) -> Iterator[Linear]:

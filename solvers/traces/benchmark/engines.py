@@ -6,7 +6,7 @@ from time import monotonic
 
 from crossopt.formulation.certificate import packed
 from crossopt.formulation.model import Model
-from crossopt.formulation.traces.selection import selection
+from crossopt.formulation.traces.selection import PARTS, selection
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
@@ -14,7 +14,7 @@ from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs
 from crossopt.solvers.backends.walk import Traced
 from crossopt.solvers.backends.whole import trace
-from crossopt.solvers.proofs import Counted, Integers
+from crossopt.solvers.proofs import Counted, Integers, Word
 from crossopt.solvers.traces.benchmark.answer import Runs
 from crossopt.solvers.traces.benchmark.judge import judge
 from crossopt.solvers.traces.benchmark.prove import least_of_all
@@ -50,9 +50,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
     shown = inf if tree.bound is None else tree.bound
     stopped = "time limit" if limits.seconds < inf and shown != value and told.stopped == "time limit" else "complete"
     if answer is None:
-        return Found(
-            None, shown, proof, "highs", stopped if shown < inf else "complete", _reasons(question, deadline) if shown == inf else ()
-        )
+        return _none(question, deadline, shown, proof, stopped)
     return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals_of(question), solver=told.solver)
 
 
@@ -66,14 +64,22 @@ def _tree(model: Model, value: int | None, deadline: float) -> Traced:
     return root if further.bound is not None and further.bound < (root.bound or 0) else further
 
 
+def _none(question: BenchmarkQuestion, deadline: float, shown: float, proof: Integers, stopped: str) -> Found[Runs]:
+    """No benchmark: by the tree, else by the solver's word about the outer model, else none was found."""
+    if shown == inf:
+        return Found(None, inf, proof, "highs", reasons=_reasons(question, deadline))
+    left = max(deadline - monotonic(), _SHORTEST)
+    if highs(selection(question, inner=False).model, Spend(left)).status == "INFEASIBLE":
+        return Found(None, inf, Word("highs"), "highs", reasons=_reasons(question, deadline))
+    return Found(None, shown, proof, "highs", stopped)
+
+
 def _reasons(question: BenchmarkQuestion, deadline: float) -> tuple[str, ...]:
-    """Why no runs keep the limits: totals without which some do."""
-    said = list[str]()
-    for total in question.totals:
-        left = min(deadline - monotonic(), _SHORT)
-        if left > 0.0 and highs(selection(question, inner=True, without=total).model, Spend(left)).values is not None:
-            said.append(f"{total}: no whole runs of its kernels come within {float(question.file.deviation):.4%} of what is wanted")
-    return tuple(said) or ("deviation: no runs of any kernels meet all totals, the coverage and the limits",)
+    """With which deviation there is a benchmark, as far as that is known soon."""
+    none = f"deviation: no runs of any kernels come within {float(question.file.deviation):.4%} of every total"
+    left = min(max(deadline - monotonic(), _SHORTEST), _SHORT)
+    found = highs(selection(question, inner=True, widened=True).model, Spend(left)).value
+    return (none if found is None else f"{none}; some come within {found / PARTS:.2%}",)
 
 
 def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:

@@ -10,7 +10,7 @@ from crossopt.formulation.traces.selection import selection
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Counted, Integers
+from crossopt.solvers.proofs import Counted, Integers, Word
 from crossopt.solvers.traces.benchmark.answer import Runs, Stands
 
 _MOST_STEPS, _MOST_CHOICES = 100_000, 200_000
@@ -27,6 +27,8 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
         elif isinstance(proof, Counted):
             shown, count = least_of_all(question)[::2]
             done = f"{count:,} choices were looked at again"
+        elif isinstance(proof, Word):
+            return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), told=True)
         else:
             return Proved((), ("proof: bounds on benchmarks are shown by a tree or by looking at all",))
     except (ValueError, OverflowError) as error:
@@ -34,6 +36,11 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
     said = inf if saved.bound is None else saved.bound
     fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
     return Proved((done,), () if said <= shown else (fault,))
+
+
+def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:
+    """A word says that there is no benchmark, and nothing of those that are there."""
+    return () if saved.value is None else ("proof: bounds of benchmarks are nobody's word",)
 
 
 def _of_tree(question: BenchmarkQuestion, proof: Integers) -> float:
