@@ -32,7 +32,7 @@ from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutati
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
 from crossopt.crossflow.kernels.casts import cast
-from crossopt.crossflow.kernels.element_wise import PASSES, activations, element_wise, narrow_norms, wide_norms
+from crossopt.crossflow.kernels.element_wise import activations, element_wise, narrow_norms, wide_norms
 from crossopt.crossflow.projections import (
     FEED_FORWARD_PRODUCTS,
     OUTPUT,
@@ -236,9 +236,9 @@ def _modules(
     latents with their norms, and the products of whole parts, without what adapters add to them; products with the casts before them."""
     own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
     costs = [(name, cost + cast(name, one, model, ranks, hardware, backward=False)) for (name, cost), (_, one) in own]
-    norm = wide_norms(model, ranks, hardware, PASSES[0][0], 1.0)
-    dense, experts = activations(model, ranks, hardware, PASSES[0][1 + model.gated])
-    up = _of(costs, UP_PRODUCTS) + narrow_norms(model, ranks, hardware, PASSES[0][0])
+    norm = wide_norms(model, ranks, hardware, False, 1.0)
+    dense, experts = activations(model, ranks, hardware, False)
+    up = _of(costs, UP_PRODUCTS) + narrow_norms(model, ranks, hardware, False)
     before, after = (norm.times(count) for count in model.normed_parts)
     found = ((ATTENTION_NORM, before), (EXPERT_ACTIVATION, experts), (UP_PROJECTIONS, up if model.latent else NOTHING))
     if model.experts == 1:

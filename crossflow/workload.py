@@ -70,8 +70,10 @@ class Transformer:
     whole_messages: bool = False
     """Each tensor rank sends all of a message to the next stage where ranks do not split the sequence; else its part, which is gathered."""
     attention_rate: float = 1.0
-    """Of the rate of fused attention (`Efficiency.attention`) what the stack's kernel reaches; that of 2022 1 / sqrt(1.3 x 2.5), since its
-    successor is 1.3 to 2.5 times as fast as its form in Triton, which PyTorch's users had (Dao 2023, arXiv:2307.08691, section 4.1)."""
+    """Of the rate of fused attention (`Efficiency.attention`) what the stack's kernel reaches; Triton's of 2022 1 / sqrt(1.3 x 2.5), as its
+    successor is 1.3 to 2.5 times as fast (Dao 2023, arXiv:2307.08691, section 4.1)."""
+    eager: bool = False
+    """Norms, gates and rotations are kernels of their own for every step, as PyTorch runs them where they are not compiled."""
     stops_early: bool = False
     """What is computed again ends with the last value that is kept (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
     gradient_traffic: float = 0.0
@@ -108,12 +110,10 @@ class Transformer:
     """Norms of width hidden in a layer: 1 where attention and feed-forward part share theirs, 4 where results are normed, too."""
     parallel_blocks: bool = False
     """Attention and feed-forward part take the layer's input and are summed once (Wang and Komatsuzaki 2021)."""
-    sinks: bool = False
-    """One learned score a head beside those of the tokens."""
+    sinks: bool = False  # one learned score a head beside those of the tokens
     attention_cap: bool = False
     """Scores are bent to a range by tanh."""
-    logit_cap: bool = False
-    """So are the head's logits."""
+    logit_cap: bool = False  # so are the head's logits
     prediction_layers: int = 0
     """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
     lora_rank: int = 0

@@ -29,6 +29,7 @@ from crossopt.instances.measured.words import (
     framework_of,
     is_async,
     is_derived,
+    is_eager,
     precision_of,
     scaling_of,
     shard_of,
@@ -245,6 +246,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         hides_publication=stack.hides_publication,
         whole_messages=stack.whole_messages,
         attention_rate=1.0 if gpu.startswith(_KNOWS_THE_FIRST) else stack.attention_rate,
+        eager=is_eager(row.words["note"]),
         stops_early=stack.stops_early,
     )
     return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built

@@ -256,6 +256,11 @@ def framework_of(word: str, gpu: str, source: str = "", note: str = "") -> Frame
     return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
 
 
+def is_eager(note: str) -> bool:
+    """Whether layers were not compiled where the stack else compiles them."""
+    return re.search(r"\bno compile\b", note.casefold()) is not None
+
+
 def is_async(note: str) -> bool:
     """Whether exchanges of tensor ranks went on behind products where that is no stack's default (torchtitan's async TP)."""
     return re.search(r"\basync[ -]?tp\b", note.casefold()) is not None

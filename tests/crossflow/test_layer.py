@@ -149,6 +149,19 @@ def test_element_wise_operators_stream_their_bytes(
     assert number(backward_pass(model, one, slow).work.time) - twice == pytest.approx(backward / 1e6)
 
 
+@every(("backward", "norm", "gate"), [(False, 18, 5), (True, 36, 9)])
+def test_layers_that_are_not_compiled_pass_over_their_values_for_every_step(backward: bool, norm: int, gate: int, plain: Hardware) -> None:
+    """Two norms, the gate, and queries and keys to single precision, turned and back again, 10 passes of 16 and 4 heads of 64 values."""
+    slow = replace(plain, dram=Memory(64e9, 1e6), throughput=1e30)
+    side = backward_pass if backward else forward_pass
+    eager, compiled = (number(side(replace(GROUPED, eager=on), group(Plan()), slow).work.time) for on in (True, False))
+    fused = (3, 5) if backward else (2, 3)
+    passes = 2 * (norm - fused[0]) * ELEMENTS + (gate - fused[1]) * WIDE + 10 * ELEMENTS * 20 // 16
+    assert eager - compiled == pytest.approx(2 * passes / 1e6, rel=1e-6)
+    learned = replace(GROUPED, eager=True, learned_positions=True)
+    assert number(side(learned, group(Plan()), slow).work.time) < eager
+
+
 def test_recomputed_elements_are_two_norms_and_the_activation(plain: Hardware) -> None:
     """Two passes over what goes into each product after a norm, two over the width of GELU and three over a gated one."""
     slow = replace(plain, dram=Memory(64e9, 1e6))

@@ -425,6 +425,8 @@ def test_torchtitan_calls_selective_what_keeps_attention_and_every_other_product
     plain, told = (one(file, {**row, "source": "torchtitan benchmarks", "note": note}) for note in ("vanilla TP", "async TP"))
     assert plain.plan.recompute == told.plan.recompute == "elements+second-products"
     assert (plain.plan.tensor_exchange, told.plan.tensor_exchange) == ("exposed", "hidden")
+    eager = one(file, {**row, "source": "torchtitan benchmarks", "note": "no compile (seq 8192 recalled)"})
+    assert (eager.workload.eager, plain.workload.eager) == (True, False)
     held, elsewhere = (device_for(one(file, {**row, "source": source})) for source in ("torchtitan benchmarks", "a paper"))
     assert (held.power, held.dram.bandwidth, elsewhere.power, elsewhere.dram.bandwidth) == (500.0, 2.4e12, 700.0, 3.35e12)
     assert held.throughput == pytest.approx(elsewhere.throughput * (395 / 595) ** (1 / 3))
