@@ -214,8 +214,8 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     whole = certify(instance, found, limits.form, left, watch)
     return Found(
         answer=answer_of(instance, found.best),
-        bound=found.bound,
-        proof=None if found.bound is None else relaxed(relaxation) if whole is None else exact(relaxation, whole),
+        bound=found.bound if whole is None else whole[0],
+        proof=None if found.bound is None else relaxed(relaxation) if whole is None else exact(relaxation, whole[1]),
         engine=engine,
         stopped=found.stopped,
         notes=(*found.notes, *notes),

@@ -55,6 +55,8 @@ _MOST_PLANS, _MOST_BOXES = 4_000, 4_000
 """Beyond, a proof would be larger than anybody keeps."""
 _BEYOND = 1.0 + 1e-5
 """What prices aim at, over the bound: prices of fewer digits shall still reach it."""
+_BELOW = 2.0e-5
+"""By which a bound is lowered where rounding keeps whole numbers from it: a dozen quanta, a fifth of the least gap that is asked."""
 _PRICED = 1024
 """Plans that are priced together."""
 
@@ -90,16 +92,22 @@ class _Work:
         return self.problem
 
 
-def certify(instance: Instance, found: Refined, form: str, seconds: float, watch: Watch) -> WholeProof | None:
-    """A proof of the bound that was found, or that there is no design; None where none is found in time.
+def certify(instance: Instance, found: Refined, form: str, seconds: float, watch: Watch) -> tuple[float, WholeProof] | None:
+    """A proof of the bound that was found or of one a little below it, where rounding keeps whole numbers from the former, with that bound;
+    or that there is no design. None where none is found in time.
 
     Only of what came to its end in the usual form: the others are there to be looked at as they are."""
     if found.stopped != "complete" or found.bound is None or form != "strong":
         return None
+    deadline = monotonic() + seconds
     try:
-        return certify_bound(instance, found.best, found.value, found.bound, seconds, watch)
+        for bound in sorted({found.bound, found.bound * (1.0 - _BELOW)}, reverse=True):
+            whole = certify_bound(instance, found.best, found.value, bound, deadline - monotonic(), watch)
+            if whole is not None:
+                return bound, whole
     except (TimeoutError, KeyboardInterrupt, ValueError, FailedError):  # a model may be beyond what solvers hold, or end one
-        return None
+        pass
+    return None
 
 
 def certify_bound(

@@ -198,7 +198,9 @@ def whole_of(screens: tuple[tuple[str, ...], ...]) -> whole.Rest:
     ],
 )
 def test_prices_that_are_none_are_refused(prices: float, shares: float, words: str) -> None:
+    """Of three budgets or more, whose prices add up."""
     rest = asked_about(QUICK)
+    rest = replace(rest, chip=replace(rest.chip, budgets=3 * rest.chip.budgets))
     point, count = tuple(0 for _ in rest.chip.parts), len(rest.chip.budgets)
     screen = Screen(((point,),) * len(rest), ((prices,) * count,) * len(rest), ((shares,),) * len(rest))
     with pytest.raises(ValueError, match=words):
