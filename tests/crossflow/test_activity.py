@@ -55,7 +55,7 @@ def test_streams_run_at_the_clock_that_lets_through_what_stacks_deliver() -> Non
 
 def test_faster_stacks_cost_products_nothing_and_need_a_higher_clock_in_streams() -> None:
     """Four stacks of HBM3E deliver twice what five of HBM2E do, for 3.75 in place of 5 pJ a bit: at 1,143 MHz, for which the overdrive d
-    with d^2 / (d + 0.25) = 0.81 x 0.378 is 0.469 and the supply 0.719 V. A package of 1,500 mm^2 holds two of them on each side of the die."""
+    with d^2 / (d + 0.25) = 0.81 x 0.378 is 0.469 and the supply 0.719 V. A package of 1,500 mm^2 holds two of them a side."""
     slow, fast = chip(dram=200.0)[1], chip("hbm3e", 1500e-6, dram=200.0)[1]
     assert fast.dram.bandwidth == pytest.approx(2.0 * slow.dram.bandwidth)
     assert fast.moved("dram", PRODUCTS) == pytest.approx(0.75 * slow.moved("dram", PRODUCTS))
