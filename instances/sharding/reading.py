@@ -90,7 +90,8 @@ def _text_of(path: Path) -> bytearray:
     except EOFError as error:
         raise _refused(path, "the gzip file ends too early (fetch it again)") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise _refused(path, f"the gzip file is broken: {str(error).lower()} (fetch it again)") from error
+        told = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
+        raise _refused(path, f"the gzip file is broken: {told} (fetch it again)") from error
     except ValueError as error:
         raise _refused(path, str(error)) from error
     if len(found) > most:

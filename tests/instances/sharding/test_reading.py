@@ -153,3 +153,11 @@ def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(SMALL).encode())[:-20])
     with pytest.raises(InstanceError, match="ends too early"):
         read_problem(path)
+
+
+def test_a_gzip_file_whose_sum_is_another_is_refused(tmp_path: Path) -> None:
+    path, packed = tmp_path / "flipped.json.gz", bytearray(gzip.compress(json.dumps(SMALL).encode(), mtime=0))
+    packed[-6] ^= 1
+    path.write_bytes(packed)
+    with pytest.raises(InstanceError, match="the gzip file is broken: crc check failed"):
+        read_problem(path)
