@@ -39,7 +39,7 @@ def refined(instance: Instance, form: str, rounds: int, solver: str = "highs") -
 
 
 @EACH
-@every("seed", FREE[6:8])
+@pytest.mark.parametrize("seed", [FREE[7], pytest.param(FREE[6], marks=pytest.mark.slow)])
 def test_the_bound_of_every_round_is_below_the_optimum(seed: int, form: str) -> None:
     instance = step_time_question(seed)
     true = TRUE.setdefault(seed, search(instance, silent).value)

@@ -27,6 +27,8 @@ from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SEEDS = range(3, 9)
+OF_OTHERS = ("tpe", "cma-es")
+"""Searchers of a library, which take longer over each look."""
 WIDE = ("compute_area={from: 20 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 10 W, to: 100 W, count: 500}")
 
 
@@ -84,7 +86,9 @@ def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
     assert 1 <= sum(optimum(seed) is None for seed in SEEDS[:3]) <= 2
 
 
-@pytest.mark.parametrize("name", sorted(set(SEARCHERS) - {"greedy"}))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_OTHERS else []) for name in sorted(set(SEARCHERS) - {"greedy"})]
+)
 def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "_ROUNDS", 8)
     instance = ask(TINY_FREE)
