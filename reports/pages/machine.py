@@ -77,7 +77,7 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
     """Bytes and seconds of every kind of exchange on every level; nothing where nothing is exchanged."""
     if network is None or not network.exchanges:
         return ""
-    rows, lines = list[Row](), []
+    rows, lines, busy = list[Row](), [], list[str]()
     for level, (size, speed) in enumerate(zip(network.sizes, network.bandwidths, strict=True)):
         for one in network.exchanges:
             seconds, sent = one.seconds[level], one.bytes[level]
@@ -87,6 +87,7 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
             rows.append(Row(one.name, seconds, f"level {level + 1}: {amount}"))
             cells = (time_of(seconds), shown(sent, "bytes"), shown(sent / seconds, "bandwidth"), f"{sent / seconds / speed:.0%}")
             lines.append((f"level {level + 1}, {size:,} devices", one.name, *cells))
+        busy.append(f"of level {level + 1} for {time_of(sum(one.seconds[level] for one in network.exchanges if one.bytes[level] >= 1.0))}")
     if not rows:
         return ""
     busiest = max(row.value for row in rows)
@@ -95,7 +96,7 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
     heads = ("level", "exchange", "busy", "sent", "reached", "of the link")
     return section(
         f"How the network{of.words} is used",
-        paragraph(f"Links are busy for {time_of(sum(row.value for row in rows))} in all; levels work one after the other."),
+        paragraph(f"Links are busy {', '.join(busy)}. An exchange may keep several levels busy at once; the step waits for the slowest."),
         figure(lambda width: bars(titles.at(width), rows, busiest, "the longest"), caption),
         table(heads, lines, numbers=(2, 3, 4, 5)),
     )

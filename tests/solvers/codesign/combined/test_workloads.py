@@ -126,11 +126,12 @@ cluster: {devices: 1}
 technology: accelerator-7nm
 budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 300 W}
 choices:
-  compute_power: {from: 60 W, to: 160 W, step: 2 W}
-  hbm_power: {from: 40 W, to: 180 W, step: 5 W}
+  compute_power: 110 W
+  compute_area: {from: 200 mm^2, to: 480 mm^2, step: 20 mm^2}
+  l2_area: {from: 20 mm^2, to: 200 mm^2, step: 10 mm^2}
 combine: worst_regret
 """
-"""Compute and memory share a budget of power; one workload wants the one, the other the other."""
+"""Cores and L2 share a die; one workload wants the ones, the other the other."""
 
 
 def test_the_chip_for_both_is_the_best_for_neither() -> None:
@@ -142,7 +143,7 @@ def test_the_chip_for_both_is_the_best_for_neither() -> None:
     assert chips[0] == chips[1]
     assert chips[0] not in alone
     assert alone[0] != alone[1]
-    assert alone[1]["hbm_power"] > chips[0]["hbm_power"] > alone[0]["hbm_power"]
+    assert alone[0]["compute_area"] > chips[0]["compute_area"] > alone[1]["compute_area"]
     assert result.value == max(share.regret or 0.0 for share in result.details.shares)
     assert result.answer.alone == tuple(part.value for part in result.parts)
 
