@@ -270,8 +270,10 @@ def test_ranks_that_differ_are_refused(tmp_path: Path) -> None:
     traces = [read_any(path) for path in paths]
     with pytest.raises(InstanceError, match="the ranks differ: collective 1 is 'ncclKernel_AllGather' here, 'ncclKernel_AllReduce' in"):
         joined(paths, traces, None)
-    with pytest.raises(InstanceError, match=r"rank 7 is in none of the traces \(there are 0, 1\)"):
+    with pytest.raises(InstanceError, match=r"there is no rank 7: the traces are of ranks 0, 1 \(name one that is there"):
         joined(paths, traces, 7)
+    with pytest.raises(InstanceError, match=r"there is no rank 7: this trace is of rank 1 \("):
+        joined(paths[1:], traces[1:], 7)
 
 
 LAUNCHED = [call("cudaLaunchKernel", 0, 2, 1), kernel("gemm", 3, 10, 1)]
@@ -304,6 +306,8 @@ def test_every_fault_is_told_with_its_event(tmp_path: Path, change: Row, told: s
         ('{"traceEvents": [], "schemaVersion": 9}', "schemaVersion: '9' is no version that is known"),
         ('{"traceEvents": [{"ts": 1 2}]}', "this is not JSON"),
         ('{"hello": 1}', "this is no trace that is known"),
+        ("# A heading\n\nwith text behind it", "this is no trace that is known (name Kineto JSON (traceEvents), Chakra (.et, or"),
+        ("\x03\x48\x01\x20 ~", "this is no trace that is known"),
         ("[" * 100_000 + "]" * 100_000, "this is nested too deeply"),
     ],
 )
