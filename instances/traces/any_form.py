@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from crossopt.instances.traces.chakra.graph import imported_chakra
-from crossopt.instances.traces.chakra.reading import chakra_in, chakra_json_in
+from crossopt.instances.traces.chakra.reading import chakra_in, chakra_json_in, is_chakra
 from crossopt.instances.traces.graph_file import trace_in
 from crossopt.instances.traces.host import imported_host, is_host_trace
 from crossopt.instances.traces.imported import Imported
@@ -12,12 +12,16 @@ from crossopt.instances.traces.kineto.graph import imported_kineto
 from crossopt.instances.traces.packed import bytes_in, json_in, refuse
 
 _FORMS = "Kineto JSON (traceEvents), Chakra (.et, or workload_graph in JSON), or a PyTorch host trace (schema and nodes)"
+_UNKNOWN = f"this is no trace that is known (name {_FORMS})"
 
 
 def read_any(path: Path) -> Imported:
     """The trace in a file; an InstanceError with every fault."""
     data = bytes_in(path)
-    if ".et" in path.suffixes or not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+    is_named = ".et" in path.suffixes
+    if is_named or not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        if not (is_named or is_chakra(data)):
+            refuse(path, _UNKNOWN)
         return imported_chakra(path, chakra_in(path, data), "Chakra")
     document = json_in(path, data)
     if is_kineto(document):
@@ -28,4 +32,4 @@ def read_any(path: Path) -> Imported:
         return imported_chakra(path, chakra_json_in(path, document), "Chakra in JSON")
     if isinstance(document, dict) and "trace" in document:
         return Imported(trace_in(data.decode("utf-8-sig"), str(path)), "graph of a trace")
-    return refuse(path, f"this is no trace that is known (name {_FORMS})")
+    return refuse(path, _UNKNOWN)

@@ -21,6 +21,8 @@ from crossopt.instances.files.graphs import FaultList, read_json, text_of
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.files.units import quoted
 
+IMPORTED = "`crossopt import TRACE --out FILE` makes one"
+"""What leads to a graph."""
 _KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group")
 _NEEDED = _KEYS[:4]
 _MOST_FAULTS, _FEW = 1_000, 8
@@ -49,7 +51,7 @@ def trace_in(text: str, source: str) -> Trace:
     """The same of a text."""
     document, faults = read_json(text, source), FaultList(source)
     if not isinstance(document, dict) or document.get("trace") != 1:
-        faults.add("trace", "this is no graph of a trace (`crossopt import TRACE --out FILE` makes one)")
+        faults.add("trace", f"this is no graph of a trace ({IMPORTED})")
         faults.end()
     for key in document.keys() - {"trace", "source", "span", "operations", "edges"}:
         faults.add(key, f"{quoted(key)} says nothing here (known: source, span, operations, edges)")

@@ -14,6 +14,9 @@ class Imported:
     remarks: tuple[str, ...] = ()
     rank: int | None = None
     """As the file says it."""
+    sends: int = 0
+    receives: int = 0
+    """Messages between two ranks, which the graph has among its collectives."""
 
 
 def counted(number: int, one: str, several: str) -> str:

@@ -18,7 +18,7 @@ LARGEST = 64 << 20
 _ANYWAY, _RATIO = 8 << 20, 100
 """Bytes that any gzip file may unpack to, and how many times its own size a larger one may: traces come to some fifteen times theirs."""
 _BLOCK = 1 << 20
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _REMEDY = "name a trace"
 _LONGEST_NUMBER = 40
 
@@ -27,7 +27,7 @@ def bytes_in(path: Path) -> bytes:
     """All that a file holds; an InstanceError in one sentence where that cannot be read, or is too much."""
     try:
         with opened(path, _REMEDY) as file:
-            is_packed, size = file.read(2) == _GZIP, os.fstat(file.fileno()).st_size
+            is_packed, size = file.read(2) == GZIP, os.fstat(file.fileno()).st_size
             file.seek(0)
             most = min(LARGEST, max(_ANYWAY, size * _RATIO)) if is_packed else LARGEST
             found = bytearray()

@@ -24,7 +24,8 @@ def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) 
     """The trace of a rank, the first where none is named; an InstanceError where ranks differ."""
     numbers = ranks_of(traces)
     if rank is not None and rank not in numbers:
-        refuse(paths[0], f"rank {rank} is in none of the traces (there are {', '.join(map(str, numbers))})")
+        there = f"this trace is of rank {numbers[0]}" if len(traces) == 1 else f"the traces are of ranks {', '.join(map(str, numbers))}"
+        refuse(paths[0], f"there is no rank {rank}: {there} (name one that is there, or leave --rank out)")
     place = 0 if rank is None else numbers.index(rank)
     chosen = traces[place]
     if len(traces) == 1:

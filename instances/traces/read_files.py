@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from crossopt.crossflow.traces.graph import Graph
 from crossopt.crossflow.traces.transforms import of_kinds
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import opened
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.written import Written
-from crossopt.instances.traces.graph_file import Trace, trace_in
+from crossopt.instances.traces.graph_file import IMPORTED, Trace, trace_in
+from crossopt.instances.traces.packed import GZIP
 
 
 def trace_of(written: Written, key: str, name: str) -> Trace:
     """The trace in a file; an InstanceError at the key that names it where it cannot be read, in the file where that is wrong."""
     try:
-        text = written.files.text(name, text_of)
+        text = written.files.text(name, _text_of)
     except OSError as error:
         words = f"the file cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
         raise written.refused([written.fault(key, words)]) from error
@@ -21,6 +25,15 @@ def trace_of(written: Written, key: str, name: str) -> Trace:
     if not len(trace.graph):
         raise written.refused([written.fault(key, "this trace holds no operation (import one that does)")])
     return trace
+
+
+def _text_of(path: Path) -> str:
+    """The text of a graph; an InstanceError that names `import` where a file is packed, as traces of other tools are."""
+    with opened(path, "name a graph of a trace") as file:
+        is_packed = file.read(len(GZIP)) == GZIP
+    if is_packed:
+        raise InstanceError(str(path), [Fault(1, 1, "", f"this is packed by gzip, and no graph of a trace ({IMPORTED})")])
+    return text_of(path)
 
 
 def meant(graph: Graph, patterns: Sequence[str], kinds: Sequence[str]) -> list[int]:

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from tests.instances.placement.test_formats import document, written
-from tests.paths import ROOT
+from tests.paths import INSTANCES, ROOT
 
 GALLERY = ROOT / "reports/gallery"
 
@@ -26,10 +28,15 @@ def end(events: list[dict[str, Any]]) -> float:
 
 
 def test_a_step_has_every_pass_and_ends_when_it_is_over(tmp_path: Path) -> None:
+    """A microbatch is a forward pass on the only stage: all samples by those that the plan takes at once."""
     path = GALLERY / "quickstart.json"
-    events = traced(path, tmp_path)
-    assert end(events) == pytest.approx(json.loads(path.read_text(encoding="utf-8"))["value"] * 1e6, rel=1e-9)
-    assert sorted(event["name"] for event in events if event["cat"] == "forward") == [f"forward {number}" for number in range(1, 9)]
+    saved, events = json.loads(path.read_text(encoding="utf-8")), traced(path, tmp_path)
+    assert end(events) == pytest.approx(saved["value"] * 1e6, rel=1e-9)
+    model, plan = read_instance(INSTANCES / "quickstart.yaml").workload, saved["answer"]["designs"][0]["plan"]
+    assert isinstance(model, Transformer)
+    assert plan["pipeline"] == 1
+    passes = range(1, model.global_batch // (plan["microbatch"] * plan["data"]) + 1)
+    assert sorted(event["name"] for event in events if event["cat"] == "forward") == sorted(f"forward {number}" for number in passes)
 
 
 @pytest.mark.parametrize("pieces", ["1", "2"])

@@ -55,7 +55,8 @@ def imported_chakra(path: Path, found: ChakraTrace, form: str) -> Imported:
     refuse_cycle(graph, str(path))
     span = max(row.begin + row.took for row in rows) - min(row.begin for row in rows) if is_timed else 0
     remarks = _remarks(found, uses_control, dangling, control, is_timed)
-    return Imported(Trace(graph, path.name, span), form, tuple(remarks))
+    sends, receives = (sum(node.type == kind for node in nodes) for kind in (SEND, RECEIVE))
+    return Imported(Trace(graph, path.name, span), form, tuple(remarks), sends=sends, receives=receives)
 
 
 def _row_of(node: Node) -> _Row:

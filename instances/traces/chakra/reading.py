@@ -63,6 +63,15 @@ def chakra_in(path: Path, data: bytes) -> ChakraTrace:
     return ChakraTrace(metadata, nodes)
 
 
+def is_chakra(data: bytes) -> bool:
+    """Whether bytes begin with metadata, as protobuf says them and with something that is known; sound behind that or not."""
+    try:
+        found = metadata_in(data, *next(messages_in(data)))
+    except (WireError, StopIteration):
+        return False
+    return bool(found.version or found.attributes or not found.unknown)
+
+
 def version_of(metadata: Metadata) -> str:
     """What a file says; empty where it says nothing."""
     return metadata.version or next((str(one.value) for one in metadata.attributes if one.name == "schema"), "")

@@ -20,6 +20,8 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import JsonError, bytes_of, opened, read_strictly
 
 GROUPS, ABOUT = "groups.json", "about.json"
+STEP = "step_ns"
+"""Of the plan that the traces are of, as it was priced, where they are of one."""
 _LARGEST = 64 << 20
 _TRACE = re.compile(r"(?:.*/)?([^/]*)\.(\d{1,7})\.et")
 

@@ -9,6 +9,9 @@
 Work that begins later than all of that explains has a gap before it: `launch latency` where the launch was last, `device gap` where other
 work was. A wait keeps of its time what it took after the work had ended. So an unchanged graph runs as traced but for events that
 contradict the order: work of a stream that overlaps, and work that begins before its launch.
+
+A call that copies memory that is not pinned returns once all of it is staged, with the last of it perhaps still on its way (CUDA Runtime
+API, API synchronization behavior). Such a copy is two operations, cut where its call ends, and the call waits for the first.
 """
 
 from bisect import bisect_left
@@ -42,7 +45,9 @@ class Building:
     tail_of: dict[int, int] = field(default_factory=dict)
     """By call the operation that ends it, with the time at which that began."""
     place_of: dict[int, int] = field(default_factory=dict)
-    """By work its operation."""
+    """By work the operation at whose end it is done."""
+    first_of: dict[int, int] = field(default_factory=dict)
+    """By a copy that goes on behind its call the operation that the call waits for."""
     inferred: int = 0
     handed: int = 0
     """How often a thread waits for that of autograd."""
@@ -123,8 +128,14 @@ def _is_blocking_copy(call: Call, work: Work) -> bool:
     return blocks and work.kind == "copy" and work.begin < call.end
 
 
+def _is_staged(call: Call, work: Work) -> bool:
+    """Whether a call returns while the last of its copy is still on its way, as all of it is staged."""
+    is_own = "emcpy" in call.name and 0 <= call.correlation == work.correlation
+    return is_own and work.kind == "copy" and "Pageable" in work.name and work.begin < call.end < work.end
+
+
 def _waits(events: Events, orders: _Orders) -> dict[int, list[int]]:
-    """By call the work that its thread waits for; only what had ended by the end of the call."""
+    """By call the work that its thread waits for; only what had ended by the end of the call, or is a copy of its own that is staged."""
     found = defaultdict[int, list[int]](list)
     for number, call_number in enumerate(orders.call_of):
         if call_number >= 0 and _is_blocking_copy(events.calls[call_number], events.work[number]):
@@ -148,7 +159,12 @@ def _waits(events: Events, orders: _Orders) -> dict[int, list[int]]:
             streams = [known.stream]
         found[number] += [one for stream in streams if (one := orders.last_before(stream, before)) is not None]
     kept = {
-        number: [one for one in works if events.work[one].end <= events.calls[number].end + _ROUNDING] for number, works in found.items()
+        number: [
+            one
+            for one in works
+            if events.work[one].end <= events.calls[number].end + _ROUNDING or _is_staged(events.calls[number], events.work[one])
+        ]
+        for number, works in found.items()
     }
     return {number: works for number, works in kept.items() if works}
 
@@ -219,7 +235,10 @@ def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[i
 
 def _join_waits(building: Building, waits: dict[int, list[int]]) -> None:
     for number, works in waits.items():
-        building.edges += [(building.place_of[one], building.tail_of[number], "wait") for one in works]
+        call = building.events.calls[number]
+        for one in works:
+            done = building.first_of[one] if _is_staged(call, building.events.work[one]) else building.place_of[one]
+            building.edges.append((done, building.tail_of[number], "wait"))
 
 
 @dataclass(slots=True)
@@ -276,9 +295,8 @@ def _add_work(building: Building, orders: _Orders, crossings: _Crossings) -> Non
     works = building.events.work
     by_stream = defaultdict[str, list[int]](list)
     for number in sorted(range(len(works)), key=lambda one: (works[one].begin, works[one].end)):
-        one = works[number]
-        building.place_of[number] = building.add(one.name, one.kind, one.stream, one.end - one.begin, one.bytes, one.group)
-        by_stream[one.stream].append(number)
+        _add_one(building, number, orders.call_of[number])
+        by_stream[works[number].stream].append(number)
     for numbers in by_stream.values():
         since, previous = -1, -1
         for number in numbers:
@@ -296,6 +314,19 @@ def _add_work(building: Building, orders: _Orders, crossings: _Crossings) -> Non
             previous = number
 
 
+def _add_one(building: Building, number: int, call: int) -> None:
+    """A work, in two operations where it is a copy that goes on behind its call."""
+    one = building.events.work[number]
+    took, begun, sent = one.end - one.begin, 0, 0
+    if call >= 0 and _is_staged(building.events.calls[call], one):
+        begun = building.events.calls[call].end - one.begin
+        sent = one.bytes * begun // took
+        building.first_of[number] = building.add(one.name, one.kind, one.stream, begun, sent, one.group)
+    building.place_of[number] = building.add(one.name, one.kind, one.stream, took - begun, one.bytes - sent, one.group)
+    if number in building.first_of:
+        building.edges.append((building.first_of[number], building.place_of[number], "stream"))
+
+
 def _end_of_head(building: Building, call: int, begin: int) -> int:
     """When the part of a call ends that its work waits for."""
     called = building.events.calls[call]
@@ -303,7 +334,7 @@ def _end_of_head(building: Building, call: int, begin: int) -> int:
 
 
 def _join_work(building: Building, number: int, waited: list[tuple[int, int, str]]) -> None:
-    work, place = building.events.work[number], building.place_of[number]
+    work, place = building.events.work[number], building.first_of.get(number, building.place_of[number])
     building.edges += [(before, place, reason) for _, before, reason in waited]
     last = max(waited, default=(0, -1, ""))
     if work.begin > last[0]:

@@ -38,6 +38,9 @@ def _remarks(building: Building) -> list[str]:
         remarks.append(f"{early} before the launch (the clocks differ): put behind it")
     if building.unlaunched:
         remarks.append(f"{counted(building.unlaunched, 'operation has', 'operations have')} no launch in the trace")
+    if building.first_of:
+        cut = counted(len(building.first_of), "copy of memory that is not pinned is", "copies of memory that is not pinned are")
+        remarks.append(f"{cut} two operations, the first until the call returns that waits for it")
     if building.inferred:
         remarks.append(
             f"{counted(building.inferred, 'wait', 'waits')} across streams told from times, as the trace does not say for which event"

@@ -13,7 +13,7 @@ from crossopt.instances.network.collective.astra_files import Simulated, simulat
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.recount import Sums
 from crossopt.instances.traces.chakra.tasks import Roofline, tasks_of
-from crossopt.instances.traces.chakra.written import Archive, traces_in
+from crossopt.instances.traces.chakra.written import STEP, Archive, traces_in
 
 MOST = 400_000
 """Nodes of all traces together, which are all held."""
@@ -45,6 +45,8 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
     except StuckError as error:
         raise RefusedError(f"{archive.path}: {error} (what it waits for is not sent)") from error
     yield f"{max(ends):,} ns by ASTRA-sim's congestion-unaware model, {min(ends):,} ns on the first NPU that is done"
+    if type(step := archive.about.get(STEP)) is int:
+        yield f"{step:,} ns as the plan is priced, which hides exchanges behind work where it can; traces hide none"
     yield "computations by a roofline of their FLOPs and bytes" if roofline else "computations as long as their traces say"
 
 

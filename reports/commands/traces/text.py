@@ -23,8 +23,9 @@ def text_of_trace(found: Imported) -> str:
     """All lines of it."""
     graph, replayed = found.trace.graph, replay(found.trace.graph)
     lines = [f"{found.trace.source}   {found.form}", ""]
-    lines += listed("  operations     ", _counts(graph.kinds, KINDS, _KINDS))
-    lines += listed("  edges          ", _counts(graph.reasons, EDGES, {}))
+    lines += listed("  operations     ", _told(len(graph), _operations(found)))
+    edges = zip(EDGES, _counted(graph.reasons, EDGES), strict=True)
+    lines += listed("  edges          ", _told(len(graph.reasons), [(count, name, name) for name, count in edges]))
     lines += listed("  on             ", _resources(graph))
     lines += wrapped("  span           ", _span(found, replayed))
     lines += _busy(graph, replayed)
@@ -35,11 +36,21 @@ def text_of_trace(found: Imported) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _counts(column: Whole, names: tuple[str, ...], words: dict[str, str]) -> str:
-    numbers = np.bincount(column, minlength=len(names)).tolist()
-    told = [(number, words.get(name, name)) for name, number in zip(names, numbers, strict=True) if number]
-    parts = [counted(number, _ONE.get(name, name), name) for number, name in told]
-    return f"{len(column):,}: {' · '.join(parts)}" if parts else "none"
+def _operations(found: Imported) -> list[tuple[int, str, str]]:
+    """How many of each kind, messages between two ranks apart from collectives."""
+    numbers = dict(zip(KINDS, _counted(found.trace.graph.kinds, KINDS), strict=True))
+    numbers["collective"] -= found.sends + found.receives
+    rows = [(number, _ONE[_KINDS[kind]], _KINDS[kind]) for kind, number in numbers.items()]
+    return [*rows, (found.sends, "send", "sends"), (found.receives, "receive", "receives")]
+
+
+def _counted(column: Whole, names: tuple[str, ...]) -> list[int]:
+    return [int(number) for number in np.bincount(column, minlength=len(names))]
+
+
+def _told(whole: int, rows: list[tuple[int, str, str]]) -> str:
+    parts = [counted(number, one, several) for number, one, several in rows if number]
+    return f"{whole:,}: {' · '.join(parts)}" if parts else "none"
 
 
 def _resources(graph: Graph) -> str:
@@ -56,7 +67,15 @@ def _span(found: Imported, replayed: Replayed) -> str:
     streams = {int(place) for place in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
     near = NEAR_ONE if len(streams) == 1 else NEAR
     told = f"{_time(span)} traced, {_time(again)} replayed ({off:.2%} off)"
-    return told if off <= near else f"{told}: the graph does not explain the trace, see what is told below"
+    if off > near:
+        return f"{told}: the graph does not explain the trace, see what is told below"
+    path = critical_path(found.trace.graph, replayed)
+    kinds, durations = found.trace.graph.kinds, found.trace.graph.durations
+    gaps = sum(int(durations[one]) for one in path if kinds[one] == KINDS.index("gap"))
+    if not gaps:
+        return told
+    share = f"{gaps / again:.1%} of the critical path"
+    return f"{told}; gaps, {share}, are kept as long as traced, so that this holds by construction where nothing overlaps"
 
 
 def _device_kinds() -> list[int]:

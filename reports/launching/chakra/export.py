@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
@@ -13,7 +14,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import file_name, naming
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Send, Writer, pieces_of
 from crossopt.instances.traces.chakra.recount import Sums, about
-from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, write_traces
+from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, STEP, write_traces
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.launching.chakra.programs import Planned, cannot, flops_of, planned, program_of
 from crossopt.reports.launching.chakra.ranks import Npu, npus_of
@@ -33,15 +34,17 @@ def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> 
         raise RefusedError(f"{options.file}: only plans of transformers are written as traces")
     target = _target(options.out)
     if (what := cannot(model, plan)) is not None:
-        raise RefusedError(f"--as chakra: traces do not say {what} yet (export a plan without it)")
+        raise RefusedError(f"--as chakra: traces do not say {what}")
     if plan.devices > MOST:
         raise RefusedError(f"--as chakra: {plan.devices:,} devices are more than {MOST:,} files")
-    one = planned(model, design_of(instance, chosen).hardware, instance.cluster, plan)
+    design = design_of(instance, chosen)
+    one = planned(model, design.hardware, instance.cluster, plan)
     passes = one.microbatches * plan.interleave
     if 8 * passes > MOST_ITEMS:
         raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
     name = file_name(instance.name)
-    sums, groups = _write(one, target, name)
+    step = evaluate(model, design, instance.budget, instance.prices).step_time
+    sums, groups = _write(one, target, name, round(step * 1e9))
     for line in _told(one, sums, groups, target, name):
         sys.stdout.write(fitted(f"{line}\n"))
 
@@ -58,7 +61,7 @@ def _target(out: Path | None) -> Path:
     return out
 
 
-def _write(one: Planned, target: Path, name: str) -> tuple[Sums, dict[int, tuple[int, ...]]]:
+def _write(one: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict[int, tuple[int, ...]]]:
     programs = [list(program_of(one, stage)) for stage in range(one.plan.pipeline)]
     roles = {item.group for program in programs for item in program if isinstance(item, Exchange)}
     npus, groups = npus_of(one.plan, roles)
@@ -71,7 +74,7 @@ def _write(one: Planned, target: Path, name: str) -> tuple[Sums, dict[int, tuple
 
     beside = {GROUPS: {str(number): members for number, members in groups.items()}}
     with naming(target):
-        write_traces(target, traces(), {**beside, ABOUT: about(sums, {"name": name, "plan": str(one.plan)})})
+        write_traces(target, traces(), {**beside, ABOUT: about(sums, {"name": name, "plan": str(one.plan), STEP: step})})
     return sums, groups
 
 

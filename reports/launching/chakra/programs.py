@@ -285,13 +285,13 @@ def _number(value: object) -> float:
 
 
 def cannot(model: Transformer, plan: Plan) -> str | None:
-    """What of a plan no program says yet; None where all of it is said."""
-    checks = {
-        f"context {plan.context}": plan.context > 1,
-        f"expert_tensor {plan.expert_tensor}": plan.expert_tensor > 0,
-        f"offload {plan.offload}": plan.offload != "none",
-        f"schedule {plan.schedule}": plan.schedule in ("zero-bubble-v", "dualpipe"),
-        f"shard {plan.shard}": plan.shard > 0,
-        "layers that are not trained": bool(model.frozen_layers or model.lora_rank),
-    }
-    return next((name for name, holds in checks.items() if holds), None)
+    """What of a plan no program says yet, with the setting that rules it out; None where all of it is said."""
+    checks = (
+        (f"context {plan.context}", plan.context > 1, "ask again with --set context=1"),
+        (f"expert_tensor {plan.expert_tensor}", plan.expert_tensor > 0, "ask again with --set expert_tensor=0"),
+        (f"offload {plan.offload}", plan.offload != "none", "ask again with --set offload=none"),
+        (f"schedule {plan.schedule}", plan.schedule in ("zero-bubble-v", "dualpipe"), "ask again with --set schedule=1f1b"),
+        (f"shard {plan.shard}", plan.shard > 0, "ask again with --set shard=0"),
+        ("layers that are not trained", bool(model.frozen_layers or model.lora_rank), "export a plan that trains all layers"),
+    )
+    return next((f"{name} yet ({remedy})" for name, holds, remedy in checks if holds), None)

@@ -1,11 +1,11 @@
 """The sheet of a collective: when every dimension works on which chunk, which orders chunks take, and what each phase is made of."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from crossopt.crossflow.astra.chunks import Chunk
-from crossopt.crossflow.astra.collective import jobs_of
+from crossopt.crossflow.astra.collective import Network, jobs_of
 from crossopt.crossflow.astra.phase import Phase, Step, steps_of
 from crossopt.crossflow.astra.simulated import SETTINGS, npu_times
 from crossopt.instances.files.units import format_quantity
@@ -29,8 +29,9 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
         summary = _words(answer)
         sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
         figures = (("first come first served", f"{details.fifo:,} ns"),)
-    sections = (*sections, _simulated(question))
+    sections = (*sections, _simulated(question, result.bound))
     words = [_words(rival.answer) for rival in result.rivals]
+    phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
     return Sheet(
         result=result,
         what="schedule",
@@ -41,7 +42,7 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
         figures=figures,
         given=_given(question),
         sections=(*sections, rivals_in("schedule", result, result.rivals, words)),
-        among=" of equal chunks",
+        among=f" of equal chunks{phases}, one chunk at a time on a dimension",
         judged="phase by phase",
     )
 
@@ -93,7 +94,7 @@ def _phases(question: CollectiveQuestion, answer: Chunks) -> Section:
     """Each phase of a chunk in each order that is taken: a delay at first, and then its steps, one after another."""
     lines = list(_lines(question, answer))
     delay = question.network.endpoint.delay
-    words = f"A phase takes {delay} ns at first, and then steps x (flight of a message + {delay} ns) + sums of what arrived."
+    words = f"A phase takes {delay:,} ns at first, and then steps x (flight of a message + {delay:,} ns) + sums of what arrived."
     columns = (
         names("order", (order for order, _, _, _ in lines)),
         names("phase", (phase for _, phase, _, _ in lines)),
@@ -103,12 +104,12 @@ def _phases(question: CollectiveQuestion, answer: Chunks) -> Section:
     return Section("What each phase is made of", (words, Table(columns, most=24)))
 
 
-def _simulated(question: CollectiveQuestion) -> Section:
+def _simulated(question: CollectiveQuestion, bound: float | None) -> Section:
     """What the simulator itself says, by its settings, of every number of chunks."""
     network = replace(question.network, active_chunks=question.file.active_chunks)
     single = len(network.dimensions) == 1
     few = max(one.size for one in network.dimensions) <= _MESSAGES
-    columns = [names("chunks", (f"{option:,}" for option in question.options))]
+    columns, below = [names("chunks", (f"{option:,}" for option in question.options))], list[str]()
     for name, setting in SETTINGS.items():
         if setting.congestion and not (single and few):
             continue
@@ -116,10 +117,23 @@ def _simulated(question: CollectiveQuestion) -> Section:
             continue
         found = [npu_times(question.collective, question.size, option, network, setting)[0] for option in question.options]
         columns.append(counts(f"{name} ns", found))
+        if bound is not None and min(found) < bound:
+            below.append(name)
     words = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links, "
     words += "and its flexible chunks are of unequal sizes, which the answer is not compared with."
-    parts: tuple[Part, ...] = (words, Table(tuple(columns)))
+    parts: tuple[Part, ...] = (words, Table(tuple(columns)), *_other_ways(question, network, below))
     return Section("What ASTRA-sim says", parts if len(columns) > 1 else ())
+
+
+def _other_ways(question: CollectiveQuestion, network: Network, below: Sequence[str]) -> Iterator[str]:
+    """Why figures of some settings lie below what is proved here."""
+    reasons = [f"{network.active_chunks:,} chunks at once on a dimension, each as if alone"] if network.active_chunks > 1 else []
+    if question.collective == "all_reduce" and any(SETTINGS[name].passing != "two_way" for name in below):
+        reasons.append("one merged all-reduce in the last dimension instead of a reduce-scatter and an all-gather")
+    if any(SETTINGS[name].scheduling == "themis_flexible" for name in below):
+        reasons.append("chunks of unequal sizes")
+    if reasons and below:
+        yield f"Figures of {', '.join(below)} lie below the proved bound, as they are of schedules with {', or with '.join(reasons)}."
 
 
 def _lines(question: CollectiveQuestion, answer: Chunks) -> Iterator[tuple[str, str, int, str]]:
@@ -136,9 +150,10 @@ def _lines(question: CollectiveQuestion, answer: Chunks) -> Iterator[tuple[str, 
 
 def _steps(question: CollectiveQuestion, phase: Phase) -> str:
     steps = steps_of(phase, question.network.dimensions[phase.dimension], question.network.endpoint)
-    return " + ".join(_step(one) for one in steps)
+    delay = question.network.endpoint.delay
+    return " + ".join([f"{delay:,}", *(_step(one, delay) for one in steps)])
 
 
-def _step(step: Step) -> str:
-    times = f"{step.count} x " if step.count > 1 else ""
-    return f"{times}{step.flight:,}" + (f" + {step.reduction:,}" if step.reduction else "")
+def _step(step: Step, delay: int) -> str:
+    times = f"{step.count:,} x " if step.count > 1 else ""
+    return f"{times}({step.flight:,} + {delay:,})" + (f" + {step.reduction:,}" if step.reduction else "")

@@ -1,5 +1,6 @@
 """Questions about changes of a trace: every mistake in one sentence with its place."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ OTHER = {**SCALE, "name": "two", "factor": 0.9}
 
 def refused(folder: Path, said: dict[str, Any], graph: object = TRACE) -> str:
     path = folder / "q.yaml"
-    (folder / "trace.json").write_text(graph if isinstance(graph, str) else json.dumps(graph), encoding="utf-8")
+    data = graph if isinstance(graph, bytes) else (graph if isinstance(graph, str) else json.dumps(graph)).encode()
+    (folder / "trace.json").write_bytes(data)
     document = {"kind": "what-if", "trace": "trace.json", "changes": [SCALE, OTHER], **said}
     path.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
     with pytest.raises(InstanceError) as error:
@@ -84,6 +86,7 @@ def test_mistakes_of_a_question_are_told(said: dict[str, Any], told: str, tmp_pa
         ({"trace": 1, "operations": [], "edges": []}, "trace: this trace holds no operation"),
         ({"nodes": {}}, "trace.json:1:1: trace: this is no graph of a trace"),
         ("{", "trace.json"),
+        (gzip.compress(b"{}"), "trace.json:1:1: this is packed by gzip, and no graph of a trace (`crossopt import TRACE --out FILE` makes"),
     ],
 )
 def test_a_trace_that_is_none_is_told(graph: object, told: str, tmp_path: Path) -> None:

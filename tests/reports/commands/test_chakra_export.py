@@ -14,7 +14,7 @@ from crossopt.crossflow.plan import PLACEMENTS, Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.traces.chakra.messages import Node, messages_in, metadata_in, node_in, written
+from crossopt.instances.traces.chakra.messages import COLLECTIVE, Node, messages_in, metadata_in, node_in, written
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Writer, pieces_of
 from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.tasks import tasks_of
@@ -56,6 +56,15 @@ def test_a_folder_and_a_tar_are_read_again(result: Path, folder: Path, capsys: p
         assert "8 traces were read" in printed
         assert "32 messages of " in printed
         assert f"{path.name}: accepted" in " ".join(printed.split())
+
+
+def test_sends_and_receives_of_a_rank_are_told_apart_from_collectives(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NPU 0 is of the first of two stages: it sends four microbatches, and four come back."""
+    assert main(["import", str(folder / "tiny.0.et")]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "operations" in line)
+    collectives = sum(node.type == COLLECTIVE for node in nodes_of(folder, 0))
+    assert collectives > 0
+    assert line.endswith(f" · {collectives} collectives · 4 sends · 4 receives")
 
 
 def changed(folder: Path, to: Path, npu: int, change: dict[int, Node | None]) -> Path:
@@ -121,15 +130,20 @@ WAYS = {f"{name}-implementation": ["ring"] for name in ("all-reduce", "all-gathe
 SYSTEM = {"endpoint-delay": 10, "local-mem-bw": 1600, "preferred-dataset-splits": 1, **WAYS}
 
 
-def test_traces_are_timed_on_a_network_of_the_simulator(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As long as computations of the busiest stage at least; half the bandwidth takes longer."""
+def test_traces_are_timed_on_a_network_of_the_simulator(
+    result: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As long as computations of the busiest stage at least; half the bandwidth takes longer. The plan's own step stands beside."""
+    step = json.loads(result.read_text(encoding="utf-8"))["value"]
     network, system, times = tmp_path / "net.yml", tmp_path / "sys.json", list[int]()
     system.write_text(json.dumps(SYSTEM), encoding="utf-8")
     asked = ["check", str(folder), "--network", str(network), "--system", str(system)]
     for bandwidth in (50, 25):
         network.write_text(f"topology: [Ring]\nnpus_count: [8]\nbandwidth: [{bandwidth}]\nlatency: [500]\n", encoding="utf-8")
         assert main(asked) == 0
-        told = next(line for line in capsys.readouterr().out.splitlines() if "congestion-unaware" in line)
+        printed = capsys.readouterr().out
+        assert f"  {round(step * 1e9):,} ns as the plan is priced" in printed
+        told = next(line for line in printed.splitlines() if "congestion-unaware" in line)
         times.append(int(told.split()[0].replace(",", "")))
     assert max(sum(node.duration_micros for node in nodes_of(folder, npu)) for npu in range(8)) * 1000 < times[0] < times[1]
     network.write_text("topology: [Ring]\nnpus_count: [6]\nbandwidth: [50]\nlatency: [500]\n", encoding="utf-8")
@@ -200,6 +214,10 @@ def test_groups_lie_where_the_plan_lays_them() -> None:
 def test_what_traces_do_not_say_is_refused() -> None:
     model = read_instance(INSTANCES / "tiny.yaml").workload
     assert isinstance(model, Transformer)
-    for plan, told in ((Plan(context=2), "context 2"), (Plan(shard=2, zero=3), "shard 2"), (Plan(offload="weights"), "offload weights")):
-        assert cannot(model, plan) == told
+    for plan, what, remedy in (
+        (Plan(context=2), "context 2", "context=1"),
+        (Plan(shard=2, zero=3), "shard 2", "shard=0"),
+        (Plan(offload="weights"), "offload weights", "offload=none"),
+    ):
+        assert cannot(model, plan) == f"{what} yet (ask again with --set {remedy})"
     assert all(cannot(model, Plan(placement=name)) is None for name in PLACEMENTS)

@@ -25,6 +25,8 @@ def test_what_was_read_is_told_and_the_graph_is_written(tmp_path: Path, capsys: 
         "  critical path  3 operations: kernels 10.000 us · calls 2.000 us · launch latency 1.000 us",
     ):
         assert line in printed
+    told = "gaps, 7.7% of the critical path, are kept as long as traced, so that this holds by construction where nothing overlaps"
+    assert f"(0.00% off); {told} busy" in " ".join(printed.split())
     assert read_trace(out).span == 13_000
     assert main(["import", str(out)]) == 0
     assert "x.json   graph of a trace" in capsys.readouterr().out
@@ -43,7 +45,8 @@ def test_ranks_and_places_are_refused_in_a_sentence(tmp_path: Path, capsys: pyte
     assert main(["import", *paths, "--rank", "1"]) == 0
     assert "1.json, rank 1, of 2 ranks" in capsys.readouterr().out
     assert main(["import", *paths, "--rank", "2"]) == 3
-    assert "rank 2 is in none of the traces (there are 0, 1)\n1 fault, nothing imported" in capsys.readouterr().err
+    told = "there is no rank 2: the traces are of ranks 0, 1 (name one that is there, or leave --rank out)\n1 fault, nothing imported"
+    assert told in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["import", paths[0], "--out", paths[0]])
     assert json.loads(Path(paths[0]).read_text(encoding="utf-8"))["schemaVersion"] == 1

@@ -1,5 +1,6 @@
 """Chunks of collectives: against every sequence of few chunks, on the networks of Themis's study, and by hand."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,8 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
+from crossopt.reports.sheets.networks.collective import sheet
+from crossopt.reports.sheets.sheet import Sheet, Table
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.family import solve
@@ -138,6 +141,48 @@ def test_weights_of_many_choices_bound_no_higher_than_all_of_them_looked_at(tmp_
 def test_all_ways_to_deal_chunks_are_there_once() -> None:
     rows = [tuple(row) for row in compositions(4, 3).tolist()]
     assert sorted(rows) == sorted(one for one in product(range(5), repeat=3) if sum(one) == 4)
+
+
+def shown(question: CollectiveQuestion) -> Sheet:
+    return sheet(question, solve(FAMILY, question, "search", Limits(0.1), unwatched))
+
+
+def printed(question: CollectiveQuestion, section: str) -> tuple[Table, list[str]]:
+    """The table of a section of the sheet, and the sentences around it."""
+    (found,) = (one for one in shown(question).sections if one.title == section)
+    (table,) = (part for part in found.parts if isinstance(part, Table))
+    return table, [part for part in found.parts if isinstance(part, str)]
+
+
+@pytest.mark.parametrize("name", ["ring x switch", "full x switch", "torus"])
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all"])
+def test_every_printed_sum_of_a_phase_is_what_it_says(name: str, collective: str, tmp_path: Path) -> None:
+    """Counted by what stands there alone, with a delay and reductions that cannot be overlooked."""
+    endpoint = {"delay": "700 ns", "memory": "50 GB/s"}
+    question = asked(tmp_path, NETWORKS[name], [4], collective=collective, endpoint=endpoint)
+    sums = printed(question, "What each phase is made of")[0].columns[-1].words
+    assert len(sums) >= 2
+    for one in sums:
+        told, whole = one.replace(",", "").replace(" x ", " * ").split(" = ")
+        assert re.fullmatch(r"[0-9 +*()]+", told)
+        assert eval(told) == int(whole), one  # noqa: S307 - figures and signs alone
+
+
+def test_figures_of_the_simulator_below_the_bound_say_which_schedules_they_are_of(tmp_path: Path) -> None:
+    """A ring of two at 3 GiB/s and a chunk of 1 GiB: a scatter and a gather take 1 + 166,666,666 + 1 ns each, merged a delay less. Of an
+    all-gather nothing is merged, but two chunks at once take half as long as one after the other."""
+    rings: tuple[Link, ...] = (("ring", 2, 3, 0, "ring"),)
+    question = asked(tmp_path, rings, [1], bytes="1 GiB", endpoint={"memory": "1000 PB/s"})
+    table, words = printed(question, "What ASTRA-sim says")
+    assert shown(question).result.bound == 333_333_336
+    assert [column.words for column in table.columns if column.head.startswith("localBW")] == [("333,333,335",)]
+    merged = "one merged all-reduce in the last dimension instead of a reduce-scatter and an all-gather"
+    below = "Figures of baseline, localBWAware, congestion lie below the proved bound"
+    assert words[1:] == [f"{below}, as they are of schedules with {merged}."]
+    assert "No schedule of equal chunks in phases of reduce-scatter and all-gather, one chunk at a time on" in shown(question).verdict
+    gather = asked(tmp_path, rings, [2], collective="all_gather", bytes="2 GiB", active_chunks=2)
+    assert "with 2 chunks at once on a dimension, each as if alone" in printed(gather, "What ASTRA-sim says")[1][1]
+    assert printed(replace(gather, file=replace(gather.file, active_chunks=1)), "What ASTRA-sim says")[1][1:] == []
 
 
 ASTRA_NETWORK = "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]  # GB/s\nlatency: [ 500.0 ]  # ns\n"
