@@ -29,6 +29,7 @@ ROOM: Final = 490_000
 """Bytes of a page, less a little for what says what was shortened."""
 _HEAD: Final = 2
 """Sections that are never left out: what was asked, and what is proved."""
+_DRAWING: Final = re.compile(r"(?s)<figure.*?</figure>")
 _SECTION: Final = re.compile('(?s)<section id="[^"]*">\n<h3>.*?</section>')
 _TITLE: Final = re.compile("<h3>(.*?)</h3>")
 _LEFT_OUT: Final = "The sections on this result were left out, for this page has no room for them."
@@ -180,6 +181,9 @@ def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[s
             section = _largest(kept[place].body)
             parts[place] += _TITLE.findall(section)
             kept[place] = replace(kept[place], body=kept[place].body.replace(section, "", 1))
+        elif (place := _longest([len(_drawn_in(one.head)) for one in kept])) is not None:
+            parts[place].append("the drawing of its answer")
+            kept[place] = replace(kept[place], head=kept[place].head.replace(_drawn_in(kept[place].head), "", 1))
         else:
             break
     words = dict[int, str]()
@@ -195,6 +199,11 @@ def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[s
 def _longest(sizes: Sequence[int]) -> int | None:
     """Which is the longest; none where all are empty."""
     return sizes.index(max(sizes)) if any(sizes) else None
+
+
+def _drawn_in(head: str) -> str:
+    """The longest drawing of an answer."""
+    return max(_DRAWING.findall(head), key=len, default="")
 
 
 def _largest(body: str) -> str:

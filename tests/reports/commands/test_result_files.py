@@ -66,7 +66,11 @@ def test_check_of_what_is_no_result_is_one_sentence_and_exits_with_three(
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("/nowhere", "no such file or directory"), ("/tmp", "groups.json is missing (name what `crossopt export --as chakra` wrote)"), ("/dev/zero", "not a regular file")],
+    [
+        ("/nowhere", "no such file or directory"),
+        ("/tmp", "groups.json is missing (name what `crossopt export --as chakra` wrote)"),
+        ("/dev/zero", "not a regular file"),
+    ],
 )
 def test_check_of_no_file_is_one_sentence(path: str, message: str, capsys: Captured) -> None:
     """/dev/zero has no end: reading it would fill the memory."""

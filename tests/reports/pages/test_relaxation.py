@@ -27,7 +27,7 @@ def silent(progress: object) -> None:
     del progress
 
 
-POWER, LESS = "budget.power=430 W", "budget.power=340 W"
+POWER, LESS = "budget.power=440 W", "budget.power=340 W"
 """With which the tree has several chips to rule out, or several plans."""
 
 

@@ -132,11 +132,16 @@ def test_a_faked_figure_is_caught(given: dict[str, Any]) -> None:
 
 
 def test_a_design_that_breaks_a_limit_is_caught(given: dict[str, Any]) -> None:
-    plan, chip = next((p, c) for p, row in enumerate(given["step_time"]) for c, time in enumerate(row) if time is None)
-    broken = {"plan": plan, "chip": chip, "step_time": 0.1, "die_area": 100.0}
-    verdict = judge_designs([broken], TEXT, 4)
-    assert verdict.share == 0.0
-    assert f"plan {plan} on chip {chip} breaks a limit, in SI units: " in verdict.why
+    """Chips that cannot be built at all, and plans that are too large for a chip."""
+    none = [(p, c) for p, row in enumerate(given["step_time"]) for c, time in enumerate(row) if time is None]
+    unbuilt = {chip for _, chip in none if all(row[chip] is None for row in given["step_time"])}
+    for (plan, chip), why in (
+        (next(one for one in none if one[1] in unbuilt), "is no design: this split of the chip leaves it without"),
+        (next(one for one in none if one[1] not in unbuilt), "breaks a limit, in SI units: "),
+    ):
+        verdict = judge_designs([{"plan": plan, "chip": chip, "step_time": 0.1, "die_area": 100.0}], TEXT, 4)
+        assert verdict.share == 0.0
+        assert f"plan {plan} on chip {chip} {why}" in verdict.why
 
 
 def test_a_design_that_is_beaten_is_a_mistake_with_a_name(given: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ def designs(question, count):
         "]\n    points = [[times[plan][chip] or 0.1, ",
         35,
         47,
-        "breaks a limit",
+        "is no design",
     ),
     ("areas are guessed", '"die_area": points[place][1]}', '"die_area": round(points[place][1], -2)}', 35, 47, "is claimed"),
 )
