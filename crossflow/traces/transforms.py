@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
-from crossopt.crossflow.traces.replay import order_of
+from crossopt.crossflow.traces.replay import followers_of, order_of
 
 Transform = Literal["scale", "amp", "fuse", "remove", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"]
 ASSUMPTIONS: Mapping[Transform, str] = {
@@ -33,7 +33,7 @@ ASSUMPTIONS: Mapping[Transform, str] = {
     "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
     "latency": "the first `latency` of a collective takes `factor` of its time, the transfer stays",
     "compress": "a collective moves `factor` of its bytes in as much of its time, and `overhead` is added to each for packing",
-    "overlap": "gradients are ready at the rate at which collectives send bytes: each begins when its part is done, launched in time",
+    "overlap": "gradients are ready as bytes are sent: a collective behind some waits for its part, its launch, and those before it",
     "recompute": "these kernels run again, launched in time, before the next operation on their stream that `before` names",
 }
 """What each transform takes for granted, in words."""
@@ -208,24 +208,61 @@ def compress(places: Sequence[int], factor: Fraction, overhead: int) -> Effect:
 
 
 def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Effect:
-    """Collectives that wait for their part of the gradients and for the collective before them, and for nothing else.
+    """Collectives that wait for their part of the gradients, their launch and the collective before them on their stream, and nothing else.
 
-    Of k gradients a collective waits for the ceil(k times the share of bytes that is sent when it ends)-th, or for the last one before it
-    in the order of the trace."""
-    rank = {place: number for number, place in enumerate(order_of(graph))}
-    sent, ready = sorted(places, key=rank.__getitem__), sorted(gradients, key=rank.__getitem__)
+    Only those that wait for some gradient as traced. Of k gradients a collective waits for the ceil(k times the share of bytes that is
+    sent when it ends)-th, or for the last one before it in the order of the trace."""
+    order = order_of(graph)
+    rank = {place: number for number, place in enumerate(order)}
+    behind = _behind(graph, order, set(gradients))
+    sent, ready = [place for place in order if place in behind.intersection(places)], sorted(gradients, key=rank.__getitem__)
     sizes = graph.bytes[sent].tolist()
     sizes = sizes if all(sizes) else [1] * len(sent)
-    before = {place: number for number, place in enumerate(sent)}
-    stream, edges = EDGES.index("stream"), zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
-    dropped = {edge for edge, (one, other, reason) in enumerate(edges) if other in before and not (one in before and reason == stream)}
-    added, so_far = list[tuple[int, int]](), 0
+    dropped, added = _freed(graph, set(sent))
+    so_far = 0
     for place, size in zip(sent, sizes, strict=True):
         so_far += size
         part = ready[: -(-len(ready) * so_far // sum(sizes))]
-        own = [gradient for gradient in part if rank[gradient] < rank[place]]
-        added += [(own[-1], place)] if own else []
+        added.append((next(gradient for gradient in reversed(part) if rank[gradient] < rank[place]), place))
     return Effect((), frozenset(dropped), (), tuple(added))
+
+
+def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
+    """What waits for some of these, not counting that a thread does one thing after another."""
+    waits = graph.reasons != EDGES.index("thread")
+    followers, found = followers_of(replace(graph, before=graph.before[waits], after=graph.after[waits])), set[int]()
+    for place in order:
+        if place in found or place in first:
+            found.update(followers[place])
+    return found
+
+
+def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int]]]:
+    """Edges that go when collectives wait for nothing but launches and collectives before them on a stream, and edges for the latter where
+    something else lies between."""
+    collectives = moved | set(of_kinds(graph, ("collective",)))
+    launches = {launch.edge for launch in _launches(graph)}
+    arriving = {int(graph.after[edge]) for edge in launches} & _gaps(graph).keys()
+    stream, edges = EDGES.index("stream"), list(zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True))
+    streamed = dict[int, list[int]]()
+    for one, other, reason in edges:
+        if reason == stream:
+            streamed.setdefault(other, []).append(one)
+    dropped, added = set[int](), list[tuple[int, int]]()
+    for edge, (one, other, reason) in enumerate(edges):
+        kept = edge in launches or (reason == stream and (one in collectives or one in arriving))
+        if other in moved and not kept:
+            dropped.add(edge)
+    for place in sorted(moved):
+        seen, waiting = {place}, [one for one in streamed.get(place, []) if one not in collectives]
+        while waiting:
+            one = waiting.pop()
+            if one in collectives:
+                added.append((one, place))
+            elif one not in seen:
+                waiting += streamed.get(one, [])
+            seen.add(one)
+    return dropped, list(dict.fromkeys(added))
 
 
 def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Effect:

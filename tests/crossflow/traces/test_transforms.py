@@ -1,5 +1,6 @@
 """Changes of a trace: each by hand, and whatever may be chosen of several against bounds while some are open."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -98,6 +99,32 @@ def test_gaps_before_work_on_streams_belong_to_its_launch() -> None:
     assert len(changed(graph, [fuse(graph, [8, 9], Fraction(1))]).before) == len(edges) - 1
     assert int(changed(graph, [cpu(graph, Fraction(1, 2))]).durations[12]) == 4
     assert changed(graph, [cuda_graph(graph, [8, 9])]).durations.tolist()[:4] == [2, 0, 0, 1]
+
+
+def test_only_collectives_behind_gradients_are_freed_and_keep_launch_and_stream_order() -> None:
+    """Launched at 2 and 32; embed 2-5, the all-to-all behind it 5-15; grad 15-21, more 21-41, a copy behind the all-to-all 41-44, then the
+    all-reduce, 44-64. Freed it waits for grad (21), its launch (32) and the all-to-all (15), neither for more nor for the copy: 32-52."""
+    operations = [
+        ("launch", "host", "thread", 2),
+        ("launch", "host", "thread", 30),
+        ("embed", "kernel", "stream 7", 3),
+        ("all-to-all", "collective", "stream 9", 10),
+        ("grad", "kernel", "stream 7", 6),
+        ("more", "kernel", "stream 7", 20),
+        ("copy", "copy", "stream 9", 3),
+        ("all-reduce", "collective", "stream 9", 20),
+    ]
+    edges = [(0, 1, "thread"), (0, 2, "launch"), (0, 3, "launch"), (2, 3, "wait"), (3, 4, "wait"), (4, 5, "stream"), (1, 7, "launch")]
+    edges += [(0, 6, "launch")]
+    graph = graph_of(operations, [*edges, (2, 4, "stream"), (5, 6, "wait"), (3, 6, "stream"), (6, 7, "stream")])
+    assert replay(graph).begins.tolist()[3:] == [5, 15, 21, 41, 44]
+    effect = overlap(graph, [3, 7], [4])
+    freed = replay(changed(graph, [effect]))
+    assert freed.begins.tolist()[3:] == [5, 15, 21, 41, 32]
+    assert set(effect.added) == {(3, 7), (4, 7)}
+    assert not overlap(graph, [3], [4]).touches
+    late = replace(graph, durations=np.where(np.arange(8) == 3, 100, graph.durations))
+    assert replay(changed(late, [effect])).begins[7] == 111  # grad, 105-111, is later than the all-to-all, which ends at 105
 
 
 def test_changes_act_one_after_another_and_copies_follow_their_originals() -> None:
