@@ -29,7 +29,7 @@ ASSUMPTIONS: Mapping[Transform, str] = {
     "fuse": "kernels that follow each other on a stream are one: `factor` of the sum of their times, and the first one's launch alone",
     "remove": "these operations and the launches of nothing else take no time; what waited for them waits for what they waited for",
     "cpu": "threads take `factor` of their time, gaps of which nothing is known with it; devices stay as they were",
-    "cuda-graph": "launches in a row that wait for no device are one: from the second on they take no time, nor what lies between them",
+    "cuda-graph": "launches in a row become one, what lies between goes too; waits, blocking copies, memory calls, long gaps stay",
     "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
     "latency": "the first `latency` of a collective takes `factor` of its time, the transfer stays",
     "compress": "a collective moves `factor` of its bytes in as much of its time, and `overhead` is added to each for packing",
@@ -39,6 +39,10 @@ ASSUMPTIONS: Mapping[Transform, str] = {
 """What each transform takes for granted, in words."""
 PRODUCTS = ("*gemm*", "*matmul*", "*conv*", "*cutlass*", "*xmma*", "*cudnn*", "*wgrad*", "*dgrad*", "*flash*")
 """Names of kernels that count as matrix products where nothing is said."""
+MEMORY = ("alloc", "free")
+"""In names of calls that take memory or give it back."""
+LONGEST_GAP = 1_000_000
+"""ns of a thread of which nothing is known, beyond which it is no part of a graph: a thread that loads data, for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +175,18 @@ def cpu(graph: Graph, factor: Fraction) -> Effect:
     return scale([place for place in of_kinds(graph, ("host", "gap")) if int(graph.places[place]) in threads], factor)
 
 
-def cuda_graph(graph: Graph, places: Sequence[int]) -> Effect:
-    """Launches in a row become one: from the first to the last of them no launch of anything else and no wait."""
+def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_GAP) -> Effect:
+    """Launches in a row become one: from the first to the last of them nothing that a graph cannot hold."""
     wanted, launched = set(places), dict[int, set[int]]()
     for launch in _launches(graph):
         launched.setdefault(launch.call, set()).add(launch.work)
-    waits, found, lines = KINDS.index("wait"), list[int](), dict[int, list[int]]()
+    found, lines = list[int](), dict[int, list[int]]()
     for place in order_of(graph):
         lines.setdefault(int(graph.places[place]), []).append(place)
     for line in lines.values():
         open_, since = False, list[int]()
-        for place in line:
-            if graph.kinds[place] == waits or not launched.get(place, wanted) <= wanted:
+        for place, following in pairwise([*line, -1]):
+            if not launched.get(place, wanted) <= wanted or _breaks(graph, place, following, launched, longest_gap):
                 open_, since = False, []
             elif place in launched:
                 found += [*since, place] if open_ else []
@@ -190,6 +194,18 @@ def cuda_graph(graph: Graph, places: Sequence[int]) -> Effect:
             else:
                 since.append(place)
     return Effect(((tuple(sorted(found)), NOTHING),) if found else ())
+
+
+def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
+    """Whether a graph cannot hold this: a wait, memory that is taken or given back, a long time of which nothing is known, or a copy that
+    its call sees begin (what is left of the call follows it) or that is of memory which is not pinned."""
+    kind, name = KINDS[int(graph.kinds[place])], graph.names[place].casefold()
+    if kind == "gap":
+        return name == "gap" and int(graph.durations[place]) > longest_gap
+    copies = [work for work in launched.get(place, ()) if KINDS[int(graph.kinds[work])] == "copy"]
+    rest = following >= 0 and following not in launched and graph.names[following] == graph.names[place]
+    blocks = rest or any("pageable" in graph.names[work].casefold() for work in copies)
+    return kind == "wait" or any(part in name for part in MEMORY) or (bool(copies) and blocks)
 
 
 def bandwidth(places: Sequence[int], times: Fraction, latency: int) -> Effect:

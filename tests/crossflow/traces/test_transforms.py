@@ -83,6 +83,43 @@ def test_launches_in_a_row_become_one_where_no_wait_and_no_launch_of_others_lies
     assert changed(step(), [cuda_graph(step(), [8, 9, 11])]).durations.tolist()[:8] == [2, 0, 0, 1, 2, 1, 2, 1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "took", "stays"),
+    [
+        ("gap", "gap in aten::mm", 2_000_000, False),
+        ("gap", "gap", 1_000_000, False),
+        ("gap", "gap", 1_000_001, True),
+        ("host", "cudaEventRecord", 5, False),
+        ("host", "cudaMallocAsync", 5, True),
+        ("host", "cudaFree", 5, True),
+        ("wait", "cudaStreamSynchronize", 5, True),
+        ("host", "cudaMemcpyAsync", 5, False),
+        ("copy", "Memcpy HtoD (Pageable -> Device)", 5, True),
+    ],
+)
+def test_a_graph_of_launches_holds_neither_waits_nor_memory_nor_data_loading(kind: str, name: str, took: int, *, stays: bool) -> None:
+    """Two launches of 2 ns with something between: with it in the graph both go but for the first launch, else nothing does.
+
+    A copy of pageable memory is launched by the call between, and so is no end of a row if the memory is pinned."""
+    call = ("cudaMemcpyAsync", "host", "thread", took) if kind == "copy" else (name, kind, "thread", took)
+    operations = [("launch", "host", "thread", 2), call, ("launch", "host", "thread", 2), ("a", "kernel", "s", 9), ("b", "kernel", "s", 9)]
+    edges = [(0, 1, "thread"), (1, 2, "thread"), (0, 3, "launch"), (3, 4, "stream"), (2, 4, "launch")]
+    copied = [(name if kind == "copy" else "Memcpy HtoD (Pinned -> Device)", "copy", "t", 7)] if "cpy" in call[0] else []
+    graph = graph_of([*operations, *copied], edges + [(1, 5, "launch")] * len(copied))
+    effect = cuda_graph(graph, [3, 4, 5])
+    assert changed(graph, [effect]).durations.tolist()[:3] == ([2, took, 2] if stays else [2, 0, 0])
+
+
+def test_a_copy_whose_call_goes_on_ends_a_graph_of_launches() -> None:
+    """cudaMemcpy in two parts, as its copy begins within it: neither is taken into a graph, with kernels launched on both sides."""
+    thread = [("launch", 2), ("cudaMemcpy", 5), ("cudaMemcpy", 40), ("launch", 2), ("launch", 2)]
+    operations = [(name, "host", "thread", took) for name, took in thread]
+    operations += [("a", "kernel", "s", 9), ("Memcpy DtoH", "copy", "s", 7), ("b", "kernel", "s", 9), ("c", "kernel", "s", 9)]
+    edges = [(place, place + 1, "thread") for place in range(4)] + [(0, 5, "launch"), (1, 6, "launch"), (3, 7, "launch"), (4, 8, "launch")]
+    graph = graph_of(operations, edges)
+    assert changed(graph, [cuda_graph(graph, [5, 6, 7, 8])]).durations.tolist()[:5] == [2, 5, 40, 2, 0]
+
+
 def test_gaps_before_work_on_streams_belong_to_its_launch() -> None:
     """A launch of add that arrives through a gap of 4 ns, 5-9: with add fused or removed neither is left; threads alone work faster."""
     whole = step()
