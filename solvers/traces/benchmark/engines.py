@@ -77,6 +77,7 @@ def _none(question: BenchmarkQuestion, deadline: float, shown: float, proof: Int
 def _reasons(question: BenchmarkQuestion, deadline: float) -> tuple[str, ...]:
     """With which deviation there is a benchmark, as far as that is known soon."""
     none = f"deviation: no runs of any kernels come within {float(question.file.deviation):.4%} of every total"
+    none += "" if question.file.mix is None else f" with a mix within {float(question.file.mix):.4%}"
     left = min(max(deadline - monotonic(), _SHORTEST), _SHORT)
     found = highs(selection(question, inner=True, widened=True).model, Spend(left)).value
     return (none if found is None else f"{none}; some come within {found / PARTS:.2%}",)
