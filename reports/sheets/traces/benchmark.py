@@ -9,7 +9,7 @@ from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.benchmark.answer import Runs, Stands
 
 _MOST = 40
-_LONGEST = 40
+_LONGEST = 240
 """Characters of a kernel's name: those of C++ templates go on for lines."""
 
 
@@ -22,7 +22,7 @@ def sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
         sections = (_totals(details), _kernels(question, answer, details))
         worst = max((one.deviation for one in details.totals), default=0.0)
         figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
-        figures = (*figures, ("mix of kernels", f"off by {details.mix:.2%} of the time"))
+        figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
     words = [_words(rival.answer) for rival in result.rivals]
     return Sheet(
