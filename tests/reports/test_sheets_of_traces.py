@@ -28,7 +28,9 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     assert sum(int(track.shown.replace(",", "")) for track in way.tracks[:-1]) == result.value
     alone = dict(zip(*(tables["What the changes save"].columns[place].exact for place in (2, 3)), strict=True))
     assert alone[0] == 1_861_500
+    parts = [part for part in sections["What the changes save"].parts if isinstance(part, str)]
     [words] = [part for part in sections["What the changes save"].parts if isinstance(part, tuple)]
+    assert any("All together, whatever they cost:" in part and "even those that exclude each other." in part for part in parts)
     assert words[-1] == "overlapped gradients: 3 of 3 collectives moved, as many as wait for some gradient"
 
 

@@ -75,6 +75,10 @@ def read(written: Written) -> WhatIfQuestion:
     if found := [*_change_faults(file), *_rule_faults(file), *_asked_faults(file)]:
         raise written.refused(written.fault(path, message) for path, message in found)
     trace = trace_of(written, "trace", file.trace)
+    if not int(trace.graph.durations.sum()):
+        raise written.refused(
+            [written.fault("trace", "its operations take no time, so that no change saves any (import a trace with times)")]
+        )
     if found := list(_unmatched(file, trace.graph)):
         raise written.refused(written.fault(path, message) for path, message in found)
     effects = tuple(effect_of(trace.graph, change) for change in file.changes)

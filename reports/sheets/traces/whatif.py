@@ -109,7 +109,7 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
         names("costs", (_costs(change) for change in question.file.changes)),
     )
     words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
-    words += f"{all_of_them:,} ns."
+    words += f"{all_of_them:,} ns{', even those that exclude each other' if any(model.rules.excluded) else ''}."
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
     return Section("What the changes save", (Table(columns), words, (*assumed, *_moved(question))))
 
