@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
-from crossopt.crossflow.traces.replay import order_of
+from crossopt.crossflow.traces.replay import followers_of, order_of
 
 Transform = Literal["scale", "amp", "fuse", "remove", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"]
 ASSUMPTIONS: Mapping[Transform, str] = {
@@ -29,16 +29,20 @@ ASSUMPTIONS: Mapping[Transform, str] = {
     "fuse": "kernels that follow each other on a stream are one: `factor` of the sum of their times, and the first one's launch alone",
     "remove": "these operations and the launches of nothing else take no time; what waited for them waits for what they waited for",
     "cpu": "threads take `factor` of their time, gaps of which nothing is known with it; devices stay as they were",
-    "cuda-graph": "launches in a row that wait for no device are one: from the second on they take no time, nor what lies between them",
+    "cuda-graph": "launches in a row become one, what lies between goes too; waits, blocking copies, memory calls, long gaps stay",
     "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
     "latency": "the first `latency` of a collective takes `factor` of its time, the transfer stays",
     "compress": "a collective moves `factor` of its bytes in as much of its time, and `overhead` is added to each for packing",
-    "overlap": "gradients are ready at the rate at which collectives send bytes: each begins when its part is done, launched in time",
+    "overlap": "gradients are ready as bytes are sent: a collective behind some waits for its part, its launch, and those before it",
     "recompute": "these kernels run again, launched in time, before the next operation on their stream that `before` names",
 }
 """What each transform takes for granted, in words."""
 PRODUCTS = ("*gemm*", "*matmul*", "*conv*", "*cutlass*", "*xmma*", "*cudnn*", "*wgrad*", "*dgrad*", "*flash*")
 """Names of kernels that count as matrix products where nothing is said."""
+MEMORY = ("alloc", "free")
+"""In names of calls that take memory or give it back."""
+LONGEST_GAP = 1_000_000
+"""ns of a thread of which nothing is known, beyond which it is no part of a graph: a thread that loads data, for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +175,18 @@ def cpu(graph: Graph, factor: Fraction) -> Effect:
     return scale([place for place in of_kinds(graph, ("host", "gap")) if int(graph.places[place]) in threads], factor)
 
 
-def cuda_graph(graph: Graph, places: Sequence[int]) -> Effect:
-    """Launches in a row become one: from the first to the last of them no launch of anything else and no wait."""
+def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_GAP) -> Effect:
+    """Launches in a row become one: from the first to the last of them nothing that a graph cannot hold."""
     wanted, launched = set(places), dict[int, set[int]]()
     for launch in _launches(graph):
         launched.setdefault(launch.call, set()).add(launch.work)
-    waits, found, lines = KINDS.index("wait"), list[int](), dict[int, list[int]]()
+    found, lines = list[int](), dict[int, list[int]]()
     for place in order_of(graph):
         lines.setdefault(int(graph.places[place]), []).append(place)
     for line in lines.values():
         open_, since = False, list[int]()
-        for place in line:
-            if graph.kinds[place] == waits or not launched.get(place, wanted) <= wanted:
+        for place, following in pairwise([*line, -1]):
+            if not launched.get(place, wanted) <= wanted or _breaks(graph, place, following, launched, longest_gap):
                 open_, since = False, []
             elif place in launched:
                 found += [*since, place] if open_ else []
@@ -190,6 +194,18 @@ def cuda_graph(graph: Graph, places: Sequence[int]) -> Effect:
             else:
                 since.append(place)
     return Effect(((tuple(sorted(found)), NOTHING),) if found else ())
+
+
+def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
+    """Whether a graph cannot hold this: a wait, memory that is taken or given back, a long time of which nothing is known, or a copy that
+    its call sees begin (what is left of the call follows it) or that is of memory which is not pinned."""
+    kind, name = KINDS[int(graph.kinds[place])], graph.names[place].casefold()
+    if kind == "gap":
+        return name == "gap" and int(graph.durations[place]) > longest_gap
+    copies = [work for work in launched.get(place, ()) if KINDS[int(graph.kinds[work])] == "copy"]
+    rest = following >= 0 and following not in launched and graph.names[following] == graph.names[place]
+    blocks = rest or any("pageable" in graph.names[work].casefold() for work in copies)
+    return kind == "wait" or any(part in name for part in MEMORY) or (bool(copies) and blocks)
 
 
 def bandwidth(places: Sequence[int], times: Fraction, latency: int) -> Effect:
@@ -208,24 +224,61 @@ def compress(places: Sequence[int], factor: Fraction, overhead: int) -> Effect:
 
 
 def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Effect:
-    """Collectives that wait for their part of the gradients and for the collective before them, and for nothing else.
+    """Collectives that wait for their part of the gradients, their launch and the collective before them on their stream, and nothing else.
 
-    Of k gradients a collective waits for the ceil(k times the share of bytes that is sent when it ends)-th, or for the last one before it
-    in the order of the trace."""
-    rank = {place: number for number, place in enumerate(order_of(graph))}
-    sent, ready = sorted(places, key=rank.__getitem__), sorted(gradients, key=rank.__getitem__)
+    Only those that wait for some gradient as traced. Of k gradients a collective waits for the ceil(k times the share of bytes that is
+    sent when it ends)-th, or for the last one before it in the order of the trace."""
+    order = order_of(graph)
+    rank = {place: number for number, place in enumerate(order)}
+    behind = _behind(graph, order, set(gradients))
+    sent, ready = [place for place in order if place in behind.intersection(places)], sorted(gradients, key=rank.__getitem__)
     sizes = graph.bytes[sent].tolist()
     sizes = sizes if all(sizes) else [1] * len(sent)
-    before = {place: number for number, place in enumerate(sent)}
-    stream, edges = EDGES.index("stream"), zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
-    dropped = {edge for edge, (one, other, reason) in enumerate(edges) if other in before and not (one in before and reason == stream)}
-    added, so_far = list[tuple[int, int]](), 0
+    dropped, added = _freed(graph, set(sent))
+    so_far = 0
     for place, size in zip(sent, sizes, strict=True):
         so_far += size
         part = ready[: -(-len(ready) * so_far // sum(sizes))]
-        own = [gradient for gradient in part if rank[gradient] < rank[place]]
-        added += [(own[-1], place)] if own else []
+        added.append((next(gradient for gradient in reversed(part) if rank[gradient] < rank[place]), place))
     return Effect((), frozenset(dropped), (), tuple(added))
+
+
+def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
+    """What waits for some of these, not counting that a thread does one thing after another."""
+    waits = graph.reasons != EDGES.index("thread")
+    followers, found = followers_of(replace(graph, before=graph.before[waits], after=graph.after[waits])), set[int]()
+    for place in order:
+        if place in found or place in first:
+            found.update(followers[place])
+    return found
+
+
+def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int]]]:
+    """Edges that go when collectives wait for nothing but launches and collectives before them on a stream, and edges for the latter where
+    something else lies between."""
+    collectives = moved | set(of_kinds(graph, ("collective",)))
+    launches = {launch.edge for launch in _launches(graph)}
+    arriving = {int(graph.after[edge]) for edge in launches} & _gaps(graph).keys()
+    stream, edges = EDGES.index("stream"), list(zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True))
+    streamed = dict[int, list[int]]()
+    for one, other, reason in edges:
+        if reason == stream:
+            streamed.setdefault(other, []).append(one)
+    dropped, added = set[int](), list[tuple[int, int]]()
+    for edge, (one, other, reason) in enumerate(edges):
+        kept = edge in launches or (reason == stream and (one in collectives or one in arriving))
+        if other in moved and not kept:
+            dropped.add(edge)
+    for place in sorted(moved):
+        seen, waiting = {place}, [one for one in streamed.get(place, []) if one not in collectives]
+        while waiting:
+            one = waiting.pop()
+            if one in collectives:
+                added.append((one, place))
+            elif one not in seen:
+                waiting += streamed.get(one, [])
+            seen.add(one)
+    return dropped, list(dict.fromkeys(added))
 
 
 def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Effect:

@@ -4,7 +4,10 @@
     y_k <= x_k <= n_k y_k
     sum of T_k y_k >= c T                                    T_k is the time of all runs of k in the trace, c the coverage
     (1 - d) s A <= sum of (A_k / n_k) x_k <= (1 + d) s A     for each total A
+    d_k >= |T_k / n_k x_k - s T_k|,  d_k >= s T_k (1 - y_k),  sum of d_k <= 2 m s T        m is how far the mix may be off
     the fewest y, or the fewest x
+
+Of d_k there are whole parts, 10^5 of s T: up to a part less from without.
 
 Figures are divided by a power of two q and rounded. Rounded in favour of a choice, every benchmark is a solution, so that no bound of it is
 above a benchmark: that is the outer model. Rounded against it, every solution is a benchmark: that is the inner one, where good ones are
@@ -20,6 +23,7 @@ from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 
 PARTS = 10**4
+_OF_MIX = 10**5
 _BITS = 30
 """Of the greatest figure of a row."""
 
@@ -51,12 +55,31 @@ def selection(question: BenchmarkQuestion, inner: bool, widened: bool = False) -
         rows += _at_least(f"{named}, least", runs_and, (*runs, *over), (1 - allowed) * wanted, inner)
         less = [*(-figure for figure in figures), *each]
         rows += _at_least(f"{named}, most", less, (*runs, *over), -(1 + allowed) * wanted, inner)
+    away = _mix(question, chosen, runs, inner, rows)
     for most, variables, name in ((file.kernels, chosen, "kernels"), (file.runs, runs, "runs")):
         if most is not None:
             rows.append(Linear(name, tuple((1, variable) for variable in variables), high=most))
     asked = (deviation,) if widened else chosen if file.objective == "kernels" else runs
-    variables = (*chosen, *runs, *([deviation] if widened else []))
+    variables = (*chosen, *runs, *away, *([deviation] if widened else []))
     return Selection(Model(variables, tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
+
+
+def _mix(
+    question: BenchmarkQuestion, chosen: tuple[Variable, ...], runs: tuple[Variable, ...], inner: bool, rows: list[Linear]
+) -> tuple[Variable, ...]:
+    """How far each kernel is off its share of the time, with the rows that hold that."""
+    if question.file.mix is None:
+        return ()
+    part, most = question.file.share * question.time / _OF_MIX, floor(2 * question.file.mix * _OF_MIX)
+    away = tuple(Variable(f"away {place}", 0, most) for place in range(len(runs)))
+    less = Fraction(0) if inner or not most else part
+    for place, (kernel, y, x, d) in enumerate(zip(question.kernels, chosen, runs, away, strict=True)):
+        each, wanted = Fraction(kernel.time, kernel.runs), question.file.share * kernel.time
+        for name, figure, variable, least in (("few", each, x, wanted), ("many", -each, x, -wanted), ("none", wanted, y, wanted)):
+            figures, variables = ([figure, part], (variable, d)) if most else ([figure], (variable,))
+            rows += _at_least(f"too {name} {place}", figures, variables, least - less, inner)
+    rows.append(Linear("mix", tuple((1, d) for d in away), high=most))
+    return away
 
 
 def _at_least(name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool) -> Iterator[Linear]:

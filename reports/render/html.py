@@ -16,6 +16,8 @@ from crossopt.solvers.answer import Result
 
 _FULL: Final = 0.95
 """The share of a limit from which on it is said to bind."""
+_LONG = 60
+"""Letters of a row's name from which on it may break."""
 
 
 def html(sheet: Sheet, data: object) -> Page:
@@ -95,7 +97,8 @@ def _table(one: Table) -> str:
     most = one.on_pages or one.most
     rows = list(zip(*(column.words[:most] for column in one.columns), strict=True))
     numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
-    return table([column.head for column in one.columns], rows, numbers=numbers)
+    long = any(len(row[0]) > _LONG for row in rows)
+    return table([column.head for column in one.columns], rows, numbers=numbers, wide=long)
 
 
 def _bars(one: Bars, titles: Titles) -> str:

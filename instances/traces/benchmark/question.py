@@ -4,10 +4,14 @@ Operations of one name, kind, group, and of the same bytes and FLOPs are one cla
 runs counts for the mean of all n. A benchmark of x_k runs of each class meets a total A within d for a share s of the trace where
 
     (1 - d) s A  <=  sum over classes of x_k A_k / n_k  <=  (1 + d) s A        A_k of the n_k runs of class k together
+
+and its mix of kernels is off by  1/2 sum over classes of |x_k T_k / n_k - s T_k| / (s T)  of the time T: half the distance between both, as
+what one class has too much others lack; a class that is left out lacks all of its share.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +63,13 @@ class BenchmarkQuestion:
     time: int
     """ns of all operations that are looked at."""
     document: dict[str, Any]
+
+
+def mix_of(question: BenchmarkQuestion, runs: Sequence[int]) -> Fraction:
+    """The share of the time by which the mix of kernels is off."""
+    share = question.file.share
+    away = (abs(Fraction(kernel.time * one, kernel.runs) - share * kernel.time) for kernel, one in zip(question.kernels, runs, strict=True))
+    return sum(away, start=Fraction(0)) / (2 * share * question.time)
 
 
 def size_of(question: BenchmarkQuestion) -> str:

@@ -21,6 +21,7 @@ class BenchmarkFile:
     share: Annotated[Share, Doc("of the trace that the benchmark stands for")] = Fraction(1, 20)
     deviation: Annotated[Share, Doc("of each total from that share of it, at the most")] = Fraction(1, 50)
     coverage: Annotated[Share, Doc("of the time of the trace that all runs of the chosen kernels make up, at the least")] = Fraction(4, 5)
+    mix: Annotated[Share | None, Doc("of its time that the benchmark gives to other kernels than the trace, at the most")] = None
     totals: Annotated[tuple[Total, ...], Choice(), Doc("that are met; all that the trace has where nothing is said")] = ()
     kinds: Annotated[tuple[DeviceKind, ...], Choice(), Doc("of operations that are looked at")] = ("kernel", "copy", "collective")
     objective: Annotated[Objective, Doc("the fewest different kernels, or the fewest runs of all of them")] = "kernels"

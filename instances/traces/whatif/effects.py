@@ -42,6 +42,10 @@ def _factor(change: ChangeSection) -> Fraction:
     return Fraction(1) if change.factor is None else change.factor
 
 
+def _longest(change: ChangeSection) -> int:
+    return transforms.LONGEST_GAP if change.longest_gap is None else _ns(change.longest_gap)
+
+
 def _amp(graph: Graph, at: Places) -> Effect:
     products = set(at["pattern"])
     return transforms.amp(at["pattern"], [place for place in meant(graph, ("*",), ("kernel",)) if place not in products])
@@ -53,7 +57,7 @@ _MADE: Mapping[Transform, Callable[[Graph, ChangeSection, Places], Effect]] = {
     "fuse": lambda graph, change, at: transforms.fuse(graph, at["pattern"], _factor(change)),
     "remove": lambda graph, _, at: transforms.remove(graph, at["pattern"]),
     "cpu": lambda graph, change, _: transforms.cpu(graph, _factor(change)),
-    "cuda-graph": lambda graph, _, at: transforms.cuda_graph(graph, at["pattern"]),
+    "cuda-graph": lambda graph, change, at: transforms.cuda_graph(graph, at["pattern"], _longest(change)),
     "bandwidth": lambda _, change, at: transforms.bandwidth(at["pattern"], change.times or Fraction(1), _ns(change.latency)),
     "latency": lambda _, change, at: transforms.less_latency(at["pattern"], _factor(change), _ns(change.latency)),
     "compress": lambda _, change, at: transforms.compress(at["pattern"], _factor(change), _ns(change.overhead)),

@@ -30,7 +30,7 @@ _SAYS: dict[Transform, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fuse": (("pattern",), ("factor",)),
     "remove": (("pattern",), ("kinds",)),
     "cpu": (("factor",), ()),
-    "cuda-graph": ((), ("pattern",)),
+    "cuda-graph": ((), ("pattern", "longest_gap")),
     "bandwidth": (("times",), ("pattern", "latency")),
     "latency": (("latency", "factor"), ("pattern",)),
     "compress": (("factor",), ("pattern", "overhead")),
@@ -38,7 +38,7 @@ _SAYS: dict[Transform, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "recompute": (("pattern", "before"), ()),
 }
 """Keys that each transform needs, and others that it knows."""
-_KEYS = ("pattern", "kinds", "factor", "times", "latency", "overhead", "gradients", "before")
+_KEYS = ("pattern", "kinds", "factor", "times", "latency", "overhead", "gradients", "longest_gap", "before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,10 @@ def read(written: Written) -> WhatIfQuestion:
     if found := [*_change_faults(file), *_rule_faults(file), *_asked_faults(file)]:
         raise written.refused(written.fault(path, message) for path, message in found)
     trace = trace_of(written, "trace", file.trace)
+    if not int(trace.graph.durations.sum()):
+        raise written.refused(
+            [written.fault("trace", "its operations take no time, so that no change saves any (import a trace with times)")]
+        )
     if found := list(_unmatched(file, trace.graph)):
         raise written.refused(written.fault(path, message) for path, message in found)
     effects = tuple(effect_of(trace.graph, change) for change in file.changes)
@@ -103,7 +107,7 @@ def _change_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
         if change.name in names[:place]:
             yield f"{at}.name", f"there are two changes {quoted(change.name)} (give each a name of its own)"
         for key in _KEYS:
-            said = bool(getattr(change, key)) if key not in {"factor", "times"} else getattr(change, key) is not None
+            said = bool(getattr(change, key)) if key not in {"factor", "times", "longest_gap"} else getattr(change, key) is not None
             if key in needed and not said:
                 yield f"{at}.{key}", f"{quoted(change.transform)} needs a {key} (add it)"
             elif said and key not in (*needed, *known):

@@ -32,6 +32,9 @@ class ChangeSection:
     latency: Annotated[Duration, Doc("of each collective, for `bandwidth` and `latency`")] = 0.0
     overhead: Annotated[Duration, Doc("of each collective, for `compress`")] = 0.0
     gradients: Annotated[tuple[str, ...], Doc("names of kernels that end gradients, for `overlap`")] = ()
+    longest_gap: Annotated[
+        Duration | None, Doc("the longest gap without a name that a graph spans, for `cuda-graph`; 1 ms where nothing is said")
+    ] = None
     before: Annotated[tuple[str, ...], Doc("names of operations before which kernels run again, for `recompute`")] = ()
     days: Annotated[Days, Doc("of work")] = Fraction(0)
     memory: Annotated[Size, Doc("that it takes")] = Fraction(0)

@@ -9,7 +9,7 @@ from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.benchmark.answer import Runs, Stands
 
 _MOST = 40
-_LONGEST = 40
+_LONGEST = 240
 """Characters of a kernel's name: those of C++ templates go on for lines."""
 
 
@@ -19,9 +19,10 @@ def sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
     figures = tuple[tuple[str, str], ...]()
     if details is not None and answer is not None:
         summary = f"{several(details.kernels, 'kernel')}, {several(details.runs, 'run')}"
-        sections = (_totals(details), _kernels(question, answer))
+        sections = (_totals(details), _kernels(question, answer, details))
         worst = max((one.deviation for one in details.totals), default=0.0)
         figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
+        figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
     words = [_words(rival.answer) for rival in result.rivals]
     return Sheet(
@@ -43,6 +44,7 @@ def _given(question: BenchmarkQuestion) -> Iterator[tuple[str, str]]:
     yield "trace", f"{size_of(question)}{f', {question.trace.source}' if question.trace.source else ''}"
     yield "stands for", f"{float(file.share):.4%} of it, each total within {float(file.deviation):.4%}"
     yield "coverage at the least", f"{float(file.coverage):.2%} of its time"
+    yield "mix of kernels", "no limit" if file.mix is None else f"off by {float(file.mix):.2%} of the time at the most"
     for key in ("kernels", "runs"):
         if getattr(file, key) is not None:
             yield f"{key} at the most", f"{getattr(file, key):,}"
@@ -69,14 +71,21 @@ def _totals(details: Stands) -> Section:
     return Section("How the totals are met", (Table(columns), "Times are in ns; what is wanted is the share of the whole trace."))
 
 
-def _kernels(question: BenchmarkQuestion, answer: Runs) -> Section:
+def _kernels(question: BenchmarkQuestion, answer: Runs, details: Stands) -> Section:
     rows = [(kernel, runs) for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs]
     shares = [kernel.time / question.time for kernel, _ in rows]
+    took = [kernel.time * runs / kernel.runs for kernel, runs in rows]
+    own = [one / sum(took) for one in took]
     columns = (
         names("kernel", (kernel.name[:_LONGEST] for kernel, _ in rows)),
         counts("runs", [runs for _, runs in rows]),
         counts("in trace", [kernel.runs for kernel, _ in rows]),
         counts("ns each", [kernel.time // kernel.runs for kernel, _ in rows]),
         Column("of the time", tuple(f"{share:.2%}" for share in shares), tuple(shares)),
+        Column("of the benchmark", tuple(f"{share:.2%}" for share in own), tuple(own)),
     )
-    return Section("Kernels", (Table(columns, most=_MOST),))
+    left = f"Kernels that are left out take {1 - details.coverage:.2%} of the time of the trace. "
+    left += f"The benchmark gives {details.mix:.2%} of its time to other kernels than the trace"
+    left += " (no limit was asked: give `mix`)." if question.file.mix is None else "."
+    order = "Not held: which kernels lie on the critical path, what runs beside what, and times without work."
+    return Section("Kernels", (Table(columns, most=_MOST), left, order))

@@ -12,6 +12,7 @@ from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
 from crossopt.formulation.traces.rules import places_in
 from crossopt.formulation.traces.tree import Model, all_choices, model_of
 from crossopt.instances.files.units import format_quantity
+from crossopt.instances.traces.whatif.effects import matched
 from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of
 from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
@@ -108,9 +109,18 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
         names("costs", (_costs(change) for change in question.file.changes)),
     )
     words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
-    words += f"{all_of_them:,} ns."
+    words += f"{all_of_them:,} ns{', even those that exclude each other' if any(model.rules.excluded) else ''}."
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
-    return Section("What the changes save", (Table(columns), words, tuple(assumed)))
+    return Section("What the changes save", (Table(columns), words, (*assumed, *_moved(question))))
+
+
+def _moved(question: WhatIfQuestion) -> Iterator[str]:
+    """How many collectives overlaps free, of those that their patterns mean."""
+    for change, effect in zip(question.file.changes, question.effects, strict=True):
+        if change.transform == "overlap":
+            count = len({after for _, after in effect.added})
+            meant = len(matched(question.trace.graph, change)["pattern"])
+            yield f"{change.name}: {count:,} of {several(meant, 'collective')} moved, as many as wait for some gradient"
 
 
 def _saved(head: str, saved: list[int | None]) -> Column:

@@ -28,4 +28,6 @@ class Stands:
     runs: int
     coverage: float
     """Of the time of the trace, all runs of the chosen kernels."""
+    mix: float
+    """The share of its time that it gives to other kernels than the trace."""
     totals: tuple[Met, ...]

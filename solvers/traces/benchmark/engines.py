@@ -23,7 +23,7 @@ from crossopt.solvers.traces.benchmark.rivals import apportioned, largest, rival
 _PATIENCE, _SHORT = 60.0, 5.0
 """Seconds where nobody gives a limit, and those for a look at what a question without one of its totals would be."""
 _SHORTEST, _LOOKING = 1.0, 0.75
-"""Seconds of a tree at the least, and the share of the time that is left to the solver."""
+"""Seconds of a tree at the least, and the share of the time left that the solver takes, and the tree behind it of the rest."""
 RULES = {"rounding": rounded, "apportion": apportioned, "largest": largest}
 
 
@@ -60,7 +60,7 @@ def _tree(model: Model, value: int | None, deadline: float) -> Traced:
     left = deadline - monotonic()
     if root.proved or left < _SHORTEST:
         return root
-    further = trace(model, value, left)
+    further = trace(model, value, left * _LOOKING)  # it ends a little late, and what comes behind the limit is lost
     return root if further.bound is not None and further.bound < (root.bound or 0) else further
 
 
@@ -77,6 +77,7 @@ def _none(question: BenchmarkQuestion, deadline: float, shown: float, proof: Int
 def _reasons(question: BenchmarkQuestion, deadline: float) -> tuple[str, ...]:
     """With which deviation there is a benchmark, as far as that is known soon."""
     none = f"deviation: no runs of any kernels come within {float(question.file.deviation):.4%} of every total"
+    none += "" if question.file.mix is None else f" with a mix within {float(question.file.mix):.4%}"
     left = min(max(deadline - monotonic(), _SHORTEST), _SHORT)
     found = highs(selection(question, inner=True, widened=True).model, Spend(left)).value
     return (none if found is None else f"{none}; some come within {found / PARTS:.2%}",)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.traces.benchmark.answer import Met, Runs, Stands
 
@@ -26,10 +26,13 @@ def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:
         Met(name, float(file.share * whole), float(one), float(away))
         for name, whole, one, away in zip(question.totals, question.sums, has, off, strict=True)
     )
-    details = Stands(count, runs, covered / question.time, met)
+    mix = mix_of(question, answer.runs)
+    details = Stands(count, runs, covered / question.time, float(mix), met)
     broken = list(_violations(question, details))
     if Fraction(covered) < file.coverage * question.time:
         broken.append(f"coverage: {details.coverage:.4%} where {float(file.coverage):.4%} is asked")
+    if file.mix is not None and mix > file.mix:
+        broken.append(f"mix: off by {details.mix:.4%} where {float(file.mix):.4%} is the limit")
     broken += [
         f"{one.total}: off by {one.deviation:.4%} where {float(file.deviation):.4%} is the limit"
         for one, away in zip(met, off, strict=True)

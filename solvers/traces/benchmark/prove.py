@@ -7,7 +7,7 @@ from math import inf, prod
 
 from crossopt.formulation.certificate import bound_of_tree, unpacked, whole
 from crossopt.formulation.traces.selection import selection
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Counted, Integers, Word
@@ -69,6 +69,7 @@ def _kept(question: BenchmarkQuestion, runs: tuple[int, ...]) -> Iterator[bool]:
     yield file.kernels is None or sum(one > 0 for one in runs) <= file.kernels
     yield file.runs is None or sum(runs) <= file.runs
     yield sum(kernel.time for kernel, one in zip(kernels, runs, strict=True) if one) >= file.coverage * question.time
+    yield file.mix is None or mix_of(question, runs) <= file.mix
     for total, whole_sum in enumerate(question.sums):
         has = sum((Fraction(kernel.sums[total] * one, kernel.runs) for kernel, one in zip(kernels, runs, strict=True)), start=Fraction(0))
         yield abs(has - file.share * whole_sum) <= file.deviation * file.share * whole_sum

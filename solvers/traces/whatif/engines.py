@@ -1,4 +1,4 @@
-"""Who chooses changes: branch and bound, every choice looked at, and the rule of most gain for its cost."""
+"""Who chooses changes: branch and bound, every choice looked at, and rules of most gain for its cost."""
 
 from math import inf
 from time import monotonic
@@ -9,7 +9,7 @@ from crossopt.instances.traces.whatif.question import WhatIfQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.proofs import Chosen, Counted
 from crossopt.solvers.traces.whatif.answer import Changes
-from crossopt.solvers.traces.whatif.rivals import greedy, made, rivals_of
+from crossopt.solvers.traces.whatif.rivals import greedy, made, measured, rivals_of
 from crossopt.solvers.traces.whatif.search import Search, gains_of, in_turn, leaner
 
 
@@ -61,9 +61,19 @@ def by_gain(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Cha
     """The most gain for its cost first; no proof."""
     del limits, watch
     model = model_of(question)
-    inside = greedy(model, gains_of(model))
+    return _ruled(question, model, greedy(model, gains_of(model)), "greedy")
+
+
+def by_measure(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+    """The same, measured again after each; no proof."""
+    del limits, watch
+    model = model_of(question)
+    return _ruled(question, model, measured(model), "measured")
+
+
+def _ruled(question: WhatIfQuestion, model: Model, inside: int | None, engine: str) -> Found[Changes]:
     late = inside is None or model.bounds([(inside, model.rules.all & ~inside)]) == [inf]
-    return Found(None if late or inside is None else made(question.names, inside), engine="greedy")
+    return Found(None if late or inside is None else made(question.names, inside), engine=engine)
 
 
 def _reasons(question: WhatIfQuestion, model: Model) -> tuple[str, ...]:

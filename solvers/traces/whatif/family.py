@@ -34,6 +34,7 @@ FAMILY: Family[WhatIfQuestion, Changes, Changed] = Family(
         "branches": _BRANCHES,
         "enumerate": later(_ENGINES, "enumerate_all"),
         "greedy": later(_ENGINES, "by_gain"),
+        "measured": later(_ENGINES, "by_measure"),
     },
     judge=judge,
     judged="changes one after another on the trace, run again, budgets, rules, target",

@@ -7,14 +7,15 @@ from crossopt.formulation.traces.rules import Choice, keeps, places_in, settled
 from crossopt.formulation.traces.tree import Model, cut
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.traces.whatif.answer import Changes
-from crossopt.solvers.traces.whatif.search import filled, in_turn
+from crossopt.solvers.traces.whatif.search import filled, in_turn, share_of
 
 _MOST_SUMMED = 20_000
 """Choices of which gains are added up."""
 
 
 def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int]) -> tuple[Rival[Changes], ...]:
-    """The best change alone, the most gain for its cost first, the greatest sum of gains, and whatever fits in the question's order."""
+    """The best change alone, the most gain for its cost first, by gains alone or measured anew after each, the greatest sum of gains, and
+    whatever fits in the question's order."""
     root, every = settled(model.rules, 0, 0), range(len(names))
     if root is None:
         return ()
@@ -22,6 +23,7 @@ def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int]) -> tuple
     rows = [
         ("best change alone", 1 << max(alone, key=gains.__getitem__) if alone else None),
         ("by gain for cost", greedy(model, gains)),
+        ("gain measured anew", measured(model)),
         ("sum of single gains", _summed(model, gains)),
         ("all that fit in turn", list(filled(model, root, every))[-1]),
     ]
@@ -37,6 +39,22 @@ def greedy(model: Model, gains: Sequence[int]) -> int | None:
         return found[-1] if found else None
     spans = model.known_spans([(inside, model.rules.all & ~inside) for inside in found])
     return next((inside for inside, span in zip(found, spans, strict=True) if span <= model.target), found[-1])
+
+
+def measured(model: Model) -> int | None:
+    """The most gain for its cost first, each measured with what is chosen already, until nothing gains or the target is met."""
+    if settled(model.rules, 0, 0) is None:
+        return None
+    inside, [span] = 0, model.known_spans([(0, model.rules.all)])
+    while model.price is None or span > model.target:
+        settled_ones = [settled(model.rules, inside | 1 << place, 0) for place in places_in(model.rules.all & ~inside)]
+        larger = list(dict.fromkeys(one[0] for one in settled_ones if one is not None and keeps(model.rules, one[0])))
+        spans = model.known_spans([(one, model.rules.all & ~one) for one in larger])
+        gained = [(span - then, one, then) for one, then in zip(larger, spans, strict=True) if then < span]
+        if not gained:
+            break
+        _, inside, span = max(gained, key=lambda row: row[0] / sum(share_of(model, place) for place in places_in(row[1] & ~inside)))
+    return inside
 
 
 def made(names: Sequence[str], inside: int) -> Changes:

@@ -107,10 +107,10 @@ def filled(model: Model, choice: Choice | None, order: Sequence[int]) -> Iterato
 
 def in_turn(model: Model, gains: Sequence[int]) -> list[int]:
     """Changes, those with the most gain for their cost first."""
-    return sorted(range(len(gains)), key=lambda place: -gains[place] / _share(model, place))
+    return sorted(range(len(gains)), key=lambda place: -gains[place] / share_of(model, place))
 
 
-def _share(model: Model, place: int) -> float:
+def share_of(model: Model, place: int) -> float:
     """What a change takes of the budgets, or of all that changes cost where there is no end."""
     found = 1e-9
     for budget in model.rules.budgets:
@@ -131,7 +131,7 @@ def leaner(model: Model, inside: int, value: float) -> int:
     """The same value with fewer changes: those that take most of the budgets leave first."""
     going = True
     while going:
-        fewer = sorted((place for place in range(model.rules.count) if inside >> place & 1), key=lambda one: -_share(model, one))
+        fewer = sorted((place for place in range(model.rules.count) if inside >> place & 1), key=lambda one: -share_of(model, one))
         without = [(inside & ~(1 << place), model.rules.all & ~inside | 1 << place) for place in fewer]
         allowed = [choice for choice in without if keeps(model.rules, choice[0])]
         same = [choice[0] for choice, now in zip(allowed, model.bounds(allowed), strict=True) if now == value]

@@ -1,5 +1,6 @@
 """Changes of a trace: each by hand, and whatever may be chosen of several against bounds while some are open."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -82,6 +83,43 @@ def test_launches_in_a_row_become_one_where_no_wait_and_no_launch_of_others_lies
     assert changed(step(), [cuda_graph(step(), [8, 9, 11])]).durations.tolist()[:8] == [2, 0, 0, 1, 2, 1, 2, 1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "took", "stays"),
+    [
+        ("gap", "gap in aten::mm", 2_000_000, False),
+        ("gap", "gap", 1_000_000, False),
+        ("gap", "gap", 1_000_001, True),
+        ("host", "cudaEventRecord", 5, False),
+        ("host", "cudaMallocAsync", 5, True),
+        ("host", "cudaFree", 5, True),
+        ("wait", "cudaStreamSynchronize", 5, True),
+        ("host", "cudaMemcpyAsync", 5, False),
+        ("copy", "Memcpy HtoD (Pageable -> Device)", 5, True),
+    ],
+)
+def test_a_graph_of_launches_holds_neither_waits_nor_memory_nor_data_loading(kind: str, name: str, took: int, *, stays: bool) -> None:
+    """Two launches of 2 ns with something between: with it in the graph both go but for the first launch, else nothing does.
+
+    A copy of pageable memory is launched by the call between, and so is no end of a row if the memory is pinned."""
+    call = ("cudaMemcpyAsync", "host", "thread", took) if kind == "copy" else (name, kind, "thread", took)
+    operations = [("launch", "host", "thread", 2), call, ("launch", "host", "thread", 2), ("a", "kernel", "s", 9), ("b", "kernel", "s", 9)]
+    edges = [(0, 1, "thread"), (1, 2, "thread"), (0, 3, "launch"), (3, 4, "stream"), (2, 4, "launch")]
+    copied = [(name if kind == "copy" else "Memcpy HtoD (Pinned -> Device)", "copy", "t", 7)] if "cpy" in call[0] else []
+    graph = graph_of([*operations, *copied], edges + [(1, 5, "launch")] * len(copied))
+    effect = cuda_graph(graph, [3, 4, 5])
+    assert changed(graph, [effect]).durations.tolist()[:3] == ([2, took, 2] if stays else [2, 0, 0])
+
+
+def test_a_copy_whose_call_goes_on_ends_a_graph_of_launches() -> None:
+    """cudaMemcpy in two parts, as its copy begins within it: neither is taken into a graph, with kernels launched on both sides."""
+    thread = [("launch", 2), ("cudaMemcpy", 5), ("cudaMemcpy", 40), ("launch", 2), ("launch", 2)]
+    operations = [(name, "host", "thread", took) for name, took in thread]
+    operations += [("a", "kernel", "s", 9), ("Memcpy DtoH", "copy", "s", 7), ("b", "kernel", "s", 9), ("c", "kernel", "s", 9)]
+    edges = [(place, place + 1, "thread") for place in range(4)] + [(0, 5, "launch"), (1, 6, "launch"), (3, 7, "launch"), (4, 8, "launch")]
+    graph = graph_of(operations, edges)
+    assert changed(graph, [cuda_graph(graph, [5, 6, 7, 8])]).durations.tolist()[:5] == [2, 5, 40, 2, 0]
+
+
 def test_gaps_before_work_on_streams_belong_to_its_launch() -> None:
     """A launch of add that arrives through a gap of 4 ns, 5-9: with add fused or removed neither is left; threads alone work faster."""
     whole = step()
@@ -98,6 +136,32 @@ def test_gaps_before_work_on_streams_belong_to_its_launch() -> None:
     assert len(changed(graph, [fuse(graph, [8, 9], Fraction(1))]).before) == len(edges) - 1
     assert int(changed(graph, [cpu(graph, Fraction(1, 2))]).durations[12]) == 4
     assert changed(graph, [cuda_graph(graph, [8, 9])]).durations.tolist()[:4] == [2, 0, 0, 1]
+
+
+def test_only_collectives_behind_gradients_are_freed_and_keep_launch_and_stream_order() -> None:
+    """Launched at 2 and 32; embed 2-5, the all-to-all behind it 5-15; grad 15-21, more 21-41, a copy behind the all-to-all 41-44, then the
+    all-reduce, 44-64. Freed it waits for grad (21), its launch (32) and the all-to-all (15), neither for more nor for the copy: 32-52."""
+    operations = [
+        ("launch", "host", "thread", 2),
+        ("launch", "host", "thread", 30),
+        ("embed", "kernel", "stream 7", 3),
+        ("all-to-all", "collective", "stream 9", 10),
+        ("grad", "kernel", "stream 7", 6),
+        ("more", "kernel", "stream 7", 20),
+        ("copy", "copy", "stream 9", 3),
+        ("all-reduce", "collective", "stream 9", 20),
+    ]
+    edges = [(0, 1, "thread"), (0, 2, "launch"), (0, 3, "launch"), (2, 3, "wait"), (3, 4, "wait"), (4, 5, "stream"), (1, 7, "launch")]
+    edges += [(0, 6, "launch")]
+    graph = graph_of(operations, [*edges, (2, 4, "stream"), (5, 6, "wait"), (3, 6, "stream"), (6, 7, "stream")])
+    assert replay(graph).begins.tolist()[3:] == [5, 15, 21, 41, 44]
+    effect = overlap(graph, [3, 7], [4])
+    freed = replay(changed(graph, [effect]))
+    assert freed.begins.tolist()[3:] == [5, 15, 21, 41, 32]
+    assert set(effect.added) == {(3, 7), (4, 7)}
+    assert not overlap(graph, [3], [4]).touches
+    late = replace(graph, durations=np.where(np.arange(8) == 3, 100, graph.durations))
+    assert replay(changed(late, [effect])).begins[7] == 111  # grad, 105-111, is later than the all-to-all, which ends at 105
 
 
 def test_changes_act_one_after_another_and_copies_follow_their_originals() -> None:

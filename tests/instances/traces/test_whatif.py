@@ -84,6 +84,10 @@ def test_mistakes_of_a_question_are_told(said: dict[str, Any], told: str, tmp_pa
     ("graph", "told"),
     [
         ({"trace": 1, "operations": [], "edges": []}, "trace: this trace holds no operation"),
+        (
+            {**TRACE, "operations": [{**operation, "ns": 0} for operation in TRACE["operations"]]},
+            "trace: its operations take no time, so that no change saves any (import a trace with times)",
+        ),
         ({"nodes": {}}, "trace.json:1:1: trace: this is no graph of a trace"),
         ("{", "trace.json"),
         (gzip.compress(b"{}"), "trace.json:1:1: this is packed by gzip, and no graph of a trace (`crossopt import TRACE --out FILE` makes"),

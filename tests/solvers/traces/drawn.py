@@ -112,6 +112,7 @@ def kernels(seed: int) -> tuple[BenchmarkQuestion, float]:
         "share": draw.choice((0.2, 0.5, 0.37, 1)),
         "deviation": draw.choice((0, 0.05, 0.3)),
         "coverage": draw.choice((0, 0.6, 0.9)),
+        "mix": draw.choice((None, None, 0, 0.1, 0.3)),
     }
     document |= {"totals": draw.sample(("time", "bytes", "runs"), draw.randint(1, 3))}
     question: BenchmarkQuestion = asked(document, document_of(Trace(few_kernels(rows))))

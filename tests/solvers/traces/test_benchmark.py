@@ -44,6 +44,16 @@ def test_by_hand() -> None:
     assert (both.value, both.details.coverage) == (3, 1.0)
 
 
+def test_a_mix_by_hand() -> None:
+    """Runs take 20.5, 50.5 and 100.5 ns, and half of each kernel is 102.5, 101 and 100.5 ns of 304. Within 10 % of the time alone two adds
+    and two gemms do, of which the mix is off by (102.5 + 100.5) / 2 of 304. Within 10 % of the mix no more than 60.8 ns may be off in all:
+    both gemms, or none, are 100.5; with one, and a norm or an add less than half, 283.5 and 253.5 are left, and 273.6 are the least."""
+    said: dict[str, Any] = {"share": 0.5, "deviation": 0.1, "coverage": 0, "totals": ["time"], "objective": "runs"}
+    loose, held = answered(KERNELS, **said), answered(KERNELS, **said, mix=0.1)
+    assert (loose.value, loose.details.mix) == (4, 203 / 2 / 304)
+    assert (held.value, held.proved, held.answer, held.details.mix) == (7, True, Runs((4, 2, 1)), 20.5 / 2 / 304)
+
+
 def test_all_of_a_trace_stands_for_it_without_any_deviation() -> None:
     found = answered(KERNELS, share=1, deviation=0, coverage=1)
     assert found.answer == Runs((10, 4, 2))
