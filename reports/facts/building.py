@@ -218,7 +218,7 @@ def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:
         if least:
             each = float(getattr(chip, level).capacity) / float(chip.bundles)
             held, needed = (rounded_quantity(size, "bytes") for size in (each, least))
-            yield _built(f"{_NAMES[level]}: {held} for each bundle of cores, whose tiles take {needed}", least, each)
+            yield _built(f"{_NAMES[level]}: {held} for each bundle of cores, whose kernels take {needed}", least, each)
 
 
 def _built(words: str, used: float, most: float, eased: Technology | None = None) -> Built:

@@ -11,7 +11,7 @@ from crossopt.crossflow.generator import Parts, Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.technology import HOLDING, Technology
+from crossopt.crossflow.technology import HOLDING, Activity, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of
@@ -72,7 +72,8 @@ class Facts:
     """Of one design: square metres and watts of each part where the chip was chosen, bytes on every stage, and what was assumed."""
 
     areas: Amounts
-    powers: Amounts
+    powers: tuple[tuple[str, Amounts], ...]
+    """In each kind of kernels that a technology names, those that draw most first."""
     stages: tuple[Amounts, ...]
     """Bytes by use on one device of each pipeline stage, first stage first; none for other plans than a transformer's."""
     capacity: float
@@ -144,8 +145,8 @@ def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) 
     return linear_of(instance, design, relaxation)
 
 
-def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts, Package | None]:
-    """The die dealt to its parts, the power that they draw in the busiest kernels, and what lies beside it; nothing where the device was
+def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, tuple[tuple[str, Amounts], ...], Package | None]:
+    """The die dealt to its parts, the power that they draw in each kind of kernels, and what lies beside it; nothing where the device was
     given."""
     if not isinstance(instance.hardware, FreeHardware):
         return (), (), None
@@ -170,11 +171,16 @@ def _areas(split: Split, technology: Technology) -> Amounts:
     return (*areas, ("filler", rest)) if rest > 1e-9 * float(split.die_area) else areas
 
 
-def _powers(technology: Technology, built: Architecture) -> Amounts:
-    """In the kernels that draw most."""
-    busiest = max(technology.sustained, key=lambda busy: float(built.power((busy,))))
-    parts = tuple((name, float(built.drawn(part, busiest))) for name, part in PARTS)
-    beside = (("uncore", float(built.beside(busiest))), ("links between dies", float(built.joints(busiest))))
+def _powers(technology: Technology, built: Architecture) -> tuple[tuple[str, Amounts], ...]:
+    """By kind of kernels, those that draw most first."""
+    kinds = sorted(technology.sustained, key=lambda busy: -float(built.power((busy,))))
+    names = ("streams" if busy.streams else "large products" for busy in kinds) if len(kinds) > 1 else ("the kernels that draw most",)
+    return tuple((name, _powers_in(built, busy)) for name, busy in zip(names, kinds, strict=True))
+
+
+def _powers_in(built: Architecture, busy: Activity) -> Amounts:
+    parts = tuple((name, float(built.drawn(part, busy))) for name, part in PARTS)
+    beside = (("uncore", float(built.beside(busy))), ("links between dies", float(built.joints(busy))))
     return (*parts, *(part for part in beside if part[1]))
 
 

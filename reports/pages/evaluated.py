@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
@@ -73,8 +74,9 @@ def _listed(parts: Sequence[Part]) -> str:
 def chip_section(facts: Facts) -> str:
     if not facts.areas:
         return ""
-    power = _split("Power in the kernels that draw most", "power", "power", facts.powers)
-    return section("The chip", *_floor(facts), *_split("Die area", "area", "area", facts.areas), *power, *_bill(facts.bill))
+    powers = (_split(f"Power in {kind}", f"power-{kind.replace(' ', '-')}", "power", amounts) for kind, amounts in facts.powers)
+    areas = _split("Die area", "area", "area", facts.areas)
+    return section("The chip", *_floor(facts), *areas, *chain.from_iterable(powers), *_bill(facts.bill))
 
 
 def _bill(bill: DeviceBill | None) -> tuple[str, ...]:
@@ -97,7 +99,8 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        "places. HBM on the die are the controllers, filler is what no part takes; a die has the sides of a reticle field, 26 : 33. "
+        "places. HBM on the die are the controllers; uncore is what is no part: multiprocessors that are not used, host interface, "
+        "schedulers and what lies between; filler is what nothing takes. A die has the sides of a reticle field, 26 : 33. "
         f"The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
@@ -117,7 +120,7 @@ def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str
     total = shown(sum(part.value for part in parts), dimension)
     titles = Titles(name, f"{title} by part", f"A bar of {total}, cut into {_listed(parts)}.")
     picture = figure(lambda width: stacked(titles.at(width), parts), f"{total} of one device")
-    return f"<h3>{title}</h3>", picture, parts_table(("part", name), parts)
+    return f"<h3>{title}</h3>", picture, parts_table(("part", dimension), parts)
 
 
 def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = ALONE) -> str:

@@ -208,7 +208,7 @@ def faults(chip: Chip) -> tuple[str, ...]:
         ("V too little for registers and L1", lambda: 0.65 - chip.voltage, 0.0),
         ("share of peak above the best measured", lambda: chip.share - _measured(chip.asked.devices)[0], 0.05),
         ("KiB of L1 a bundle that are missing", lambda: 144.0 - chip.each("l1"), 0.0),
-        ("KiB of registers a bundle that are missing", lambda: 128.0 - chip.each("registers"), 0.0),
+        ("KiB of registers a bundle that are missing", lambda: 252.0 - chip.each("registers"), 0.0),
     )
     return tuple(f"{value():.3g} {words}, {limit:g} at most" for words, value, limit in rules if value() > limit * (1.0 + 1e-9))
 
@@ -286,7 +286,7 @@ _INTRODUCTION = f"""\
 
 {{count}} wide questions: eleven parts of the chip are open, and the degrees and settings of the plan; every answer is proved. Each chip is
 held to what cooling takes away (1 W/mm^2), to the stacks that two of its sides hold, to what the banks of its L2 give, to the tiles that
-registers and L1 hold (128 and 144 KiB a bundle), to registers and L1 that feed the cores at their peak (but for one step of the ranges,
+registers and L1 hold (252 and 144 KiB a bundle), to registers and L1 that feed the cores at their peak (but for one step of the ranges,
 5 %), to an L2 that is as much faster than the memory as that of an H200 (6.3 and 4.8 TB/s), to a supply of 0.65 V, and to the largest
 share of the peak that was published for A100: {MEASURED[0][1]:.1%} on up to {MEASURED[0][0]} devices ({MEASURED[0][2]}) and
 {MEASURED[1][1]:.1%} on more ({MEASURED[1][2]}), and 5 points. Beside it stands the device that is sold at that node, area and power,
@@ -299,10 +299,11 @@ with its own proven plan of the least step. Two questions ask for the least ener
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip is an A100 with the same peak, a fifth to two fifths less L2, other links in the node, and mostly a stack more, as this
-one plan needs it, and up to 9 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower than an A100,
-which has more of both. At 4 nm it is up to 3 % faster than an H100: H100's proportions are near the best. Beside an H200 it is slower:
-stacks of HBM3E that run as fast as their standard need a faster L2 than those of an H200, and a stack less feeds the same cores.
+At 7 nm a free chip is an A100 with the same peak, a sixth to two fifths less L2, other links in the node, and on half of the questions a
+stack more, as this one plan needs it, and up to 8 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is
+slower than an A100, which has more of both. At 4 nm it is as fast as an H100, to 1 %: H100's proportions are near the best. Beside an
+H200 it is slower: stacks of HBM3E run as fast as their standard here and need a faster L2 than those of an H200, so that there are four of
+six; slower stacks, by less `hbm_power`, would be better.
 """
 
 

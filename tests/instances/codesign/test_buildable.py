@@ -229,7 +229,7 @@ def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str
     assert "  die edge: 83.8 mm, of 113.0 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
     assert "  L2: 3.916 TB/s, of 3.916 TB/s that its banks let through; 25.3 B a clock and SM, 1.59 x memory; full, worth nothing" in said
     assert "  range end: 7 HBM stacks instead of 6: nothing better" in said
-    assert "  L1: 192.3 KiB for each bundle of cores, whose tiles take 144 KiB" in said
+    assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
 def test_bought_devices_are_built(capsys: pytest.CaptureFixture[str]) -> None:

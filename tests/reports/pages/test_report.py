@@ -56,7 +56,7 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
         *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
         *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known", "The question"),
     ]
-    assert len(seen.pictures) == 12
+    assert len(seen.pictures) == 13
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page
@@ -121,7 +121,7 @@ def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
     design, evaluation = design_of(result), evaluation_of(result)
     facts = facts_of(read_question(result.question), design)
     assert sum(area for _, area in facts.areas) == pytest.approx(evaluation["die_area"], rel=1e-12)
-    assert sum(power for _, power in facts.powers) == pytest.approx(evaluation["power"], rel=1e-12)
+    assert sum(power for _, power in facts.powers[0][1]) == pytest.approx(evaluation["power"], rel=1e-12)
     fullest = max(facts.stages, key=lambda stage: sum(size for _, size in stage))
     assert dict(fullest) == pytest.approx(evaluation["memory"])
     assert len(facts.stages) == design["plan"]["pipeline"]
