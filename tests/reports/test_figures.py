@@ -13,9 +13,9 @@ QUICKSTART = ROOT / "reports/gallery/quickstart.json"
 
 def test_every_picture_is_a_file_with_its_colours_and_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(QUICKSTART), "--as", "svg", "--out", str(tmp_path / "a.svg")]) == 0
-    assert capsys.readouterr().out.startswith(f"12 figures:\n  {tmp_path}/a-the-chip-and-the-devices-of-the-plan.svg\n")
+    assert capsys.readouterr().out.startswith(f"13 figures:\n  {tmp_path}/a-the-chip-and-the-devices-of-the-plan.svg\n")
     files = sorted(tmp_path.glob("a-*.svg"))
-    assert len(files) == 12
+    assert len(files) == 13
     for file in files:
         text = file.read_text(encoding="utf-8")
         assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
