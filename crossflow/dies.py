@@ -61,16 +61,6 @@ def alike(stacks: Real, dies: Real) -> Real:
     return dies * np.floor(stacks / dies)
 
 
-def least_and_most_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
-    """Ends of how many lie along any row between two. Of as large dies more than before need not hold more, so each number is looked at."""
-    few, many = places_along(stack, least), places_along(stack, most)
-    for dies in range(int(np.min(least.dies)), int(np.max(most.dies)) + 1 if np.any(np.not_equal(least.dies, most.dies)) else 0):
-        inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
-        few = np.where(inside, np.minimum(few, places_along(stack, Row(least.die_area, float(dies)))), few)
-        many = np.where(inside, np.maximum(many, places_along(stack, Row(most.die_area, float(dies)))), many)
-    return few, many
-
-
 def places_along(stack: Stack, row: Row) -> Real:
     """Stacks that lie side by side along both sides of a row of dies that stand upright, each along a side of its own die."""
     return 2.0 * row.dies * count(row.side(True), stack.stack_edge) if stack.stack_edge else np.inf

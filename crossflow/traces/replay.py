@@ -14,15 +14,6 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import Graph
 
 
-class CycleError(ValueError):
-    """Operations that wait for one another."""
-
-    def __init__(self, operations: list[int]) -> None:
-        super().__init__(" -> ".join(map(str, operations)))
-        self.operations = operations
-        """Each waits for the one before it, and the first for the last."""
-
-
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """Nanoseconds from the first begin, by operation."""
@@ -36,7 +27,7 @@ class Replayed:
 
 
 def order_of(graph: Graph) -> list[int]:
-    """All operations, each behind what it waits for; a CycleError with the operations of a cycle where there is none."""
+    """All operations, each behind what it waits for; a ValueError where some wait for one another."""
     waits = np.bincount(graph.after, minlength=len(graph)).tolist()
     followers = followers_of(graph)
     order = [operation for operation, count in enumerate(waits) if count == 0]
@@ -46,7 +37,7 @@ def order_of(graph: Graph) -> list[int]:
             if waits[follower] == 0:
                 order.append(follower)
     if len(order) < len(graph):
-        raise CycleError(_cycle(graph, waits))
+        raise ValueError("operations wait for one another")
     return order
 
 
@@ -81,17 +72,3 @@ def critical_path(graph: Graph, replayed: Replayed) -> list[int]:
     while path[-1] in last_of:
         path.append(last_of[path[-1]])
     return path[::-1]
-
-
-def _cycle(graph: Graph, waits: list[int]) -> list[int]:
-    """A cycle among operations that still wait: going back from any of them to one that it waits for must come round."""
-    edges = zip(graph.before.tolist(), graph.after.tolist(), strict=True)
-    waited = {after: before for before, after in edges if waits[before] > 0 and waits[after] > 0}
-    place = next(iter(waited))
-    seen: dict[int, int] = {}
-    walk: list[int] = []
-    while place not in seen:
-        seen[place] = len(walk)
-        walk.append(place)
-        place = waited[place]
-    return walk[seen[place] :][::-1]

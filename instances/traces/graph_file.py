@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, graph_of
-from crossopt.crossflow.traces.replay import CycleError, order_of
-from crossopt.instances.errors import InstanceError
-from crossopt.instances.files.graphs import FaultList, read_json, text_of
+from crossopt.instances.files.graphs import FaultList, cycle_of, read_json, text_of
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.files.units import quoted
 
@@ -85,15 +83,15 @@ def trace_in(text: str, source: str) -> Trace:
 
 def refuse_cycle(graph: Graph, source: str) -> None:
     """An InstanceError with the operations of a cycle, where there is one."""
-    try:
-        order_of(graph)
-    except CycleError as error:
-        few = error.operations[:_FEW]
-        told = " -> ".join(f"{place} {quoted(graph.names[place])}" for place in few)
-        rest = "" if len(few) == len(error.operations) else f" -> ... ({len(error.operations)} operations)"
-        faults = FaultList(source)
-        faults.add("edges", f"operations wait for one another: {told}{rest} -> {few[0]} (take one of these edges out)")
-        raise InstanceError(source, faults.found) from error
+    cycle = cycle_of(list(zip(graph.before.tolist(), graph.after.tolist(), strict=True)), len(graph))
+    if not cycle:
+        return
+    few = cycle[:_FEW]
+    told = " -> ".join(f"{place} {quoted(graph.names[place])}" for place in few)
+    rest = "" if len(few) == len(cycle) else f" -> ... ({len(cycle)} operations)"
+    faults = FaultList(source)
+    faults.add("edges", f"operations wait for one another: {told}{rest} -> {few[0]} (take one of these edges out)")
+    faults.end()
 
 
 def document_of(trace: Trace) -> dict[str, Any]:
