@@ -112,11 +112,6 @@ class Architecture:
         return self.core.area + self.registers.area + self.l1.area + self.l2.area + self.dram.area + self.intra.area + self.inter.area
 
     @property
-    def uncore_power(self) -> Real:
-        """Watts of what is no part, as long as a kernel runs."""
-        return self.uncore_idle + self.uncore_switched
-
-    @property
     def idle_power(self) -> Real:
         """Watts drawn whatever runs: what leaks, what keeps memories alive, and what of the uncore is steady."""
         memories = self.registers.static + self.l1.static + self.l2.static + self.dram.static

@@ -171,7 +171,7 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "area of dram": (lambda built: built.dram.area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
     "edge": (lambda built: built.edge, _cores),
-    "power of the uncore": (lambda built: built.uncore_power, _cores),
+    "power of the uncore": (lambda built: built.uncore_idle + built.uncore_switched, _cores),
     "power of links between dies": (lambda built: built.die_links_power, _cores),
     "joints that a byte passes": (lambda built: built.crossings, _cores),
 }

@@ -69,7 +69,7 @@ def read(written: Written) -> SynthesisQuestion:
     if said.collective == "reduce_scatter":
         links = tuple(Link(one.receiver, one.sender, one.steps) for one in links)
     distances = distances_of(npus, links)
-    roots = (said.root,) if said.collective == "broadcast" else tuple(range(npus))
+    roots = (said.root or 0,) if said.collective == "broadcast" else tuple(range(npus))
     if found := list(_unreached(said, npus, roots, distances)):
         raise written.refused(written.fault(path, message) for path, message in found)
     origins = tuple(root for root in roots for _ in range(said.chunks))
@@ -120,6 +120,8 @@ def _faults(file: SynthesisFile) -> Iterator[tuple[str, str]]:
             yield "layout.size", f"a {file.layout.shape} has {sides} side{'s' if sides > 1 else ''} (give as many numbers)"
         elif not 2 <= npus <= MOST_NPUS:
             yield "layout.size", f"these are {npus} NPUs, 2 to {MOST_NPUS} are needed, as all ways to send are looked at"
+    if file.root is not None and file.collective != "broadcast":
+        yield "root", "only a broadcast has a root (take it out, or ask for a broadcast)"
     pairs = [(one.from_, one.to) for one in file.links]
     for place, (sender, receiver) in enumerate(pairs):
         if sender == receiver:

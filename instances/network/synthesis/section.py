@@ -36,7 +36,7 @@ class SynthesisFile:
     layout: Annotated[LayoutSection | None, Doc("links between neighbours")] = None
     links: Annotated[tuple[LinkSection, ...], Doc("instead of a layout: every link")] = ()
     collective: Annotated[Spread, Doc("what is exchanged; an all-reduce is a reduce-scatter and then an all-gather")] = "all_gather"
-    root: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("of a broadcast: the NPU that has the data")] = 0
+    root: Annotated[int | None, Bounds(0, MOST_NPUS - 1), Doc("of a broadcast: the NPU that has the data; 0 where nothing is said")] = None
     chunks: Annotated[int, Bounds(1, MOST_CHUNKS), Doc("into how many the data of an NPU is cut")] = 1
     step: Annotated[Duration | None, Doc("how long a chunk takes over a link of one step, to tell times in seconds")] = None
     deadline: Annotated[int | None, Bounds(1), Doc("the most steps that it may take")] = None

@@ -150,6 +150,7 @@ def test_the_judge_refuses_what_cannot_be_done(sends: tuple[tuple[int, int, int]
         ("links: [{from: 0, to: 1}, {from: 0, to: 1, steps: 2}]", "there is a link from 0 to 1 already (take one of them out)"),
         ("links: [{from: 0, to: 1}]", "links: no links lead from NPU 1 to NPU 0 (add some)"),
         ("links: [{from: 0, to: 1}]\ncollective: reduce_scatter", "links: no links lead from NPU 1 to NPU 0 (add some)"),
+        ("layout: {shape: full, size: [3]}\nroot: 1", "root: only a broadcast has a root (take it out, or ask for a broadcast)"),
         ("layout: {shape: full, size: [3]}\ncollective: broadcast\nroot: 3", "root: there is no NPU 3 (there are 3, counted from 0)"),
     ],
 )
