@@ -37,7 +37,8 @@ accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=oth
 published-plans: $(INSTALLED) # public training plans beside their proven optima: nine minutes where the model changed, else seconds
 	$(BIN)/python -m tests.benchmarks.published_plans
 
-SHOWN := quickstart gpt3-175b-pathfinding-large llama3-405b-1024xh100 placement/gpt3-13b-on-8
+SHOWN := quickstart gpt3-175b-pathfinding-large llama3-405b-1024xh100 placement/gpt3-13b-on-8 network/three-models-4096 \
+	network/all-reduce-torus network/gather-two-boxes traces/two-weeks-of-work traces/a-third-of-a-step
 
 gallery: $(INSTALLED) # reports that a test draws again from their results, byte for byte
 	for name in $(SHOWN); do $(BIN)/crossopt solve instances/$$name.yaml --out reports/gallery/$$(basename $$name).json; done

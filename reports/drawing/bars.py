@@ -8,6 +8,8 @@ from crossopt.reports.drawing.axes import LABEL, Frame, Scale, above, limit_line
 from crossopt.reports.drawing.svg import Titles, beside, box, hue, letter, line, picture, shortened, widest, width_of, words
 
 _ROW, _TALL_ROW = 34.0, 40.0
+_LABEL = 1.0
+"""Where names begin: a capital T reaches a little to the left of where it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
     body = list[str]()
     for place, row in enumerate(rows):
         y = top + place * _ROW
-        body.append(words(0.0, y + 20.0, shortened(row.label, label - 8.0)))
+        body.append(words(_LABEL, y + 20.0, shortened(row.label, label - 8.0)))
         body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
         body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
         body.append(words(label + room + 10.0, y + 20.0, row.shown, "t n"))
@@ -80,7 +82,7 @@ def _below_words(titles: Titles, rows: Sequence[Row], limit: float, mark: str) -
     scale = (titles.width - 2.0) / most if most > 0.0 else 0.0
     for place, row in enumerate(rows):
         y, told = top + place * _TALL_ROW, f"{row.shown}   {row.note}".rstrip()
-        body.append(words(0.0, y + 14.0, shortened(row.label, titles.width - width_of(told) - 10.0)))
+        body.append(words(_LABEL, y + 14.0, shortened(row.label, titles.width - width_of(told) - 10.0)))
         body.append(words(titles.width, y + 14.0, told, "t b" if row.note else "t n", "end"))
         body.append(box(0.0, y + 19.0, limit * scale, 14.0, "track", 3.0))
         body.append(box(0.0, y + 19.0, row.value * scale, 14.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))

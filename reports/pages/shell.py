@@ -167,6 +167,11 @@ def tiles(facts: Sequence[tuple[str, str]]) -> str:
     return f'<div class="tiles of{-(-len(facts) // max(lines, 1))}">{inside}</div>'
 
 
+def lead_over(rival: str, value: float, other: float) -> tuple[str, str]:
+    """How far a value is below that of the best rival, as a tile."""
+    return (f"less than {rival}", f"{1.0 - value / other:.1%}") if value < other else (f"as {rival} finds", "the same")
+
+
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
     with names that may break, and so is one of many columns, whose figures may break too."""

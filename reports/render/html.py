@@ -9,7 +9,20 @@ from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import timeline
 from crossopt.reports.pages.search import search_figure
-from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, paragraph, section, swatch_row, table, tiles
+from crossopt.reports.pages.shell import (
+    Page,
+    ProofBox,
+    figure,
+    fold,
+    heading,
+    lead_over,
+    listing,
+    paragraph,
+    section,
+    swatch_row,
+    table,
+    tiles,
+)
 from crossopt.reports.sheets.amounts import above, short
 from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Section, Share, Sheet, Table, Timeline
 from crossopt.solvers.answer import Result
@@ -44,8 +57,7 @@ def _answer(sheet: Sheet) -> str:
     beside = min(found, key=lambda one: one.value or 0.0, default=None)
     figures = [*sheet.shortly, *sheet.figures]
     if beside is not None and beside.value and best is not None:
-        less = 1.0 - best / beside.value
-        figures.append((f"less than {beside.name}", f"{less:.1%}" if less > 0.0 else "nothing"))
+        figures.append(lead_over(beside.name, best, beside.value))
     chosen = [paragraph(sheet.summary, "answer")] if sheet.summary else []
     return "\n".join([*chosen, tiles(figures)])
 

@@ -9,7 +9,7 @@ from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.design import Facts
 from crossopt.reports.pages.evaluated import FULL, floor_of
-from crossopt.reports.pages.shell import ProofBox, figure, paragraph, tiles
+from crossopt.reports.pages.shell import ProofBox, figure, lead_over, paragraph, tiles
 from crossopt.reports.texts.design import amount, rival_label
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
@@ -30,8 +30,7 @@ def _figures(result: DesignResult, evaluation: dict[str, Any]) -> list[tuple[str
     found = [one for one in result.rivals if one.value is not None]
     if found and result.value:
         best = min(found, key=lambda one: one.value or 0.0)
-        above = (best.value or 0.0) / result.value - 1.0
-        figures.append((f"less than {_the(rival_label(best))}", f"{1.0 - 1.0 / (1.0 + above):.1%}" if above > 0.0 else "nothing"))
+        figures.append(lead_over(_the(rival_label(best)), result.value, best.value or 0.0))
     elif result.rivals:
         figures.append(("rivals with a design", "none"))
     tight = max(evaluation["limits"], key=_share, default=None)

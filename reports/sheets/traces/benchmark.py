@@ -64,8 +64,8 @@ def _words(answer: Runs | None) -> str:
 def _totals(details: Stands) -> Section:
     columns = (
         names("total", (one.total for one in details.totals)),
-        Column("wanted", tuple(f"{one.wanted:,.6g}" for one in details.totals), tuple(one.wanted for one in details.totals)),
-        Column("has", tuple(f"{one.has:,.6g}" for one in details.totals), tuple(one.has for one in details.totals)),
+        Column("wanted", tuple(f"{one.wanted:,.0f}" for one in details.totals), tuple(one.wanted for one in details.totals)),
+        Column("has", tuple(f"{one.has:,.0f}" for one in details.totals), tuple(one.has for one in details.totals)),
         Column("off by", tuple(f"{one.deviation:.4%}" for one in details.totals), tuple(one.deviation for one in details.totals)),
     )
     return Section("How the totals are met", (Table(columns), "Times are in ns; what is wanted is the share of the whole trace."))

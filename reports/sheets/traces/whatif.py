@@ -35,7 +35,9 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
     made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
     if details is not None and answer is not None:
         summary = f"{several(len(made), 'change')}" if made else "nothing is changed"
-        figures = [("as traced", f"{details.traced:,} ns"), ("afterwards", f"{details.span:,} ns, {_faster(details)}")]
+        figures = [("as traced", f"{details.traced:,} ns")]
+        figures += [("afterwards", f"{details.span:,} ns")] if question.file.objective != "time" else []
+        figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
         figures += [
             (name, _amount(name, Fraction(getattr(details, name)))) for name in AMOUNTS if _asked(question, name) and getattr(details, name)
         ]
@@ -83,10 +85,6 @@ def _amount(name: str, amount: Fraction) -> str:
 
 def _asked(question: WhatIfQuestion, amount: str) -> bool:
     return amount != question.file.objective and any(cost_of(change, amount) for change in question.file.changes)
-
-
-def _faster(details: Changed) -> str:
-    return f"{1.0 - details.span / details.traced:.1%} less" if details.traced else "as before"
 
 
 def _costs(change: ChangeSection) -> str:
