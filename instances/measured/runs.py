@@ -247,6 +247,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         whole_messages=stack.whole_messages,
         attention_rate=1.0 if gpu.startswith(_KNOWS_THE_FIRST) else stack.attention_rate,
         eager=is_eager(row.words["note"]),
+        apart=stack.apart,
         stops_early=stack.stops_early,
     )
     return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built

@@ -24,6 +24,7 @@ _PRECISIONS: Final[Sequence[tuple[str, Precision]]] = (
     ("fp32|float32", "fp32"),
 )
 _SCALINGS: Final[Sequence[tuple[str, Scaling]]] = (
+    ("rowwise", "rows"),
     ("-cs|tensorwise", "tensorwise"),
     ("mx|nv|block", "blocks"),
     ("-ds|delayed", "delayed"),
@@ -75,6 +76,8 @@ class Framework:
     """Of fused attention's."""
     words_of_recompute: Mapping[str, str] = field(default_factory=dict)
     """What it calls otherwise than Megatron does."""
+    apart: bool = False
+    """Queries, keys, values and gates are products of their own."""
     stops_early: bool = False
     """What is computed again ends with the last value that is kept."""
     whole_messages: bool = False
@@ -141,6 +144,7 @@ TORCHTITAN: Final = replace(
     gradient_bytes={"": 4.0},
     states_local_batch=True,
     words_of_recompute={"selective": "elements+second-products"},
+    apart=True,
     stack="torchtitan",
 )
 """The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce). What it calls selective keeps attention

@@ -59,6 +59,7 @@ _SCHEDULES: dict[tuple[Schedule, bool], str] = {
 }
 """By whether a stage has several chunks."""
 _STAGED = "its Qwen3 names no pipeline among its features (models/qwen3/README.md): look for a pipelining_fn in its train spec"
+_RECIPES = {"tensorwise": ("tensorwise", "with a scale for each tensor"), "rows": ("rowwise", "with a scale for each row")}
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -123,7 +124,7 @@ def _network(model: Transformer) -> list[Setting]:
     found.append(make("--training.mixed_precision_reduce", "float32", "of gradients that are summed"))
     if model.precision == "fp8":
         found.append(make("--model.converters", "quantize.linear.float8", "operands of matrix products in 8 bits"))
-        found.append(make("--quantize.linear.float8.recipe_name", "rowwise", "with a scale for each row"))
+        found.append(make("--quantize.linear.float8.recipe_name", *_RECIPES[model.scaling]))
     return found
 
 
@@ -191,11 +192,11 @@ def _unsaid(model: Transformer, plan: Plan) -> tuple[str, ...]:
     beside = adapted(model, none) | windowed(model, "the attention of the flavor")
     if flavor := _flavor(model):
         staged = (_STAGED,) if flavor[0] == "qwen3" and plan.pipeline > 1 else ()
-        return (*staged, *unknown_shapes(model, _OF_FLAVORS[flavor[0]], beside))
+        return (*staged, *unknown_shapes(model, f"{_OF_FLAVORS[flavor[0]]} scaling", beside))
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"
     more = f"vocab_size={model.vocabulary}, feed-forward width {model.ffn}"
     routed = f", {model.experts} experts, {model.experts_per_token} a token" if model.experts > 1 else ""
-    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, "", beside))
+    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, "scaling", beside))
 
 
 EXPORT = Export("torchtitan", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

@@ -135,6 +135,12 @@ STACK: Final = Stack(
             (Fact("zero", (0,)),),
         ),
         Row("the precision is fp32, bf16 or fp8", Fact("precision", ("fp32", "bf16", "fp8")), _JOB),
+        Row(
+            "scales of 8 bits are of tensors or of their rows",
+            Fact("scaling", ("tensorwise", "rows")),
+            _JOB,
+            (Fact("precision", ("fp8",)),),
+        ),
         Row("gradients are exchanged in 4 bytes", Fact("gradient bytes", (4,)), _JOB),
         Row(
             "16 bits need ranks that share, where there are tensor or pipeline ranks",
@@ -153,6 +159,7 @@ STACK: Final = Stack(
     ),
     decided=("sequence_parallel", "zero", "overlap"),
     logit_peak_bytes=4.0,
+    apart=True,  # wq, wk, wv, w1 and w3 of torchtitan/models/llama3/model/model.py (018740b7)
     stops_early=True,  # a checkpoint_wrapper without reentrant autograd (torchtitan/distributed/activation_checkpoint.py)
     keeps_casts=False,  # pytorch/ao torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args saves input_hp
 )
