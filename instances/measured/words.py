@@ -285,6 +285,16 @@ def family_of(model: str, hidden: int, ffn: int | None) -> Family:
     return found or (LLAMA if ffn is not None and ffn < _NARROW * hidden else GPT)
 
 
+_HEADS: Final[Sequence[tuple[str, int, int]]] = (("bloom.*pre-runs", 14400, 32),)
+"""Heads that a source tells of a hidden size, but not in the table of its runs: NHIDDEN=14400, NHEADS=32 of bigscience-workshop/bigscience,
+train/tr11-176B-ml/chronicles-prequel.md, in the commands before its tables."""
+
+
+def heads_told(source: str, hidden: int) -> int | None:
+    """What the source says elsewhere."""
+    return next((heads for pattern, size, heads in _HEADS if size == hidden and re.search(pattern, source.casefold())), None)
+
+
 def trains_adapters(*words: str) -> bool:
     """Whether a run fine-tunes adapters, with frozen weights and so without most of the weight gradients."""
     return any(re.search("lora|adapter|peft", word.casefold()) for word in words)
