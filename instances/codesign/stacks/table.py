@@ -149,12 +149,22 @@ class Stack:
         """The table as of a version, the newest where none is named; a ValueError where none so old is known, or it is no version."""
         if version is None:
             return self
+        return replace(self, **self.editions[self._edition(version)].changes)  # type: ignore[arg-type]
+
+    def _edition(self, version: str) -> int:
         if not fullmatch(r"\d+(\.\d+)*", version, ASCII):
             raise ValueError(f"{quoted(version)} is no version (numbers with dots, such as {self.editions[-1].since})")
-        found = [one for one in self.editions if _numbered(one.since) <= _numbered(version)]
+        found = [place for place, one in enumerate(self.editions) if _numbered(one.since) <= _numbered(version)]
         if not found:
             raise ValueError(f"of {self.name} no version before {self.editions[0].since} is known ({self.known()})")
-        return replace(self, **found[-1].changes)  # type: ignore[arg-type]
+        return found[-1]
+
+    def told(self, version: str | None) -> str:
+        """Of which versions plans are taken, in words, and whether that one is named."""
+        place = len(self.editions) - 1 if version is None else self._edition(version)
+        taken, later = self.editions[place], self.editions[place + 1 :]
+        until = f", before {later[0].since}" if later else " and later"
+        return f"plans are those of {taken.what} {taken.since}{until}{'' if version else ', as no version is named'}"
 
     def known(self) -> str:
         """The versions that there are, in words."""
