@@ -3,6 +3,7 @@
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.stacks.torchtitan import SELECTIVE
 from crossopt.reports.launching.options import (
     Export,
     Setting,
@@ -27,7 +28,7 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_first_stage_less_layers --parallelism.pipeline_parallel_last_stage_less_layers
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
     --parallelism.expert_tensor_parallel_degree
-    --activation_checkpoint.mode --quantize.linear.float8.recipe_name""",
+    --activation_checkpoint.mode --activation_checkpoint.selective_ac_option --quantize.linear.float8.recipe_name""",
     "--compile.enable --parallelism.enable_async_tensor_parallel",
 )
 _FLAVORS = {
@@ -60,6 +61,7 @@ _SCHEDULES: dict[tuple[Schedule, bool], str] = {
 """By whether a stage has several chunks."""
 _STAGED = "its Qwen3 names no pipeline among its features (models/qwen3/README.md): look for a pipelining_fn in its train spec"
 _RECIPES = {"tensorwise": ("tensorwise", "with a scale for each tensor"), "rows": ("rowwise", "with a scale for each row")}
+_MODES = {SELECTIVE: "selective"}
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -74,8 +76,10 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         make("--parallelism.data_parallel_shard_degree", shard, "replicas that share weights and gradients (FSDP)"),
         make("--parallelism.data_parallel_replicate_degree", plan.data // shard, "replicas, or groups of them, with weights of their own"),
         make("--training.global_batch_size", model.global_batch, "samples of a step"),
-        make("--activation_checkpoint.mode", plan.recompute, "what is computed again in the backward pass"),
+        make("--activation_checkpoint.mode", _MODES.get(plan.recompute, plan.recompute), "what is computed again in the backward pass"),
     ]
+    if plan.recompute == SELECTIVE:
+        found.append(make("--activation_checkpoint.selective_ac_option", "op", "attention and every other product are kept"))
     if shared:
         keeps = "always" if plan.zero == 3 else "never"
         words = "gathered weights are given up after each layer" if plan.zero == 3 else "gathered weights are kept until the backward pass"
@@ -156,12 +160,21 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         first_stage_layers=interleave * layers - less[0] if less[0] else 0,
         last_stage_layers=interleave * layers - less[1] if less[1] else 0,
         sequence_parallel=tensor > 1,
-        recompute=given.get("--activation_checkpoint.mode") or "none",
+        recompute=_recomputed(given),
         schedule=_kind_of(str(given.get(f"{pipe}_schedule", "1F1B"))),
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
         shard=shard * context if sharded and copies > 1 else 0,
         overlap="data" if pipeline == 1 and shard * copies * context > 1 else "none",
     )
+
+
+def _recomputed(given: Settings) -> str:
+    mode = str(given.get("--activation_checkpoint.mode") or "none")
+    if mode == "selective" and given.get("--activation_checkpoint.selective_ac_option") != "op":
+        raise ValueError(
+            "of selective checkpoints those operator by operator alone are known here (--activation_checkpoint.selective_ac_option op)"
+        )
+    return SELECTIVE if mode == "selective" else mode
 
 
 def _kind_of(schedule: str) -> Schedule:

@@ -93,6 +93,18 @@ def test_scales_are_said_where_the_stack_has_them_and_refused_where_not(name: st
         launch(name, other, plan)
 
 
+def test_torchtitan_launches_what_it_calls_selective() -> None:
+    """Attention and every other product are kept; the plan comes back, and other selective checkpoints are not taken for it."""
+    model, plan = network("llama3-8b"), Plan(data=32, zero=3, overlap="data", recompute="elements+second-products")
+    assert launch("torchtitan", model, plan).plan == plan
+    told = settings("torchtitan", model, plan)
+    names = ("mode", "selective_ac_option")
+    assert [told[f"--activation_checkpoint.{name}"] for name in names] == ["selective", "op"]
+    assert "--activation_checkpoint.selective_ac_option" not in settings("torchtitan", model, replace(plan, recompute="full"))
+    with pytest.raises(ValueError, match="operator by operator"):
+        EXPORTS["torchtitan"].read({**told, "--activation_checkpoint.selective_ac_option": "2"}, model, 32)
+
+
 def test_fused_kernels_are_asked_for() -> None:
     found = settings("megatron", network("qwen3-235b-a22b"))
     assert {"--moe-permute-fusion", "--moe-router-fusion", "--cross-entropy-loss-fusion", "--manual-gc"} <= found.keys()
