@@ -31,7 +31,7 @@ from crossopt.crossflow.exchanges.hiding import (
 from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
-from crossopt.crossflow.kernels.casts import cast
+from crossopt.crossflow.kernels.casts import cast, gathered_share
 from crossopt.crossflow.kernels.element_wise import activations, element_wise, narrow_norms, wide_norms
 from crossopt.crossflow.projections import (
     FEED_FORWARD_PRODUCTS,
@@ -320,8 +320,8 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)
     count, joules = turns(model, ranks), exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
-    joules = joules * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * model.kept_share, 1.0)
-    seconds = exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware, model.kept_share)
+    joules = joules * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * gathered_share(model), 1.0)
+    seconds = exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware, gathered_share(model))
     own = np.where(turns_after_attention(model, ranks), 1.0, 0.0)
     return Pass(
         work=work,

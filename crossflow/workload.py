@@ -21,7 +21,7 @@ VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1
 """Bytes of an operand of a product; others keep at least two. In fp4 16 values share a scale of 8 bits (NVFP4, arXiv:2509.25149)."""
 NARROW = ("fp8", "fp4")
 """Precisions in which projections alone are computed; attention and head stay at 16 bits."""
-Scaling = Literal["delayed", "tensorwise", "blocks"]
+Scaling = Literal["delayed", "tensorwise", "blocks", "rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Transformer:
     dropout: bool = False
     precision: Precision = "bf16"
     scaling: Scaling = "tensorwise"
-    """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block of it by itself."""
+    """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block or row of it."""
     keeps_casts: bool = True
     """There products keep their inputs as they were cast for the backward pass, and not as they were."""
     gradient_bytes: float = 4.0
@@ -72,8 +72,8 @@ class Transformer:
     attention_rate: float = 1.0
     """Of the rate of fused attention (`Efficiency.attention`) what the stack's kernel reaches; Triton's of 2022 1 / sqrt(1.3 x 2.5), as its
     successor is 1.3 to 2.5 times as fast (Dao 2023, arXiv:2307.08691, section 4.1)."""
-    eager: bool = False
-    """Norms, gates and rotations are kernels of their own for every step, as PyTorch runs them where they are not compiled."""
+    eager: bool = False  # norms, gates and rotations are kernels of their own for every step, as where PyTorch does not compile
+    apart: bool = False  # queries, keys, values, what is gated and its gate are products whose gradients of the input are added up
     stops_early: bool = False
     """What is computed again ends with the last value that is kept (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
     gradient_traffic: float = 0.0

@@ -43,6 +43,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, exchange_time
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.casts import gathered_share
 from crossopt.crossflow.ranks import Ranks, are_folded
 from crossopt.crossflow.roofline import NOTHING, Cost
 from crossopt.crossflow.workload import Transformer
@@ -116,7 +117,7 @@ def products_time(costs: Iterable[tuple[str, Cost]], model: Transformer, ranks: 
             others = others + cost
     if not np.any(ranks.hides):
         return work
-    one = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware, model.kept_share)
+    one = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware, gathered_share(model))
     behind = (hidden_share(ranks, hardware) * _hiding_turns(model, ranks)) * one
     together = np.maximum(hiding.time + hardware.efficiency.overlap_loss * behind, behind)
     return replace(work, time=np.where(np.greater(ranks.hides, 0.5), others.time + together, work.time))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
+import numpy as np
+
 from crossopt.crossflow.exchanges.routing import permutations
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.casts import casts
@@ -40,9 +42,11 @@ class ElementWise:
     activation: Cost
     routing: Cost
     casts: Cost
+    sums: Cost = NOTHING
+    """Of gradients of one input, by the products that take it."""
 
     def total(self) -> Cost:
-        return self.norms + self.residuals + self.activation + self.routing + self.casts
+        return self.norms + self.residuals + self.activation + self.routing + self.casts + self.sums
 
 
 def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
@@ -55,7 +59,19 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
         activation=reduce(add, activations(model, ranks, hardware, backward)[::-1]),
         routing=permutations(model, ranks, hardware),
         casts=casts(model, ranks, hardware, backward),
+        sums=_sums(model, ranks, hardware) if backward and model.apart else NOTHING,
     )
+
+
+def _sums(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Three gradients and two, each read, and the sums written. What tensor ranks scatter is summed whole and by kernels of its own; else
+    the norm before does it, which reads one of them anyway and writes nothing more (wq, wk, wv, w1 and w3 are linear layers of their own
+    in torchtitan/models/llama3/model/model.py, 018740b7, and PyTorch's compiler fuses sums with what follows)."""
+    taken, made = (5.0, 2.0) if model.gated else (3.0, 1.0)
+    whole = ranks.tokens(model) * model.hidden * model.activation_bytes
+    alone = np.greater(ranks.tensor, 1.5)
+    passes = np.where(alone, taken + made, taken - made)
+    return stream_cost(passes * whole, (taken - made) * whole / model.activation_bytes, hardware, np.where(alone, made, 0.0))
 
 
 def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Cost:

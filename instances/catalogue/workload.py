@@ -30,8 +30,8 @@ class WorkloadSection:
     scaling: Annotated[
         Scaling | None,
         Doc(
-            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, or blocks of it, as "
-            "in MXFP8, NVFP4 and DeepSeek-V3; `tensorwise` where nothing is said"
+            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, blocks of it, as "
+            "in MXFP8, NVFP4 and DeepSeek-V3, or its rows (torchao's rowwise recipe); `tensorwise` where nothing is said"
         ),
     ] = None
     attention: Annotated[

@@ -96,7 +96,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         goal=goal,
         ceilings=ceilings_of(file, goal),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
-        priced_by=_priced_by(file),
+        priced_by=_priced_by(file, stack),
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
         others=_others(file, names, ranges, report),
@@ -111,15 +111,16 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     return instance
 
 
-def _priced_by(file: CodesignFile) -> str:
-    """Whose constants price it, in a line; nothing of a technology that is described in full."""
+def _priced_by(file: CodesignFile, stack: "Stack | None") -> str:
+    """Whose constants price it, none of a technology that is described in full, and as of which version of the stack."""
     if file.hardware is not None:
         words = set_of_device(file.hardware, file.launcher)
     else:
         section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
         words = set_of_technology(section.base, section.constants, file.launcher)
     own = sorted({*file.efficiency, *file.factors.get("efficiency", ())})
-    return f"{words}; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else words
+    words += f"; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else ""
+    return f"{words}; {stack.told(file.stack.version)}" if stack and file.stack else words
 
 
 def _stack(file: CodesignFile, report: Report) -> "Stack | None":

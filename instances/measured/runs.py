@@ -27,6 +27,7 @@ from crossopt.instances.measured.words import (
     experts_of,
     family_of,
     framework_of,
+    heads_told,
     is_async,
     is_derived,
     is_eager,
@@ -223,7 +224,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         name=model,
         layers=layers,
         hidden=hidden,
-        heads=_count_or(row, "heads", lambda: _heads(hidden, row.counts["tp"] or 1), inferred),
+        heads=_count_or(row, "heads", lambda: heads_told(row.words["source"], hidden) or _heads(hidden, row.counts["tp"] or 1), inferred),
         ffn=_count_or(row, "ffn", lambda: _usual_ffn(hidden, family), inferred),
         vocabulary=_count_or(row, "vocab", lambda: _VOCABULARY, inferred),
         sequence=sequence,
@@ -247,6 +248,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         whole_messages=stack.whole_messages,
         attention_rate=1.0 if gpu.startswith(_KNOWS_THE_FIRST) else stack.attention_rate,
         eager=is_eager(row.words["note"]),
+        apart=stack.apart,
         stops_early=stack.stops_early,
     )
     return replace(built, logit_bytes=2.0, logit_peak_bytes=2.0) if stack.fused_loss else built

@@ -24,6 +24,7 @@ _PRECISIONS: Final[Sequence[tuple[str, Precision]]] = (
     ("fp32|float32", "fp32"),
 )
 _SCALINGS: Final[Sequence[tuple[str, Scaling]]] = (
+    ("rowwise", "rows"),
     ("-cs|tensorwise", "tensorwise"),
     ("mx|nv|block", "blocks"),
     ("-ds|delayed", "delayed"),
@@ -75,6 +76,8 @@ class Framework:
     """Of fused attention's."""
     words_of_recompute: Mapping[str, str] = field(default_factory=dict)
     """What it calls otherwise than Megatron does."""
+    apart: bool = False
+    """Queries, keys, values and gates are products of their own."""
     stops_early: bool = False
     """What is computed again ends with the last value that is kept."""
     whole_messages: bool = False
@@ -141,6 +144,7 @@ TORCHTITAN: Final = replace(
     gradient_bytes={"": 4.0},
     states_local_batch=True,
     words_of_recompute={"selective": "elements+second-products"},
+    apart=True,
     stack="torchtitan",
 )
 """The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce). What it calls selective keeps attention
@@ -279,6 +283,16 @@ def family_of(model: str, hidden: int, ffn: int | None) -> Family:
     plain = model.casefold()
     found = next((family for pattern, family in _KINDS if re.search(pattern, plain)), None)
     return found or (LLAMA if ffn is not None and ffn < _NARROW * hidden else GPT)
+
+
+_HEADS: Final[Sequence[tuple[str, int, int]]] = (("bloom.*pre-runs", 14400, 32),)
+"""Heads that a source tells of a hidden size, but not in the table of its runs: NHIDDEN=14400, NHEADS=32 of bigscience-workshop/bigscience,
+train/tr11-176B-ml/chronicles-prequel.md, in the commands before its tables."""
+
+
+def heads_told(source: str, hidden: int) -> int | None:
+    """What the source says elsewhere."""
+    return next((heads for pattern, size, heads in _HEADS if size == hidden and re.search(pattern, source.casefold())), None)
 
 
 def trains_adapters(*words: str) -> bool:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.known import (
     ON,
-    STAGED,
     WITH_EXPERTS,
     device_of,
     has_experts,
     outside,
     own_errors,
+    plans_like,
     runs_like,
     stack_of,
 )
@@ -37,7 +37,7 @@ class Ranked:
     most: float
 
 
-RANKED: Final[Mapping[str, Ranked]] = {"one node": Ranked(125, 0.87, 0.032, 0.229), "several nodes": Ranked(20, 0.54, 0.027, 0.218)}
+RANKED: Final[Mapping[str, Ranked]] = {"one node": Ranked(125, 0.87, 0.032, 0.229), "several nodes": Ranked(20, 0.59, 0.027, 0.218)}
 """vTrain and Rapid-LLM; vTrain, BLOOM's pre-runs and InternEvo: all of dense networks."""
 _SHARED_WHOLE: Final = (
     "nearly all of these share optimizers (ZeRO-1): of Megatron-FSDP two runs with ZeRO-3 are known, Llama 3 8B on 8 H100, where 6.8% more "
@@ -53,7 +53,7 @@ _SHARED_EXPERTS: Final = (
 
 def measured_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
-    return f"{_measured(instance)}{_outside_words(instance)}{_shared_words(instance, plan)}{_staged_words(instance, plan)}"
+    return f"{_measured(instance)}{_outside_words(instance)}{_shared_words(instance, plan)}{_like_words(instance, plan)}"
 
 
 def _outside_words(instance: Instance) -> str:
@@ -120,14 +120,15 @@ def _measured(instance: Instance) -> str:
     return f"{whose}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
 
 
-def _staged_words(instance: Instance, plan: Mapping[str, Any]) -> str:
-    """Of torchtitan's pipelines how far those are off whose times are known."""
-    if stack_of(instance) != "torchtitan" or plan.get("pipeline", 1) == 1:
+def _like_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+    """Of dense networks how far runs of such plans are off, where few are known, or that none is."""
+    if not plan or not (like := plans_like(instance, plan)):
         return ""
-    return (
-        f"; of its runs with pipeline stages {STAGED.runs} are known, Llama 3.1 405B in 8 bits on 512 H100: {STAGED.error:.1%} off on "
-        f"average, {STAGED.most:.1%} at most"
-    )
+    stack = stack_of(instance)
+    if (known := known_errors(stack, like)) is None:
+        return f"; no run of {stack} with {like} is known: its range is no narrower than where constants were taken over"
+    few = f"; with {like} {len(known)} {'is' if len(known) == 1 else 'are'} known, for which"
+    return f"{few} {_signed(min(known))} to {_signed(max(known))} is predicted" if known else ""
 
 
 def _own_words(instance: Instance) -> str:

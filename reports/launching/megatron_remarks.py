@@ -9,7 +9,7 @@ from crossopt.reports.launching.options import UNSAID, adapted, unknown_shapes
 
 _SAID = (
     "expert_ffn shared_experts expert_groups groups_per_token dense_layers window global_layers query_rank kv_rank rope_size value_size "
-    "qk_norm sinks prediction_layers logit_bytes"
+    "qk_norm sinks prediction_layers logit_bytes scaling"
 )
 """Shapes that only some networks have, and that there are arguments for."""
 _UNKNOWN: Final = (

@@ -3,6 +3,7 @@
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.stacks.torchtitan import SELECTIVE
 from crossopt.reports.launching.options import (
     Export,
     Setting,
@@ -27,7 +28,7 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_first_stage_less_layers --parallelism.pipeline_parallel_last_stage_less_layers
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
     --parallelism.expert_tensor_parallel_degree
-    --activation_checkpoint.mode --quantize.linear.float8.recipe_name""",
+    --activation_checkpoint.mode --activation_checkpoint.selective_ac_option --quantize.linear.float8.recipe_name""",
     "--compile.enable --parallelism.enable_async_tensor_parallel",
 )
 _FLAVORS = {
@@ -59,6 +60,8 @@ _SCHEDULES: dict[tuple[Schedule, bool], str] = {
 }
 """By whether a stage has several chunks."""
 _STAGED = "its Qwen3 names no pipeline among its features (models/qwen3/README.md): look for a pipelining_fn in its train spec"
+_RECIPES = {"tensorwise": ("tensorwise", "with a scale for each tensor"), "rows": ("rowwise", "with a scale for each row")}
+_MODES = {SELECTIVE: "selective"}
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -73,8 +76,10 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         make("--parallelism.data_parallel_shard_degree", shard, "replicas that share weights and gradients (FSDP)"),
         make("--parallelism.data_parallel_replicate_degree", plan.data // shard, "replicas, or groups of them, with weights of their own"),
         make("--training.global_batch_size", model.global_batch, "samples of a step"),
-        make("--activation_checkpoint.mode", plan.recompute, "what is computed again in the backward pass"),
+        make("--activation_checkpoint.mode", _MODES.get(plan.recompute, plan.recompute), "what is computed again in the backward pass"),
     ]
+    if plan.recompute == SELECTIVE:
+        found.append(make("--activation_checkpoint.selective_ac_option", "op", "attention and every other product are kept"))
     if shared:
         keeps = "always" if plan.zero == 3 else "never"
         words = "gathered weights are given up after each layer" if plan.zero == 3 else "gathered weights are kept until the backward pass"
@@ -123,7 +128,7 @@ def _network(model: Transformer) -> list[Setting]:
     found.append(make("--training.mixed_precision_reduce", "float32", "of gradients that are summed"))
     if model.precision == "fp8":
         found.append(make("--model.converters", "quantize.linear.float8", "operands of matrix products in 8 bits"))
-        found.append(make("--quantize.linear.float8.recipe_name", "rowwise", "with a scale for each row"))
+        found.append(make("--quantize.linear.float8.recipe_name", *_RECIPES[model.scaling]))
     return found
 
 
@@ -155,12 +160,21 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         first_stage_layers=interleave * layers - less[0] if less[0] else 0,
         last_stage_layers=interleave * layers - less[1] if less[1] else 0,
         sequence_parallel=tensor > 1,
-        recompute=given.get("--activation_checkpoint.mode") or "none",
+        recompute=_recomputed(given),
         schedule=_kind_of(str(given.get(f"{pipe}_schedule", "1F1B"))),
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
         shard=shard * context if sharded and copies > 1 else 0,
         overlap="data" if pipeline == 1 and shard * copies * context > 1 else "none",
     )
+
+
+def _recomputed(given: Settings) -> str:
+    mode = str(given.get("--activation_checkpoint.mode") or "none")
+    if mode == "selective" and given.get("--activation_checkpoint.selective_ac_option") != "op":
+        raise ValueError(
+            "of selective checkpoints those operator by operator alone are known here (--activation_checkpoint.selective_ac_option op)"
+        )
+    return SELECTIVE if mode == "selective" else mode
 
 
 def _kind_of(schedule: str) -> Schedule:
@@ -191,11 +205,11 @@ def _unsaid(model: Transformer, plan: Plan) -> tuple[str, ...]:
     beside = adapted(model, none) | windowed(model, "the attention of the flavor")
     if flavor := _flavor(model):
         staged = (_STAGED,) if flavor[0] == "qwen3" and plan.pipeline > 1 else ()
-        return (*staged, *unknown_shapes(model, _OF_FLAVORS[flavor[0]], beside))
+        return (*staged, *unknown_shapes(model, f"{_OF_FLAVORS[flavor[0]]} scaling", beside))
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"
     more = f"vocab_size={model.vocabulary}, feed-forward width {model.ffn}"
     routed = f", {model.experts} experts, {model.experts_per_token} a token" if model.experts > 1 else ""
-    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, "", beside))
+    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, "scaling", beside))
 
 
 EXPORT = Export("torchtitan", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

@@ -74,13 +74,13 @@ def relaxation_in(result: DesignResult) -> Relaxation | None:
     return result.proof.relaxation if isinstance(result.proof, Relaxed | Exact) else None
 
 
-def evaluation_json(instance: Instance, evaluation: Evaluation) -> dict[str, Any]:
+def evaluation_json(instance: Instance, evaluation: Evaluation, plan: Plan | KernelPlan) -> dict[str, Any]:
     """An evaluation as plain data, with what follows from it, and what public runs say of it."""
     limits = [{**asdict(limit), "kept": limit.kept} for limit in evaluation.limits]
     plain = {name: getattr(evaluation, name) for name in _PLAIN}
     return {
         **plain,
-        "likely": list(likely_of(instance, evaluation.step_time, evaluation.likely)),
+        "likely": list(likely_of(instance, evaluation.step_time, evaluation.likely, asdict(plan))),
         "likely_by_constants": list(evaluation.likely),
         "tokens_per_second": evaluation.tokens_per_second,
         "breakdown": dict(evaluation.breakdown),

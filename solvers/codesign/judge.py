@@ -33,7 +33,7 @@ def judge(question: Instance | Portfolio | Counted, answer: Designs) -> Verdict[
     asked = None if isinstance(question, Instance) else joint(question, answer.alone)
     optima = answer.alone or (None,) * len(parts)
     found = [verify(part, one) for part, one in zip(parts, chosen, strict=True)]
-    shares = tuple(map(_share, parts, weights, found, optima))
+    shares = tuple(map(_share, parts, chosen, weights, found, optima))
     violations = tuple(rule for part, one in zip(parts, found, strict=True) for rule in _broken(part, one, len(parts)))
     together = found[0].value if asked is None else float(combined(asked, [np.float64(share.value) for share in shares]))
     return Verdict(together, violations, Priced(shares))
@@ -65,9 +65,9 @@ def _broken(part: Instance, verdict: Verdict[Evaluation], workloads: int) -> tup
     return verdict.violations if workloads == 1 else tuple(f"{rule} of {part.name}" for rule in verdict.violations)
 
 
-def _share(part: Instance, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
+def _share(part: Instance, one: Candidate, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
     regret = None if optimum is None else verdict.value / optimum - 1.0
-    return Share(part.name, weight, verdict.value, regret, evaluation_json(part, verdict.details))
+    return Share(part.name, weight, verdict.value, regret, evaluation_json(part, verdict.details, one.plan))
 
 
 def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:

@@ -5,7 +5,7 @@ successive editions of a table do, count once.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from statistics import median
 from typing import Final, TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, under_all
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.known_runs import errors_like, features
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.measured.machines import Machine
@@ -157,9 +158,18 @@ def with_variants(run: Measurement) -> Hardware:
 
 
 def likely(measurements: Sequence[Measurement], seconds: Array) -> list[Range | None]:
-    """The range of each row of `predictions` by `with_variants`, as `solve` gives it; None for devices with one set of constants."""
-    ranges = zip(seconds.min(axis=1).tolist(), seconds.max(axis=1).tolist(), strict=True)
-    return [found if device_for(run).variants else None for run, found in zip(measurements, ranges, strict=True)]
+    """The range of each row of `predictions` by `with_variants`: that of the constants, where few runs of such plans are known no narrower
+    than the others of these were off by, as `solve` has it; None for devices with one set of constants."""
+    ranges = zip(measurements, seconds[:, 0].tolist(), seconds.min(axis=1).tolist(), seconds.max(axis=1).tolist(), strict=True)
+    return [_no_narrower(run, *found) if device_for(run).variants else None for run, *found in ranges]
+
+
+def _no_narrower(run: Measurement, central: float, low: float, high: float) -> Range:
+    if run.workload.experts > 1:
+        return low, high
+    errors = errors_like(run.stack, features(run.workload, asdict(run.plan)), central / run.seconds - 1.0)
+    reached = [central / (1.0 + error) for error in errors]
+    return min(low, *reached, central), max(high, *reached, central)
 
 
 def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Sequence[Range | None] | None = None) -> Accuracy:

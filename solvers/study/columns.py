@@ -135,7 +135,7 @@ def _facts_of(study: Study, place: int, instance: Instance) -> dict[str, Ends]:
     if best is None or best.design is None:
         return {}
     chosen = design_of(instance, from_words(instance, best.design))
-    priced = evaluation_json(instance, evaluate(instance.workload, chosen, instance.budget, instance.prices))
+    priced = evaluation_json(instance, evaluate(instance.workload, chosen, instance.budget, instance.prices), chosen.plan)
     facts = {f"design.{name}": value for name, value in priced.items()} | {"design.memory": sum(priced["memory"].values())}
     facts |= {f"plan.{name}": value for name, value in best.design["plan"].items()}
     facts |= {f"chip.{name}": value for name, value in best.design["hardware"].items()}

@@ -1,6 +1,5 @@
 """Tables of the accuracy page beside those that compare fits: ranges, sets of constants, kernels alone, and Calculon on the same rows."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
 from crossopt.reports.texts.accuracy import fitted_words
-from crossopt.solvers.measured.accuracy import Errors, InRange, Line, accuracy, likely, predictions, with_variants
+from crossopt.solvers.measured.accuracy import Errors, Line, accuracy, likely, predictions, with_variants
 from crossopt.solvers.measured.kernels.accuracy import price_kernels
 from crossopt.solvers.measured.kernels.fitting import KernelFit, fit_kernels
 from crossopt.solvers.measured.ranking import Ranking
@@ -106,34 +105,6 @@ def _rank_cells(found: Ranking | None) -> tuple[str, ...]:
     if found is None:
         return ("-",) * 4
     return f"{found.groups:,}", f"{found.tau:.2f}", share(found.mean_regret), share(found.largest_regret)
-
-
-# --- ranges --------------------------------------------------------------------------------------------------------------------------
-
-
-def range_table(*files: Measured) -> Iterator[str]:
-    """How many runs of each source and device are inside their likely ranges, and on which side the others are; all editions together."""
-    yield from table_head("source", "device", "bits", "runs", "fitted", "in range", "faster", "slower")
-    found: dict[tuple[str, str, str], InRange] = {}
-    fitted = Counter[tuple[str, str, str]]()
-    for part in (part for measured in files for part in parts(measured)):
-        if part.line.in_range is not None:
-            for label in ((_EDITION.sub("", part.source), part.device, part.bits), ("all", "", "")):
-                found[label] = _together(found.get(label, InRange(0, 0, 0, 0)), part.line.in_range)
-                fitted[label] += part.line.fitted
-    for label, counts in sorted(found.items(), key=lambda item: item[0][0] == "all"):
-        yield table_row(*label, *_range_cells(counts, fitted[label]))
-
-
-_EDITION = re.compile(r"( performance summary)? v?\d\d\.\d\d.*")
-
-
-def _together(one: InRange, other: InRange) -> InRange:
-    return InRange(*(getattr(one, name) + getattr(other, name) for name in ("inside", "rows", "faster", "slower")))
-
-
-def _range_cells(found: InRange, fitted: int) -> tuple[str, ...]:
-    return f"{found.rows:,}", fitted_words(fitted, found.rows), f"{found.share:.0%}", f"{found.faster:,}", f"{found.slower:,}"
 
 
 # --- kernels alone -------------------------------------------------------------------------------------------------------------------

@@ -14,9 +14,11 @@ from crossopt.instances.measured.runs import Measured, Measurement, device_for, 
 from crossopt.solvers.measured.accuracy import Errors, Line, predictions
 from crossopt.solvers.measured.fitting import row_weights
 from crossopt.solvers.measured.ranking import Ranking
+from tests.benchmarks.rival_ceilings import highest_tau, least_regret, rising, spread
 from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_efficiency, run_of, runs_of
 from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page
-from tests.benchmarks.rival_tables import calculon_table, kernel_table, range_table, section
+from tests.benchmarks.rival_ranges import plans, range_table
+from tests.benchmarks.rival_tables import calculon_table, kernel_table, section
 from tests.every import every
 from tests.paths import ROOT, reference
 
@@ -203,7 +205,29 @@ def test_ranges_are_told_by_source_and_device() -> None:
     pairs = [(one, time * factor) for one, time in zip(rows, predictions(rows)[:, 0].tolist(), strict=True) for factor in (1.0, 2.0, 0.5)]
     timed = tuple(replace(one, seconds=seconds, line=number) for number, (one, seconds) in enumerate(pairs))
     table = list(range_table(Measured(timed, ())))
-    assert table[2:] == ["| one | a100-80g | 16 | 6 | none | 33% | 2 | 2 |", "| all |  |  | 6 | none | 33% | 2 | 2 |"]
+    assert table[2:] == [
+        "| one | a100-80g | 16 | 6 | 2 | none | 33% | 2 | 2 | 33% |",
+        "| all |  |  | 6 | 2 | none | 33% | 2 | 2 | 33% |",
+    ]
+    wider = [replace(one, workload=replace(one.workload, global_batch=64), plan=replace(one.plan, data=8)) for one in rows]
+    assert (plans([*rows, *wider]), plans([*rows, replace(rows[0], stack="fsdp")])) == (2, 3)
+
+
+def test_two_runs_of_a_plan_say_how_well_any_model_ranks() -> None:
+    """Times of 1 and e^0.2, of another plan twice the same: s is 0.1 sqrt(2); a pair two sigma apart, by the normal distribution."""
+    one, two, three = Plan(microbatch=1), Plan(microbatch=2), Plan(microbatch=4)
+    again, noise = spread([{one: [0.0, 0.2], two: [1.0], three: [3.0, 3.0]}])
+    assert (again, noise) == (1, pytest.approx(0.02**0.5))
+    assert highest_tau({one: [0.0], two: [2.0 * 2**0.5 * noise]}, noise) == pytest.approx(0.9545, abs=1e-4)
+    assert highest_tau({one: [0.0], two: [1e-6]}, 0.0) == 1.0
+    assert least_regret({one: [0.0], two: [9.0]}, noise) == 0.0
+    same = least_regret({one: [0.0], two: [0.0]}, 0.01)
+    assert same == pytest.approx(0.01 * 2**0.5 * (2 * 3.14159265) ** -0.5, rel=0.1)  # the mean of what is above 0 of a difference
+
+
+def test_the_nearest_rising_values_are_means_of_what_falls() -> None:
+    assert rising([1.0, 3.0, 2.0, 4.0], [1, 1, 1, 1]) == [1.0, 2.5, 2.5, 4.0]
+    assert rising([3.0, 0.0, 0.0], [2, 1, 3]) == [1.0, 1.0, 1.0]
 
 
 def test_kernels_stand_by_device(tmp_path: Path) -> None:

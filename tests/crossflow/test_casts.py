@@ -7,6 +7,7 @@ import pytest
 
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware
 from crossopt.crossflow.kernels.casts import cast, casts
+from crossopt.crossflow.kernels.element_wise import element_wise
 from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_activations
@@ -43,16 +44,22 @@ def moved(model: Transformer, plan: Plan, hardware: Hardware) -> tuple[float, fl
     return forward, backward
 
 
+WEIGHTS = 12.0 * EIGHT.hidden / EIGHT.sequence
+"""Of a layer, in values of s h."""
+
+
 @pytest.mark.parametrize(
     ("scaling", "forward", "backward"),
     [
         ("tensorwise", 6 * (1 + 1 + 1 + 4), 6 * (3 + 1 + 4 + 1)),
         ("blocks", 4 * (1 + 1 + 1 + 4), 4 * (3 + 1 + 4 + 1)),
         ("delayed", 1 + 4 + 1 + 4 * 4, 4 * (3 + 1 + 4 + 1)),
+        ("rows", 8 * (1 + 1 + 1 + 4) + 3 * WEIGHTS, 8 * (3 + 1 + 4 + 1) + 7 * WEIGHTS + 4 * (1 + 1 + 1 + 4)),
     ],
 )
 def test_every_input_and_every_gradient_is_cast_once(plain: Hardware, scaling: Scaling, forward: float, backward: float) -> None:
-    """Inputs are h wide but for the last, 4 h; gradients are 3 h, h, 4 h and h wide. Under `delayed` two norms cast."""
+    """Inputs are h wide but for the last, 4 h; gradients are 3 h, h, 4 h and h wide. Under `delayed` two norms cast. By `rows` weights are
+    cast for each of their products, and the gradients of inputs are scaled."""
     assert moved(replace(EIGHT, scaling=scaling), Plan(), plain) == pytest.approx((forward, backward))
 
 
@@ -63,6 +70,16 @@ def test_ranks_cast_their_part_before_it_is_gathered_and_transpose_the_whole_aft
     assert moved(EIGHT, plan, plain) == pytest.approx(
         (gathered + 6 / 4 + gathered + 6 * 4 / 4, 6 * 3 / 4 + gathered + 6 * 4 / 4 + gathered)
     )
+
+
+def test_with_scales_of_rows_ranks_gather_16_bits_and_cast_the_whole(plain: Hardware) -> None:
+    """Of 17 values of s h 12 are split by features among four ranks, and so are the weights and 5 of 7 scaled gradients."""
+    rows, plan = replace(EIGHT, scaling="rows"), Plan(tensor=4, sequence_parallel=True)
+    forward, backward = moved(rows, plan, plain)
+    assert forward == pytest.approx(8 * (1 + 1 / 4 + 1 + 4 / 4) + 3 * WEIGHTS / 4)
+    assert backward == pytest.approx(8 * (3 / 4 + 1 + 4 / 4 + 1) + 7 * WEIGHTS / 4 + 4 * (1 + 1 / 4 + 1 + 4 / 4))
+    for direction in (forward_pass, backward_pass):
+        assert number(direction(rows, group(plan), plain).tensor) == number(direction(WIDE, group(plan), plain).tensor)
 
 
 def test_frozen_weights_need_one_direction_alone(plain: Hardware) -> None:
@@ -109,6 +126,18 @@ def test_products_of_8_bits_reach_a_share_of_the_rate_of_16(plain: Hardware) -> 
     whole = replace(half, efficiency=replace(plain.efficiency, eight_bit=1.0))
     times = [[number(product_cost(product, size, hardware).time) for size in (1.0, 2.0)] for hardware in (half, whole)]
     assert times[0] == pytest.approx([2.0 * times[1][0], times[1][1]])
+
+
+def test_products_of_one_input_add_up_its_gradients(plain: Hardware) -> None:
+    """Three of queries, keys and values, and two where a gate is: read, and among tensor ranks the sums written, before they are scattered;
+    alone the norm behind reads one of each anyway."""
+    slow = replace(plain, dram=replace(plain.dram, bandwidth=1.0), vector_throughput=1e30)
+    for gated, alone, among in ((True, 3, 7), (False, 2, 4)):
+        for plan, passes in ((Plan(), alone), (Plan(tensor=4, sequence_parallel=True), among)):
+            one, other = (replace(WIDE, gated=gated, apart=apart) for apart in (True, False))
+            more = [number(element_wise(model, group(plan), slow, backward=True).total().time) for model in (one, other)]
+            assert (more[0] - more[1]) / VALUES == pytest.approx(2 * passes, rel=1e-6)
+            assert number(forward_pass(one, group(plan), plain).work.time) == number(forward_pass(other, group(plan), plain).work.time)
 
 
 def test_ranks_gather_casts_and_scatter_sums(plain: Hardware) -> None:

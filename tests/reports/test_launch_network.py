@@ -3,9 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
+from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_words
 from crossopt.solvers.codesign.answer import Candidate
 from tests.every import every
@@ -77,7 +80,29 @@ def test_eight_bits_come_with_the_recipe_of_measured_runs() -> None:
     assert {"--moe-grouped-gemm", "--moe-router-padding-for-fp8"} <= mixed.keys() - dense.keys()
     titan = settings("torchtitan", network("llama3-8b", ", precision: fp8"), Plan(data=32, zero=3, overlap="data"))
     assert titan["--model.converters"] == "quantize.linear.float8"
-    assert titan["--quantize.linear.float8.recipe_name"] == "rowwise"
+    assert titan["--quantize.linear.float8.recipe_name"] == "tensorwise"
+
+
+@every(("name", "scaling", "key"), [("torchtitan", "rows", "--quantize.linear.float8.recipe_name"), ("megatron", "blocks", "--fp8-recipe")])
+def test_scales_are_said_where_the_stack_has_them_and_refused_where_not(name: str, scaling: str, key: str) -> None:
+    plan = Plan(data=32, zero=3, overlap="data")
+    mine, other = (network("llama3-8b", f", precision: fp8, scaling: {one}") for one in (scaling, {"rows": "blocks"}.get(scaling, "rows")))
+    assert settings(name, mine, plan)[key] == {"rows": "rowwise", "blocks": "blockwise"}[scaling]
+    assert not any(words.startswith("scaling is") for words in launch(name, mine, plan).remarks)
+    with pytest.raises(RefusedError, match="scales"):
+        launch(name, other, plan)
+
+
+def test_torchtitan_launches_what_it_calls_selective() -> None:
+    """Attention and every other product are kept; the plan comes back, and other selective checkpoints are not taken for it."""
+    model, plan = network("llama3-8b"), Plan(data=32, zero=3, overlap="data", recompute="elements+second-products")
+    assert launch("torchtitan", model, plan).plan == plan
+    told = settings("torchtitan", model, plan)
+    names = ("mode", "selective_ac_option")
+    assert [told[f"--activation_checkpoint.{name}"] for name in names] == ["selective", "op"]
+    assert "--activation_checkpoint.selective_ac_option" not in settings("torchtitan", model, replace(plan, recompute="full"))
+    with pytest.raises(ValueError, match="operator by operator"):
+        EXPORTS["torchtitan"].read({**told, "--activation_checkpoint.selective_ac_option": "2"}, model, 32)
 
 
 def test_fused_kernels_are_asked_for() -> None:

@@ -4,18 +4,15 @@ Runs are known by stack and device (`catalogue.known_runs`), those of a network 
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.alike import known_as
-from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, Measured, elsewhere, span_of
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, Measured, elsewhere, errors_like, features, span_of
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 Range = tuple[float, float]
-STAGED: Final = Measured(6, 0.144, 0.313, 512)
-"""Of Llama 3.1 405B in 8 bits on 512 H100 by torchtitan with eight stages, by the constants of PyTorch's kernels: pytorch/torchtitan
-benchmarks/llama3_h100_202412_torchtitan.md (31a17bfd), tables 5 and 6, with what was assumed in tests/benchmarks/published/runs.yaml."""
 WITH_EXPERTS: Final = Measured(21, 0.196, 0.409, 2048)
 """Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
 KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
@@ -91,11 +88,18 @@ def outside(instance: Instance) -> int | None:
     return span if span is not None and instance.cluster.devices > span else None
 
 
-def likely_of(instance: Instance, step_time: float, by_constants: Range) -> Range:
+def plans_like(instance: Instance, plan: Mapping[str, Any]) -> str:
+    """What runs are to have in common with a plan of a dense network; nothing of others."""
+    dense = isinstance(instance.workload, Transformer) and instance.workload.experts == 1
+    return features(instance.workload, plan) if dense else ""  # type: ignore[arg-type]
+
+
+def likely_of(instance: Instance, step_time: float, by_constants: Range, plan: Mapping[str, Any]) -> Range:
     """The step times that are likely: those by the sets of constants, and no narrower than the model was off elsewhere.
 
     That is the mean error on runs of the stack on the device, or with experts; without any, what taking constants over was off by; what
-    runs of the very network or its family took over what is predicted; and on more devices than any run what more ranks cost others.
+    runs of the very network or its family took over what is predicted; the same of like plans, where few of these are known or none
+    (`catalogue.known_runs`); and on more devices than any run what more ranks cost others.
     Where no other constants are known, nothing is likely beside the step time.
     """
     low, high = by_constants
@@ -103,6 +107,7 @@ def likely_of(instance: Instance, step_time: float, by_constants: Range) -> Rang
         return low, high
     found, there = runs_like(instance), (stack_of(instance), device_of(instance)) in MEASURED
     errors = [0.0 if found is None else found.error, 0.0 if there else elsewhere(stack_of(instance))]
-    own = own_errors(instance)[1]
+    like = plans_like(instance, plan)
+    own = (*own_errors(instance)[1], *(errors_like(stack_of(instance), like) if like else ()))
     least = min((-max(errors), *own, *([] if outside(instance) is None else [BEYOND])))
     return min(low, step_time / (1.0 + max((*errors, *own)))), max(high, step_time / (1.0 + least))

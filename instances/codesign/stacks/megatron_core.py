@@ -123,6 +123,12 @@ STACK: Final = Stack(
             (Fact("precision", ("fp16",)),),
         ),
         Row(
+            "scales are of tensors, of earlier steps or of blocks, not of rows",
+            Fact("scaling", ("delayed", "tensorwise", "blocks")),
+            _ARGUMENTS,
+            (Fact("precision", ("fp8", "fp4")),),
+        ),
+        Row(
             "hidden expert exchange is with bf16 or fp16 weights",
             Fact("expert_exchange", ("exposed",)),
             _CONFIG,

@@ -27,7 +27,7 @@ from crossopt.crossflow.plan_rules import Rule
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
-from crossopt.crossflow.workload import Precision, Transformer
+from crossopt.crossflow.workload import Precision, Scaling, Transformer
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.units import quoted
 
@@ -124,6 +124,8 @@ class Stack:
     """What a logit takes when the loss takes most, where a question says nothing of its logits."""
     keeps_casts: bool = True
     """Whether products in 8 bits keep their inputs cast."""
+    apart: bool = False
+    """Whether queries, keys, values and gates are products of their own."""
     hides_publication: bool = False
     """Whether updated weights are gathered behind the next forward pass where a plan hides what data ranks exchange."""
     stops_early: bool = False
@@ -140,19 +142,29 @@ class Stack:
             workload = replace(workload, attention="unfused")
         if said.logit_bytes is None and said.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
-        workload = replace(workload, keeps_casts=self.keeps_casts, whole_messages=self.whole_messages)
+        workload = replace(workload, keeps_casts=self.keeps_casts, whole_messages=self.whole_messages, apart=self.apart)
         return replace(workload, hides_publication=self.hides_publication, stops_early=self.stops_early)
 
     def at(self, version: str | None) -> "Stack":
         """The table as of a version, the newest where none is named; a ValueError where none so old is known, or it is no version."""
         if version is None:
             return self
+        return replace(self, **self.editions[self._edition(version)].changes)  # type: ignore[arg-type]
+
+    def _edition(self, version: str) -> int:
         if not fullmatch(r"\d+(\.\d+)*", version, ASCII):
             raise ValueError(f"{quoted(version)} is no version (numbers with dots, such as {self.editions[-1].since})")
-        found = [one for one in self.editions if _numbered(one.since) <= _numbered(version)]
+        found = [place for place, one in enumerate(self.editions) if _numbered(one.since) <= _numbered(version)]
         if not found:
             raise ValueError(f"of {self.name} no version before {self.editions[0].since} is known ({self.known()})")
-        return replace(self, **found[-1].changes)  # type: ignore[arg-type]
+        return found[-1]
+
+    def told(self, version: str | None) -> str:
+        """Of which versions plans are taken, in words, and whether that one is named."""
+        place = len(self.editions) - 1 if version is None else self._edition(version)
+        taken, later = self.editions[place], self.editions[place + 1 :]
+        until = f", before {later[0].since}" if later else " and later"
+        return f"plans are those of {taken.what} {taken.since}{until}{'' if version else ', as no version is named'}"
 
     def known(self) -> str:
         """The versions that there are, in words."""
@@ -187,6 +199,8 @@ def number_of(quantity: str, value: object) -> int:
     """The number that stands for a value in a quantity's column."""
     if quantity == "precision":
         return get_args(Precision).index(value)
+    if quantity == "scaling":
+        return get_args(Scaling).index(value)
     if quantity == "mode of recomputation":
         return code("recompute", value)
     return code(quantity, value) if quantity in PLAN_FIELDS else int(value)  # type: ignore[call-overload]
@@ -262,6 +276,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "prediction layers": _of_model(lambda model: model.prediction_layers),
     "latents": _of_model(lambda model: int(model.latent)),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
+    "scaling": _of_model(lambda model: get_args(Scaling).index(model.scaling)),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
 }
 """What rows speak of."""

@@ -6,6 +6,7 @@ from crossopt.instances.codesign.stacks.table import Edition, Fact, Row, Source,
 
 _REPOSITORY: Final = "pytorch/torchtitan"
 _JOB: Final = Source(_REPOSITORY, "torchtitan/config/job_config.py", "6404b932421f")
+_CHECKPOINTS: Final = Source(_REPOSITORY, "torchtitan/distributed/activation_checkpoint.py", "0.2")
 _STAGES: Final = Source(_REPOSITORY, "torchtitan/distributed/pipeline_parallel.py", "02ef790c7961")
 _DIMENSIONS: Final = Source(_REPOSITORY, "torchtitan/distributed/parallel_dims.py", "0119de156de5")
 _LLAMA: Final = Source(_REPOSITORY, "torchtitan/models/llama3/infra/parallelize.py", "018740b7aae7")
@@ -13,6 +14,8 @@ _QWEN: Final = Source(_REPOSITORY, "torchtitan/models/qwen3/README.md, issue 207
 _SCHEDULES: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/schedules.py", "2.8")
 _STAGE: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/stage.py", "2.8")
 
+SELECTIVE: Final = "elements+second-products"
+"""What its option `selective` does operator by operator (`selective_ac_option "op"`): attention and every other product are kept."""
 STACK: Final = Stack(
     "torchtitan",
     "torchtitan's job configuration with its Llama, Qwen3 and DeepSeek models",
@@ -106,7 +109,11 @@ STACK: Final = Stack(
             (Fact("pipeline", above=1),),
         ),
         Row("stages hand on unhidden", Fact("transfers are hidden", (0,)), _SCHEDULES),
-        Row("all is computed again, or nothing", Fact("recompute", ("none", "full")), _JOB),
+        Row(
+            "all is computed again, nothing, or operator by operator (elements+second-products)",
+            Fact("recompute", ("none", "full", SELECTIVE)),
+            _CHECKPOINTS,
+        ),
         Row("nothing is offloaded layer by layer", Fact("offload", ("none",)), _JOB),
         Row(
             "experts are spread over replicas alone where tensor x context is 1",
@@ -135,6 +142,12 @@ STACK: Final = Stack(
             (Fact("zero", (0,)),),
         ),
         Row("the precision is fp32, bf16 or fp8", Fact("precision", ("fp32", "bf16", "fp8")), _JOB),
+        Row(
+            "scales of 8 bits are of tensors or of their rows",
+            Fact("scaling", ("tensorwise", "rows")),
+            _JOB,
+            (Fact("precision", ("fp8",)),),
+        ),
         Row("gradients are exchanged in 4 bytes", Fact("gradient bytes", (4,)), _JOB),
         Row(
             "16 bits need ranks that share, where there are tensor or pipeline ranks",
@@ -153,6 +166,7 @@ STACK: Final = Stack(
     ),
     decided=("sequence_parallel", "zero", "overlap"),
     logit_peak_bytes=4.0,
+    apart=True,  # wq, wk, wv, w1 and w3 of torchtitan/models/llama3/model/model.py (018740b7)
     stops_early=True,  # a checkpoint_wrapper without reentrant autograd (torchtitan/distributed/activation_checkpoint.py)
     keeps_casts=False,  # pytorch/ao torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args saves input_hp
 )

@@ -23,7 +23,7 @@ def evaluate_single(instance: Instance) -> Single:
     """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
     chosen = _only(instance)
     verdict = verify(instance, chosen)
-    return Single(to_words(instance, chosen), evaluation_json(instance, verdict.details))
+    return Single(to_words(instance, chosen), evaluation_json(instance, verdict.details, chosen.plan))
 
 
 def _only(instance: Instance) -> Candidate:

@@ -43,7 +43,7 @@ def test_chips_of_a_technology_are_priced_by_the_set_of_the_stack_on_its_device(
     [
         ("", "h100-sxm; taken over from a100-80g"),
         ("hardware: gb200-nvl72\n", "as no stack is named; fitted to 53 runs of 2 sources, 9.0% off when a source is"),
-        ("stack: fsdp\n", "h100-sxm with fsdp (FSDP1 and FSDP2, 2023 to 2025); fitted to 79 runs of 3 sources, 8.9% off when a source is"),
+        ("stack: fsdp\n", "h100-sxm with fsdp (FSDP1 and FSDP2, 2023 to 2025); fitted to 79 runs of 3 sources, 7.2% off when a source is"),
         ("stack: torchtitan\n", "h100-sxm with torchtitan (FSDP2, 2024 and 2025); taken over from h100-sxm with fsdp"),
         ("hardware: h200\nstack: fsdp\n", "h200 with fsdp (FSDP1 and FSDP2, 2023 to 2025); taken over from h100-sxm with fsdp"),
         ("hardware: b200\nstack: fsdp\n", "b200 with fsdp (FSDP2, 2025); taken over from h100-sxm with fsdp, as shares of megatron-core's"),

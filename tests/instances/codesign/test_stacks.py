@@ -189,9 +189,16 @@ def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(se
 @every(("version", "early"), [("2.0", False), ("2.0.1", False), ("2.1", True), ("2.10", True)])
 def test_a_question_may_name_the_version_of_its_stack(version: str, early: bool) -> None:
     """PyTorch's checkpoints go on to the end before 2.1, and versions are numbers: 2.10 is not before 2.1."""
-    workload = ask(f"{QUESTION}stack: {{name: fsdp, version: '{version}'}}\n").workload
-    assert isinstance(workload, Transformer)
-    assert workload.stops_early is early
+    asked = ask(f"{QUESTION}stack: {{name: fsdp, version: '{version}'}}\n")
+    assert isinstance(asked.workload, Transformer)
+    assert asked.workload.stops_early is early
+    assert asked.priced_by.endswith(f"; plans are those of PyTorch {'2.1 and later' if early else '2.0, before 2.1'}")
+
+
+@every(("stack", "newest"), [("fsdp", "PyTorch 2.1"), ("torchtitan", "torchtitan 0.2"), ("megatron-core", "Megatron-Core 0.14")])
+def test_an_answer_says_which_version_was_taken_where_none_is_named(stack: str, newest: str) -> None:
+    assert ask(f"{QUESTION}stack: {stack}\n").priced_by.endswith(f"; plans are those of {newest} and later, as no version is named")
+    assert "plans are those of" not in ask(QUESTION).priced_by
 
 
 @every(

@@ -120,9 +120,10 @@ def test_every_framework_that_a_message_names_is_understood() -> None:
 
 
 def test_heads_are_inferred_so_that_a_node_can_share_them(file: Path) -> None:
-    """14400 / 64 = 225 and 14400 / 96 = 150 heads do not split in eight, 14400 / 120 = 120 do."""
+    """14400 / 64 = 225 and 14400 / 96 = 150 heads do not split in eight, 14400 / 120 = 120 do; one source tells them elsewhere."""
     shape = {"hidden": "14400", "heads": "", "ffn": "57600", "tp": "8", "pp": "2", "dp": "1", "time_per_iter_s": "50"}
     assert one(file, shape).workload.heads == 120
+    assert one(file, {**shape, "source": "BigScience BLOOM-176B pre-runs (Jean Zay)"}).workload.heads == 32
 
 
 def test_a_hidden_size_of_no_usual_head_is_rejected(file: Path) -> None:
