@@ -6,7 +6,7 @@ asked for is near. A task that ends two processes is put aside, as by `superviso
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +37,13 @@ class Told:
     failure: Failure | None = None
 
 
-def run_on_dask(address: str, asked: Supervisor, jobs: Sequence[Job]) -> None:
-    """What is asked of a supervisor, done by a cluster instead; a RefusedError in words where there is no Dask, or no such cluster."""
-    folder, waiting, running, beaten = asked.folder, deque(jobs), dict[Any, Job](), monotonic()
+def run_on_dask(address: str, asked: Supervisor, jobs: Iterable[Job | None]) -> None:
+    """What is asked of a supervisor, done by a cluster instead; a RefusedError in words where there is no Dask, or no such cluster.
+
+    All questions are read before, as tasks know the folder by the list of them.
+    """
+    waiting = deque(sorted((job for job in jobs if job), key=lambda job: -job.size))
+    folder, total, running, beaten = asked.folder, len(waiting), dict[Any, Job](), monotonic()
     mark = (folder / STUDY).read_text(encoding="utf-8")
     with _client(address, asked.workers) as (client, threads, wait):
         try:
@@ -59,7 +63,7 @@ def run_on_dask(address: str, asked: Supervisor, jobs: Sequence[Job]) -> None:
                     beaten = monotonic()
                     beat(folder, [job.key for job in running.values()])
                 lost = f", {len(asked.failed):,} failed" if asked.failed else ""
-                asked.note(f"{len(asked.answered):,} of {len(jobs):,} answered{lost}")
+                asked.note(f"{len(asked.answered):,} of {total:,} answered, {asked.proved:,} proved{lost}, {len(running):,} running")
         finally:
             client.cancel(list(running))
             for job in running.values():
@@ -129,7 +133,8 @@ def _take_in(asked: Supervisor, job: Job, told: Told) -> None:
         forget_failure(asked.folder, job.key)
     if told.failure:
         keep_failure(asked.folder, job.key, told.failure)
-    (asked.answered if told.how == "answered" else asked.failed).add(job.key)
+    (asked.failed if told.how == "failed" else asked.answered).add(job.key)
+    asked.proved += told.how == "proved"
 
 
 def answer_there(job: Job, folder: str, mark: str) -> Told:
