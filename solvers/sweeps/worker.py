@@ -114,7 +114,7 @@ def failed_words(error: Exception) -> tuple[str, int]:
         return said, INVALID
     if isinstance(error, VerificationError):
         return f"verification failed: {said}", UNVERIFIED
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError | SyntaxError):  # Python cannot read a file of ours where it has no room to
         return "there is not enough memory for this (raise --memory, or ask with fewer --workers)", INTERNAL
     return f"internal error: {type(error).__name__}: {said}", INTERNAL
 

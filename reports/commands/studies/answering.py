@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from types import FrameType
 
-from crossopt.instances.files.saved import check_writable
+from crossopt.instances.files.saved import check_writable, naming
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
@@ -87,7 +87,8 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
     jobs = unanswered.jobs()
     first = next((job for job in jobs if job), None)
     if first is not None:
-        check_writable(folder / RESULTS / "any.json")
+        with naming(folder / RESULTS):
+            check_writable(folder / RESULTS / "any.json")
         clear(folder)
         crew.spoiled, crew.stopping = unanswered.spoiled, wish
         with _heard(wish), notes_on(sys.stderr) as crew.note:

@@ -184,6 +184,19 @@ def test_tables_take_columns_and_times_and_other_forms(two: Path, tmp_path: Path
     base.close()
 
 
+def test_an_index_without_room_is_one_sentence_and_leaves_nothing(two: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    class Full:
+        def __init__(self, path: Path) -> None:
+            path.touch()
+            raise sqlite3.OperationalError("database or disk is full")
+
+    before = sorted(two.iterdir())
+    monkeypatch.setattr(sqlite3, "connect", Full)
+    assert main(["sweep", "index", str(two)]) == 3
+    assert capsys.readouterr().err == f"{two / 'index.sqlite'}: database or disk is full\n"
+    assert sorted(two.iterdir()) == before
+
+
 def test_a_form_that_needs_another_package_says_so(two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for more, words in ((("--out", str(tmp_path / "x.parquet")), "this needs pyarrow (`pip install pyarrow`"), ((), "say where it goes")):
