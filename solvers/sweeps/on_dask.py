@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from crossopt.instances.errors import FailedError, RefusedError
 from crossopt.solvers.sweeps.keys import code_digest
-from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
+from crossopt.solvers.sweeps.leases import BEAT, beat, release
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, Failure, failure_of, forget_failure, keep, keep_failure, kept_at
 from crossopt.solvers.sweeps.supervisor import TRIES, Supervisor
 from crossopt.solvers.sweeps.worker import INTERNAL, Job, answer, failed_words, outcome
@@ -50,9 +50,9 @@ def run_on_dask(address: str, asked: Supervisor, jobs: Iterable[Job | None]) -> 
             while running or (waiting and not asked.stopping()):
                 while waiting and not asked.stopping() and len(running) < _AHEAD * threads:
                     job = waiting.popleft()
-                    if len(kept_at(folder, job.key)) > asked.spoiled.get(job.key, 0):
+                    if asked.is_answered(job):
                         asked.answered.add(job.key)
-                    elif take(folder, job.key):  # what another sweep has is left to it
+                    elif asked.takes(job):  # what another sweep has is left to it
                         running[client.submit(answer_there, job, str(folder.absolute()), mark, key=job.key, pure=False)] = job
                 for future in _done(running, wait):
                     _take_in(asked, running[future], _told(future))
@@ -63,7 +63,7 @@ def run_on_dask(address: str, asked: Supervisor, jobs: Iterable[Job | None]) -> 
                     beaten = monotonic()
                     beat(folder, [job.key for job in running.values()])
                 lost = f", {len(asked.failed):,} failed" if asked.failed else ""
-                asked.note(f"{len(asked.answered):,} of {total:,} answered, {asked.proved:,} proved{lost}, {len(running):,} running")
+                asked.note(f"{len(asked.answered):,} answered of {total:,}, {asked.proved:,} proved{lost}, {len(running):,} running")
         finally:
             client.cancel(list(running))
             for job in running.values():

@@ -145,13 +145,27 @@ class Supervisor:
                 self._put(job, -job.size)
         while self._waiting:
             job = heappop(self._waiting)[2]
-            if len(kept_at(self.folder, job.key)) > self.spoiled.get(job.key, 0):
-                self.answered.add(job.key)  # by another sweep, meanwhile
-            elif take(self.folder, job.key):
+            if self.is_answered(job):
+                self.answered.add(job.key)
+            elif self.takes(job):
                 return job
-            else:
+            elif job.key not in self.answered:
                 self._others.append(job)
         return None
+
+    def is_answered(self, job: Job) -> bool:
+        """Whether another sweep has answered it meanwhile."""
+        return len(kept_at(self.folder, job.key)) > self.spoiled.get(job.key, 0)
+
+    def takes(self, job: Job) -> bool:
+        """Whether it is ours to answer: nobody has it, nor has answered it and let it go while we looked."""
+        if not take(self.folder, job.key):
+            return False
+        if self.is_answered(job):
+            self.answered.add(job.key)
+            release(self.folder, job.key)
+            return False
+        return True
 
     def _attend(self) -> None:
         """Hear who has something to say, or has ended."""
@@ -223,7 +237,7 @@ class Supervisor:
     def words(self, running: list[str]) -> str:
         """How far it is, while these are being answered."""
         done, left = len(self.answered) + len(self.failed), len(self._waiting) + len(running)
-        parts = [f"{len(self.answered):,} of {self._total:,}{' read so far' if self._unread else ''} answered", f"{self.proved:,} proved"]
+        parts = [f"{len(self.answered):,} answered of {self._total:,}{' read so far' if self._unread else ''}", f"{self.proved:,} proved"]
         parts += [f"{len(self.failed):,} failed"] if self.failed else []
         parts += [f"{len(running):,} running"]
         parts += [f"{len(self._others):,} with another sweep"] if self._others else []

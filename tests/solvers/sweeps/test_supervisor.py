@@ -13,7 +13,7 @@ from crossopt.solvers.sweeps.leases import held, release, take
 from crossopt.solvers.sweeps.process import start
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
-from crossopt.solvers.sweeps.worker import Answer, Job
+from crossopt.solvers.sweeps.worker import Answer, Job, failed_words
 from tests.solvers.sweeps.hooks import at_once, dying, endless, idle, job, refusing, slowly
 
 
@@ -104,8 +104,8 @@ def test_the_first_run_is_answered_while_others_are_still_looked_for_and_the_lar
     crew.run(jobs())
     crew.dismiss()
     assert asked(folder) == ["first", "unproved", "middle", "small"]
-    assert any(words.startswith("0 of 1 read so far answered, 0 proved, 1 running  first") for words in said)
-    assert re.fullmatch(r"3 of 4 answered, 2 proved, 1 running, about \d+ s left  small", said[-1])
+    assert any(words.startswith("0 answered of 1 read so far, 0 proved, 1 running  first") for words in said)
+    assert re.fullmatch(r"3 answered of 4, 2 proved, 1 running, about \d+ s left  small", said[-1])
 
 
 def test_asked_to_end_it_reads_on_so_that_the_list_is_whole_and_begins_nothing(folder: Path) -> None:
@@ -113,6 +113,10 @@ def test_asked_to_end_it_reads_on_so_that_the_list_is_whole_and_begins_nothing(f
     assert worked(folder, at_once, told, stopping=lambda: 1).answered == set()
     assert list(told) == []
     assert not (folder / "asked.txt").exists()
+
+
+def test_where_python_has_no_room_to_read_its_own_files_memory_is_named() -> None:
+    assert failed_words(SyntaxError("expected ':'"))[0] == failed_words(MemoryError())[0]
 
 
 def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_taken(folder: Path) -> None:
@@ -131,6 +135,12 @@ def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_ta
     assert asked(folder) == ["ours"]
     assert crew.answered == {key * 32 for key in "abc"}
     assert held(folder)[0] == {"b" * 32}
+
+
+def test_what_another_sweep_answered_and_let_go_while_we_looked_is_not_asked_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "take", lambda folder, key: keep(folder, key, "another's\n").exists() and take(folder, key))
+    assert worked(folder, at_once, [job("a")]).answered == {"a" * 32}
+    assert not (folder / "asked.txt").exists()
 
 
 def test_a_process_that_ends_while_it_waits_for_another_sweep_is_replaced(folder: Path) -> None:
