@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crossopt.solvers.sweeps.reading import Asked, Reader, Run
-from crossopt.solvers.sweeps.standing import in_shard, is_left, listed_of, point_of, row_of, standing_at, standings
+from crossopt.solvers.sweeps.reading import Reader
+from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed_of, point_of, row_of, standing_at, standings
 from crossopt.solvers.sweeps.store import Listed, all_kept, make_store, open_store
 from crossopt.solvers.sweeps.worker import Job
 
@@ -21,6 +21,8 @@ class Unanswered:
     """What the folder says is asked, where it is this study; known of any other study when all of its questions were read."""
     shard: tuple[int, int] | None = None
     retry: tuple[str, ...] = ()
+    before: dict[str, Standing] = field(default_factory=dict)
+    """What each run had come to when it was looked at."""
     spoiled: dict[str, int] = field(default_factory=dict)
     """How many files of a run that is left are there that do not count."""
 
@@ -39,9 +41,8 @@ class Unanswered:
     def _of_known(self, listed: Listed) -> Iterator[Job | None]:
         """Of a study that is listed no question is read but those that are left."""
         open_store(self.folder, listed)
-        now = standings(self.folder, listed, set(self.keys(listed)))
-        left = {key for key, one in now.items() if is_left(one, self.retry)}
-        self.spoiled.update({key: now[key].files for key in left if now[key].files})
+        self.before = standings(self.folder, listed, set(self.keys(listed)))
+        left = {key for key in self.before if self._is_left(key)}
         for number in sorted({row.question for row in listed.rows if row.key in left}):
             yield from self._told(number, left)
         self._refuse_faults()
@@ -55,17 +56,18 @@ class Unanswered:
             for run in runs if asked else ():
                 new = run.key not in seen and in_shard(run.key, self.shard)
                 seen.add(run.key)
-                if new and asked and self._is_left(asked, run, found.get(run.key, ())):
-                    left.add(run.key)
+                if new and asked:
+                    self.before[run.key] = standing_at(self.folder, row_of(run), point_of(asked), found.get(run.key, ()))
+                    left.update([run.key] if self._is_left(run.key) else [])
             yield from self._told(number, left)
         self._refuse_faults()
         self.listed = listed_of(self.reader.sweep(), self.mark)
         open_store(self.folder, self.listed)
 
-    def _is_left(self, asked: Asked, run: Run, paths: tuple[Path, ...]) -> bool:
-        one = standing_at(self.folder, row_of(run), point_of(asked), paths)
+    def _is_left(self, key: str) -> bool:
+        one = self.before[key]
         if one.files:
-            self.spoiled[run.key] = one.files
+            self.spoiled[key] = one.files
         return is_left(one, self.retry)
 
     def _told(self, number: int, left: set[str]) -> Iterator[Job | None]:

@@ -99,7 +99,7 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
         sys.stdout.write(fitted(early_text(folder, unanswered.reader, asked_now)))
         return ENDED_EARLY
     keys = unanswered.keys(listed)
-    now = standings(folder, listed, set(keys))
+    now = unanswered.before if first is None else standings(folder, listed, set(keys))
     found = tally(keys, now)
     lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
     lines.append("  nothing was left to ask" if first is None else f"  {asked_now}")
