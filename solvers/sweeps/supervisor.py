@@ -29,8 +29,8 @@ _SHARE, _BESIDE, _LOADING = 1.2, 5.0, 60.0
 _LONGEST: Final = 21_600.0
 """Seconds that count as the limit where a run has none: six hours, as for `solve`."""
 _TICK: Final = 0.5
-_SLICE: Final = 0.02
-"""Seconds of reading at a time, between which others are heard."""
+_SLICE, _ALONE = 0.02, 2.0
+"""Seconds of reading at a time, between which others are heard; and for which nothing is read beside the first question of all."""
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Supervisor:
     def _read_on(self) -> None:
         """Take in further runs for a moment."""
         end = monotonic() + _SLICE
-        while self._unread is not None and monotonic() < end:
+        while self._unread is not None and self._reads() and monotonic() < end:
             try:
                 job = next(self._unread)
             except StopIteration:
@@ -113,6 +113,11 @@ class Supervisor:
             if job is not None:
                 self._total += 1
                 self._put(job, -job.size)
+
+    def _reads(self) -> bool:
+        """Whether further runs are taken in now, or the first one has the machine to itself, so that its answer comes soon."""
+        first = self._total > 0 and not self.stopping() and not any(one.warm for one in self.crew)
+        return self._unread is not None and not (first and monotonic() - self._began < _ALONE)
 
     def _put(self, job: Job, rank: float) -> None:
         self._number += 1
@@ -171,7 +176,7 @@ class Supervisor:
         """Hear who has something to say, or has ended."""
         now, late = monotonic(), min((worker.deadline for worker in self.crew), default=inf)
         things = {worker.line: worker for worker in self.crew} | {worker.process.sentinel: worker for worker in self.crew}
-        ready = wait(list(things), 0.0 if self._unread else min(_TICK, max(late - now, 0.0)))
+        ready = wait(list(things), 0.0 if self._reads() else min(_TICK, max(late - now, 0.0)))
         for worker in {id(things[one]): things[one] for one in ready}.values():  # type: ignore[index]
             if not self._heard(worker):
                 self._buried(worker)

@@ -90,12 +90,18 @@ def test_refusals_and_mistakes_are_told_and_a_full_disk_ends_all(folder: Path) -
         worked(folder, refusing, [job("c", "full")])
 
 
-def test_the_first_run_is_answered_while_others_are_still_looked_for_and_the_largest_that_is_known_comes_next(folder: Path) -> None:
-    """The last job is only told once the first one has its answer; words say how far all is."""
+@pytest.mark.parametrize("seconds", [0.0, 600.0])
+def test_the_first_run_is_answered_while_others_are_still_looked_for_and_the_largest_that_is_known_comes_next(
+    seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last job is only told once the first one has its answer, beside which nothing is read for a while; words say how far all is."""
+    monkeypatch.setattr(supervisor, "_ALONE", seconds)
+    beside = list[int]()
 
     def jobs() -> Iterator[Job | None]:
         yield job("a", "first", size=1.0)
         while not kept_at(folder, "a" * 32):
+            beside.append(1)
             yield None
         yield from (job("b", "small", size=1.0), job("c", "unproved", size=3.0), job("d", "middle", size=2.0))
 
@@ -104,6 +110,7 @@ def test_the_first_run_is_answered_while_others_are_still_looked_for_and_the_lar
     crew.run(jobs())
     crew.dismiss()
     assert asked(folder) == ["first", "unproved", "middle", "small"]
+    assert bool(beside) == (seconds == 0.0)
     assert any(words.startswith("0 answered of 1 read so far, 0 proved, 1 running  first") for words in said)
     assert re.fullmatch(r"3 answered of 4, 2 proved, 1 running, about \d+ s left  small", said[-1])
 
