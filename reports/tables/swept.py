@@ -19,6 +19,8 @@ _REST: Final = (
     "note",
 )
 _LAST: Final = ("share_of_peak", "versions")
+_PRICED: Final = ("step_time", "energy", "average_power", "power", "die_area", "cost", "memory")
+"""What the full model says of a design, under the names that the formulas of studies have for it, in SI units."""
 _LONGEST: Final = 300
 """Signs of an answer's list that stands in a cell."""
 
@@ -51,12 +53,12 @@ def cells_of(folder: Path, listed: Listed, seconds: bool = False) -> Cells:
     return Cells((*_FIRST, *axes, *_REST, "devices", "plan", *sorted(answers, key=_by_kind), *last), tuple(rows), tuple(faults))
 
 
-_ANSWERS: Final = ("chip", "plan", "answer")
+_ANSWERS: Final = ("chip", "plan", "design", "answer")
 """Of columns that not every row has."""
 
 
 def _by_kind(name: str) -> int:
-    """Chips before plans; each in the order of results."""
+    """Chips before plans, and these before what both cost; each in the order of results."""
     return _ANSWERS.index(name.partition(".")[0])
 
 
@@ -105,7 +107,10 @@ def _of_designs(data: dict[str, Any]) -> Iterator[tuple[str, Value]]:
     yield from ((f"chip.{name}", _cell(value)) for design in designs[:1] for name, value in design["hardware"].items())
     if len(designs) == 1:
         yield from ((f"plan.{name}", _cell(value)) for name, value in designs[0]["plan"].items())
-        yield from (("share_of_peak", share["evaluation"].get("utilisation")) for share in data["details"]["shares"])
+        evaluation = data["details"]["shares"][0]["evaluation"]
+        priced = {**evaluation, "memory": sum(evaluation["memory"].values())}
+        yield from ((f"design.{name}", priced[name]) for name in _PRICED)
+        yield "share_of_peak", priced["utilisation"]
 
 
 def _of_answer(answer: dict[str, Any]) -> Iterator[tuple[str, Value]]:

@@ -1,84 +1,25 @@
-"""From a study to the runs of a sweep: each point is read, whatever kind of question it is, and every fault is told where it stands."""
+"""What a study names: its questions and engines, who is asked how long, and where in the study what is wrong with a question stands."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.catalogue.registry import shipped
-from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import Node, Scalar
-from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
+from crossopt.instances.files.settings import Keys, with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.question import read
-from crossopt.instances.studies.study import Point, Setting, StudyText, place_of, points_of
+from crossopt.instances.studies.study import Point, Setting, StudyText, place_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import Family, family_of
-from crossopt.solvers.sweeps.keys import answerers, digest_of, key_of, question_digest
+from crossopt.solvers.sweeps.keys import answerers, digest_of
 
 SEARCH = 5.0
 """Seconds of an engine that goes on until its time is over, where no limit is given."""
 _SOURCE = " [from --set "
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question of a sweep: what to call it, where it stands on the axes, and enough to ask it again."""
-
-    name: str
-    subject: str
-    at: tuple[str, ...]
-    kind: str
-    document: dict[str, Any]
-    digest: str
-    size: float
-    """How much there is to look at, as far as its kind says so: what is large is asked first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A question, by its number, asked of an engine."""
-
-    question: int
-    engine: str
-    limits: Limits
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """All that is asked."""
-
-    title: str
-    axes: tuple[str, ...]
-    questions: tuple[Asked, ...]
-    runs: tuple[Run, ...]
-
-
-def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> Sweep:
-    """The runs of a study, with settings laid over each question; an InstanceError with every fault of all of them."""
-    file, faults = study.file, list[Fault]()
-    asked = [question for point in points_of(study, settings) for question in _read(study, point, faults)]
-    faults += engine_faults(study.root, [question.kind for question in asked])
-    names = set[str]()
-    for question in asked:
-        if question.name in names:
-            message = f"two questions are called {quoted(question.name)} (give one of them a `name`)"
-            faults.append(replace(place_of(study.root, "instances"), message=message))
-        names.add(question.name)
-    if faults:
-        raise InstanceError(study.source, once_an_axis(study, faults))
-    limit = file.time_limit if time_limit is None else time_limit
-    turns = {kind: turns_of(family_of(kind), file.engines, limit, file.seeds) for kind in {question.kind for question in asked}}
-    runs = [
-        Run(number, engine, limits, key_of(question.digest, engine, limits))
-        for number, question in enumerate(asked)
-        for engine, limits in turns[question.kind]
-    ]
-    return Sweep(file.title, tuple(axis.label for axis in file.sweep), tuple(asked), tuple(runs))
 
 
 def mark_of(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> str:
@@ -149,32 +90,6 @@ def file_of(name: str, folder: Path) -> Path | str:
         remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
         return f"there is no question {quoted(name)} ({remedy})"
     return found
-
-
-def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:
-    """The question of a point, or its faults at the places where the study says what is wrong."""
-    found = file_of(point.instance, study.folder)
-    if isinstance(found, str):
-        faults.append(replace(point.place, message=found))
-        return
-    kind = kind_asked(found)
-    if not KINDS[kind].family:
-        faults.append(replace(point.place, message=f"{point.instance} asks about {KINDS[kind].about}, which have no single answer"))
-        return
-    module = import_module(KINDS[kind].question)
-    try:
-        question = read(found, tuple(setting.text for setting in point.settings), point.workload)
-    except InstanceError as error:
-        keys = getattr(module, "KEYS", TOP_ONLY)
-        faults += [placed(fault, error.source, point, keys) for fault in error.faults]
-        return
-    document, size = question.document, getattr(module, "count_of", _no_size)(question)
-    yield Asked(point.name, point.subject, point.at, kind, document, question_digest(kind, document), size)
-
-
-def _no_size(question: object) -> float:
-    del question
-    return 0.0
 
 
 def placed(fault: Fault, source: str, point: Point, keys: Keys) -> Fault:

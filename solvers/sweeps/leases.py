@@ -2,8 +2,8 @@
 
 A lease is a file that only one process can make. It is over when its process is: on this machine that is looked up, by number and start,
 as numbers are used again; of other machines the file must have been touched not long ago, which every sweep does with its own. Clocks of
-machines differ, so ages are counted by the time of a file that is just being written there. Where two take one over at the same moment,
-a question is answered twice, and that is all.
+machines differ, so ages are counted by the time of a file that is just being written there; one from the future is of a clock that went
+back, and as old as it is ahead. Where two take one over at the same moment, a question is answered twice, and that is all.
 """
 
 import json
@@ -86,9 +86,9 @@ def _is_held(folder: Path, path: Path) -> bool:
         return False
     words = _words(body)
     if words is None:
-        return _now(folder) - touched < _YOUNG
+        return abs(_now(folder) - touched) < _YOUNG
     if words["host"] != socket.gethostname():
-        return _now(folder) - touched < _OVER
+        return abs(_now(folder) - touched) < _OVER
     start = _start_of(words["pid"])
     return start is not None and start == words["start"]
 

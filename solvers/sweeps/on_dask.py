@@ -6,7 +6,7 @@ asked for is near. A task that ends two processes is put aside, as by `superviso
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from crossopt.instances.errors import FailedError, RefusedError
 from crossopt.solvers.sweeps.keys import code_digest
-from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
+from crossopt.solvers.sweeps.leases import BEAT, beat, release
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, Failure, failure_of, forget_failure, keep, keep_failure, kept_at
 from crossopt.solvers.sweeps.supervisor import TRIES, Supervisor
 from crossopt.solvers.sweeps.worker import INTERNAL, Job, answer, failed_words, outcome
@@ -37,18 +37,22 @@ class Told:
     failure: Failure | None = None
 
 
-def run_on_dask(address: str, asked: Supervisor, jobs: Sequence[Job]) -> None:
-    """What is asked of a supervisor, done by a cluster instead; a RefusedError in words where there is no Dask, or no such cluster."""
-    folder, waiting, running, beaten = asked.folder, deque(jobs), dict[Any, Job](), monotonic()
+def run_on_dask(address: str, asked: Supervisor, jobs: Iterable[Job | None]) -> None:
+    """What is asked of a supervisor, done by a cluster instead; a RefusedError in words where there is no Dask, or no such cluster.
+
+    All questions are read before, as tasks know the folder by the list of them.
+    """
+    waiting = deque(sorted((job for job in jobs if job), key=lambda job: -job.size))
+    folder, total, running, beaten = asked.folder, len(waiting), dict[Any, Job](), monotonic()
     mark = (folder / STUDY).read_text(encoding="utf-8")
     with _client(address, asked.workers) as (client, threads, wait):
         try:
             while running or (waiting and not asked.stopping()):
                 while waiting and not asked.stopping() and len(running) < _AHEAD * threads:
                     job = waiting.popleft()
-                    if len(kept_at(folder, job.key)) > asked.spoiled.get(job.key, 0):
+                    if asked.is_answered(job):
                         asked.answered.add(job.key)
-                    elif take(folder, job.key):  # what another sweep has is left to it
+                    elif asked.takes(job):  # what another sweep has is left to it
                         running[client.submit(answer_there, job, str(folder.absolute()), mark, key=job.key, pure=False)] = job
                 for future in _done(running, wait):
                     _take_in(asked, running[future], _told(future))
@@ -59,7 +63,7 @@ def run_on_dask(address: str, asked: Supervisor, jobs: Sequence[Job]) -> None:
                     beaten = monotonic()
                     beat(folder, [job.key for job in running.values()])
                 lost = f", {len(asked.failed):,} failed" if asked.failed else ""
-                asked.note(f"{len(asked.answered):,} of {len(jobs):,} answered{lost}")
+                asked.note(f"{len(asked.answered):,} answered of {total:,}, {asked.proved:,} proved{lost}, {len(running):,} running")
         finally:
             client.cancel(list(running))
             for job in running.values():
@@ -129,7 +133,8 @@ def _take_in(asked: Supervisor, job: Job, told: Told) -> None:
         forget_failure(asked.folder, job.key)
     if told.failure:
         keep_failure(asked.folder, job.key, told.failure)
-    (asked.answered if told.how == "answered" else asked.failed).add(job.key)
+    (asked.failed if told.how == "failed" else asked.answered).add(job.key)
+    asked.proved += told.how == "proved"
 
 
 def answer_there(job: Job, folder: str, mark: str) -> Told:

@@ -6,6 +6,7 @@ done, and loads while questions are read.
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from tempfile import mkstemp
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def start(memory: int | None = None, kinds: tuple[str, ...] = (), work: "Answer 
     os.close(handle)
     said = Path(name)
     process = context.Process(target=_serve, args=(far, reader, said, memory, kinds, work), name="crossopt-sweep")
-    with _one_thread():
+    with _one_thread(), _without_main():
         process.start()
     far.close()
     reader.close()
@@ -75,6 +77,16 @@ def _one_thread() -> Iterator[None]:
     finally:
         for name in given:
             del os.environ[name]
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that do not load what was started first, as those of `multiprocessing` do, before they load what they need."""
+    first, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = first
 
 
 def end(one: Process) -> None:

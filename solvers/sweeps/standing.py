@@ -1,14 +1,14 @@
 """How far a sweep is: what each run has come to, as the files of its folder say, and what is left to be asked."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.asking import Run, Sweep
+from crossopt.solvers.sweeps.reading import Asked, Run, Sweep
 from crossopt.solvers.sweeps.store import Failure, Kept, Listed, Point, Row, all_kept, failure_of, result_of
-from crossopt.solvers.sweeps.worker import REFUSED, Job
+from crossopt.solvers.sweeps.worker import REFUSED
 
 State = Literal["answered", "refused", "failed", "not asked"]
 
@@ -36,8 +36,13 @@ class Standing:
 def listed_of(sweep: Sweep, mark: str = "") -> Listed:
     """What a sweep asks, as its folder keeps it; with a mark where nothing but the study's own files says what is asked."""
     alone = all("text" in one.document and not one.document.get("files") for one in sweep.questions)
-    points = tuple(Point(one.name, one.subject, one.at, one.kind, one.digest) for one in sweep.questions)
+    points = tuple(point_of(one) for one in sweep.questions)
     return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs), mark if alone else "")
+
+
+def point_of(one: Asked) -> Point:
+    """A question as it is listed."""
+    return Point(one.name, one.subject, one.at, one.kind, one.digest)
 
 
 def row_of(run: Run) -> Row:
@@ -48,18 +53,17 @@ def row_of(run: Run) -> Row:
 
 def standings(folder: Path, listed: Listed, only: Container[str] | None = None) -> dict[str, Standing]:
     """What each run has come to, by its key; of all, or of some."""
-    return {row.key: standing_of(row, kept, failure, files) for row, kept, failure, files in _looked_at(folder, listed, only)}
-
-
-def _looked_at(folder: Path, listed: Listed, only: Container[str] | None) -> Iterator[tuple[Row, Kept, Failure | None, int]]:
-    found, seen = all_kept(folder), set[str]()
+    found, now = all_kept(folder), dict[str, Standing]()
     for row in listed.rows:
-        if row.key in seen or (only is not None and row.key not in only):
-            continue
-        seen.add(row.key)
-        paths = found.get(row.key, ())
-        kept = result_of(paths, row, listed.points[row.question])
-        yield row, kept, None if kept.data else failure_of(folder, row.key), len(paths)
+        if row.key not in now and (only is None or row.key in only):
+            now[row.key] = standing_at(folder, row, listed.points[row.question], found.get(row.key, ()))
+    return now
+
+
+def standing_at(folder: Path, row: Row, point: Point, paths: Sequence[Path]) -> Standing:
+    """What one run has come to, whose files are these."""
+    kept = result_of(paths, row, point)
+    return standing_of(row, kept, None if kept.data else failure_of(folder, row.key), len(paths))
 
 
 def standing_of(row: Row, kept: Kept, failure: Failure | None, files: int) -> Standing:
@@ -101,16 +105,6 @@ def is_left(standing: Standing, retry: Container[str]) -> bool:
 def in_shard(key: str, shard: tuple[int, int] | None) -> bool:
     """Whether a run belongs to this of so many shards; which one it is of does not change with what else is asked."""
     return shard is None or int(key, 16) % shard[1] == shard[0]
-
-
-def jobs_of(sweep: Sweep, left: Container[str]) -> list[Job]:
-    """The runs that are left, each once, the largest first, so that none of them is waited for alone in the end."""
-    jobs = dict[str, Job]()
-    for run in sweep.runs:
-        if run.key in left and run.key not in jobs:
-            one = sweep.questions[run.question]
-            jobs[run.key] = Job(run.key, f"{one.name}, {run.engine}", one.kind, one.document, run.engine, run.limits, one.size)
-    return sorted(jobs.values(), key=lambda job: -job.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,28 +82,33 @@ class Failure:
     """The last lines of what was printed."""
 
 
-def open_store(folder: Path, listed: Listed) -> None:
-    """Make the folder, or take it where it keeps this study, and say there what is asked; a RefusedError or an OSError else."""
+def make_store(folder: Path, title: str) -> None:
+    """Make the folder, or take it where it keeps the study of this title; a RefusedError or an OSError else."""
     if (folder / STUDY).exists():
-        if (title := _title_of(folder, listed)) != listed.title:
-            raise RefusedError(f"--store {folder}: this keeps the study {title!r}, and here is {listed.title!r} (name another folder)")
+        if (other := _title_of(folder, title)) != title:
+            raise RefusedError(f"--store {folder}: this keeps the study {other!r}, and here is {title!r} (name another folder)")
     elif folder.is_dir() and any(path.name not in _OURS and path.name[0] != "." for path in folder.iterdir()):
         raise RefusedError(f"--store {folder}: this folder holds other files (name an empty one, or one that is not there yet)")
     elif folder.exists() and not folder.is_dir():
         raise RefusedError(f"--store {folder}: this is a file (name a folder)")
     for name in (RESULTS, FAILED, RUNNING):
         (folder / name).mkdir(parents=True, exist_ok=True)
+
+
+def open_store(folder: Path, listed: Listed) -> None:
+    """The same, and say there what is asked."""
+    make_store(folder, listed.title)
     text = text_of(listed)
     if not (folder / STUDY).exists() or (folder / STUDY).read_text(encoding="utf-8") != text:
         write_whole(folder / STUDY, text)
 
 
-def _title_of(folder: Path, listed: Listed) -> str:
+def _title_of(folder: Path, title: str) -> str:
     """What the folder keeps; a list that was cut off keeps nobody from asking, as the answers are whole."""
     try:
         return listing(folder).title
     except InstanceError:
-        return listed.title
+        return title
 
 
 def known(folder: Path, mark: str) -> Listed | None:

@@ -6,9 +6,10 @@ run that has ended two processes is put aside, with what was printed last.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from math import inf
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -28,6 +29,8 @@ _SHARE, _BESIDE, _LOADING = 1.2, 5.0, 60.0
 _LONGEST: Final = 21_600.0
 """Seconds that count as the limit where a run has none: six hours, as for `solve`."""
 _TICK: Final = 0.5
+_SLICE, _ALONE = 0.02, 2.0
+"""Seconds of reading at a time, between which others are heard; and for which nothing is read beside the first question of all."""
 
 
 @dataclass(slots=True)
@@ -50,24 +53,34 @@ class Supervisor:
     """How many files of a run are there that do not count."""
     answered: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    _waiting: deque[Job] = field(default_factory=deque)
+    proved: int = 0
+    """How many of those that were answered here have a proof."""
+    _unread: Iterator[Job | None] | None = None
+    """What tells of further runs, as long as there may be some."""
+    _waiting: list[tuple[float, int, Job]] = field(default_factory=list)
+    """Runs by their sizes, the largest first, so that none of them is waited for alone in the end; and before them those tried again."""
     _others: deque[Job] = field(default_factory=deque)
     """Runs that another sweep answers."""
     _deaths: dict[str, int] = field(default_factory=dict)
     _stillborn: int = 0
     _total: int = 0
+    _number: int = 0
+    _began: float = 0.0
     _beaten: float = 0.0
     _looked: float = 0.0
 
-    def run(self, jobs: Iterable[Job]) -> None:
-        """Every job answered, failed or put aside; or nothing new, where somebody wants it to end."""
-        self._waiting = deque(jobs)
-        self._total = len(self._waiting)
+    def run(self, jobs: Iterable[Job | None]) -> None:
+        """Every job answered, failed or put aside; or nothing new, where somebody wants it to end.
+
+        Jobs are taken as they come, beside the work; where it takes a while to find one, None stands between them.
+        """
+        self._unread, self._began = iter(jobs), monotonic()
         while self._goes_on():
+            self._read_on()
             self._hand_out()
+            self.note(self.words([worker.job.name for worker in self.crew if worker.job]))
             self._attend()
             self._look_after()
-            self.note(self._words())
 
     def dismiss(self) -> None:
         """End all processes, the idle ones by telling them."""
@@ -84,17 +97,39 @@ class Supervisor:
 
     def _goes_on(self) -> bool:
         busy = any(worker.job for worker in self.crew)
-        if self.stopping():
-            return busy and self.stopping() == 1
-        return busy or bool(self._waiting or self._others)
+        if self.stopping():  # what is still read makes the list of all that is asked whole
+            return (busy or self._unread is not None) and self.stopping() == 1
+        return busy or bool(self._waiting or self._others or self._unread)
+
+    def _read_on(self) -> None:
+        """Take in further runs for a moment."""
+        end = monotonic() + _SLICE
+        while self._unread is not None and self._reads() and monotonic() < end:
+            try:
+                job = next(self._unread)
+            except StopIteration:
+                self._unread = None
+                return
+            if job is not None:
+                self._total += 1
+                self._put(job, -job.size)
+
+    def _reads(self) -> bool:
+        """Whether further runs are taken in now, or the first one has the machine to itself, so that its answer comes soon."""
+        first = self._total > 0 and not self.stopping() and not any(one.warm for one in self.crew)
+        return self._unread is not None and not (first and monotonic() - self._began < _ALONE)
+
+    def _put(self, job: Job, rank: float) -> None:
+        self._number += 1
+        heappush(self._waiting, (rank, self._number, job))
 
     def _hand_out(self) -> None:
         """A job to everybody who is idle."""
         if self.stopping():
             return
-        wanted = min(self.workers, max(len(self._waiting), bool(self._others)))
-        if self.crew and not any(one.ready for one in self.crew):
-            wanted = 1  # others that load at the same time would keep the first answer back
+        wanted = min(self.workers, max(len(self._waiting), bool(self._others or self._unread)))
+        if self.crew and not any(one.ready and (one.warm or not self._unread) for one in self.crew):
+            wanted = 1  # others that load at the same time, beside what is read here, would keep the first answer back
         while len(self.crew) < wanted:
             self.crew.append(start(self.memory, self.kinds, self.work))
         for worker in [one for one in self.crew if one.ready and one.job is None]:
@@ -110,22 +145,38 @@ class Supervisor:
         """The next run that nobody answers or has answered; looks again now and then at those of other sweeps."""
         if not self._waiting and self._others and monotonic() - self._looked > 1.0:
             self._looked = monotonic()
-            self._waiting, self._others = self._others, deque()
+            while self._others:
+                job = self._others.popleft()
+                self._put(job, -job.size)
         while self._waiting:
-            job = self._waiting.popleft()
-            if len(kept_at(self.folder, job.key)) > self.spoiled.get(job.key, 0):
-                self.answered.add(job.key)  # by another sweep, meanwhile
-            elif take(self.folder, job.key):
+            job = heappop(self._waiting)[2]
+            if self.is_answered(job):
+                self.answered.add(job.key)
+            elif self.takes(job):
                 return job
-            else:
+            elif job.key not in self.answered:
                 self._others.append(job)
         return None
+
+    def is_answered(self, job: Job) -> bool:
+        """Whether another sweep has answered it meanwhile."""
+        return len(kept_at(self.folder, job.key)) > self.spoiled.get(job.key, 0)
+
+    def takes(self, job: Job) -> bool:
+        """Whether it is ours to answer: nobody has it, nor has answered it and let it go while we looked."""
+        if not take(self.folder, job.key):
+            return False
+        if self.is_answered(job):
+            self.answered.add(job.key)
+            release(self.folder, job.key)
+            return False
+        return True
 
     def _attend(self) -> None:
         """Hear who has something to say, or has ended."""
         now, late = monotonic(), min((worker.deadline for worker in self.crew), default=inf)
         things = {worker.line: worker for worker in self.crew} | {worker.process.sentinel: worker for worker in self.crew}
-        ready = wait(list(things), min(_TICK, max(late - now, 0.0)))
+        ready = wait(list(things), 0.0 if self._reads() else min(_TICK, max(late - now, 0.0)))
         for worker in {id(things[one]): things[one] for one in ready}.values():  # type: ignore[index]
             if not self._heard(worker):
                 self._buried(worker)
@@ -148,7 +199,8 @@ class Supervisor:
         release(self.folder, key)
         if how == "lost":
             raise FailedError(words)
-        (self.answered if how == "answered" else self.failed).add(key)
+        (self.failed if how == "failed" else self.answered).add(key)
+        self.proved += how == "proved"
 
     def _buried(self, worker: Process) -> None:
         """A process has ended: its run is tried once more, or put aside."""
@@ -164,7 +216,7 @@ class Supervisor:
             return
         tries = self._deaths[job.key] = self._deaths.get(job.key, 0) + 1
         if tries < TRIES:
-            self._waiting.appendleft(job)
+            self._put(job, -inf)
         else:
             keep_failure(self.folder, job.key, Failure(f"it ended {tries} processes, the last one {how}", INTERNAL, tries, tail))
             self.failed.add(job.key)
@@ -187,9 +239,17 @@ class Supervisor:
         if worker.job:
             release(self.folder, worker.job.key)
 
-    def _words(self) -> str:
-        names = [worker.job.name for worker in self.crew if worker.job]
-        done = f"{len(self.answered):,} of {self._total:,} answered"
-        lost = f", {len(self.failed):,} failed" if self.failed else ""
-        others = f", {len(self._others):,} with another sweep" if self._others else ""
-        return f"{done}{lost}{others}  {'  '.join(name[:40] for name in names[:2])}"
+    def words(self, running: list[str]) -> str:
+        """How far it is, while these are being answered."""
+        done, left = len(self.answered) + len(self.failed), len(self._waiting) + len(running)
+        parts = [f"{len(self.answered):,} answered of {self._total:,}{' read so far' if self._unread else ''}", f"{self.proved:,} proved"]
+        parts += [f"{len(self.failed):,} failed"] if self.failed else []
+        parts += [f"{len(running):,} running"]
+        parts += [f"{len(self._others):,} with another sweep"] if self._others else []
+        parts += [f"about {_in_time((monotonic() - self._began) / done * left)} left"] if done and left and not self._unread else []
+        return f"{', '.join(parts)}  {'  '.join(name[:40] for name in running[:2])}"
+
+
+def _in_time(seconds: float) -> str:
+    """About how long that is."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3_600:.0f} h"

@@ -39,14 +39,16 @@ class Job:
     size: float
 
 
-Answer = Callable[[Job, Path], None]
-"""Answers a job into a folder; whatever it raises is why it did not."""
+Answer = Callable[[Job, Path], bool]
+"""Answers a job into a folder, and says whether with a proof; whatever it raises is why it did not."""
 
 
-def answer(job: Job, folder: Path) -> None:
+def answer(job: Job, folder: Path) -> bool:
     """The one way from a job to a file, which no check refuses before it comes to the proof."""
     question = read_again(job.document, job.kind, folder)
-    keep(folder, job.key, to_text(solve_and_hold(family_of(job.kind), question, job.engine, job.limits, unwatched)))
+    result = solve_and_hold(family_of(job.kind), question, job.engine, job.limits, unwatched)
+    keep(folder, job.key, to_text(result))
+    return result.proved
 
 
 def serve(connection: Connection, lifeline: Connection, said: Path, memory: int | None, kinds: tuple[str, ...], work: Answer) -> None:
@@ -80,9 +82,9 @@ def _load(kind: str) -> None:
 
 
 def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
-    """Whether there is an answer, or why not, in words that were written down; a full disk is told to who ordered."""
+    """Whether there is an answer, perhaps with a proof, or why not, in words that were written down; a full disk is told to who ordered."""
     try:
-        work(job, folder)
+        proved = work(job, folder)
     except OSError as error:
         return "lost", _lost_words(error, folder)
     except Exception as error:  # noqa: BLE001 - told to whoever asked
@@ -93,7 +95,7 @@ def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
             return "lost", _lost_words(full, folder)
         return "failed", words
     forget_failure(folder, job.key)
-    return "answered", ""
+    return "proved" if proved else "answered", ""
 
 
 def _lost_words(error: OSError, folder: Path) -> str:
@@ -112,7 +114,7 @@ def failed_words(error: Exception) -> tuple[str, int]:
         return said, INVALID
     if isinstance(error, VerificationError):
         return f"verification failed: {said}", UNVERIFIED
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError | SyntaxError):  # Python cannot read a file of ours where it has no room to
         return "there is not enough memory for this (raise --memory, or ask with fewer --workers)", INTERNAL
     return f"internal error: {type(error).__name__}: {said}", INTERNAL
 

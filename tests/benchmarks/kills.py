@@ -2,7 +2,8 @@
 
 A question is `tiny` with one of twenty batches (or of BATCHES), ten numbers of devices and ten reserves of memory. The process that
 orders is ended by SIGKILL at moments drawn at random, each time after some more answers, and started again; then the same study is
-answered without any kill. Both tables must be equal byte by byte, and `sweep check` must accept some of the results.
+answered without any kill, and by four shards that share a folder. All tables must be equal byte by byte, and `sweep check` must accept
+some of the results.
 """
 
 import json
@@ -15,7 +16,7 @@ from time import monotonic, sleep
 
 from tests.paths import ROOT
 
-KILLS, BATCHES = 20, 20
+KILLS, BATCHES, SHARDS = 20, 20, 4
 DEVICES = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80)
 MEMORIES = tuple(f"{size} GiB" for size in range(10))
 
@@ -77,8 +78,13 @@ def table(store: Path) -> bytes:
     return subprocess.run(command("table", str(store)), cwd=ROOT.parent, capture_output=True, check=True).stdout
 
 
+def answered(path: Path, store: Path, *more: str) -> int:
+    """The exit code of a sweep that nobody kills."""
+    return subprocess.run(command(str(path), "--store", str(store), "--workers", "2", *more), cwd=ROOT.parent, check=False).returncode
+
+
 def main() -> None:
-    """Kill, resume, answer without a kill, and compare."""
+    """Kill, resume, answer without a kill and in shards, and compare."""
     kills, batches = (int(word) for word in (*sys.argv[1:], *map(str, (KILLS, BATCHES)[len(sys.argv) - 1 :])))
     count = batches * len(DEVICES) * len(MEMORIES)
     with TemporaryDirectory() as name:
@@ -87,20 +93,19 @@ def main() -> None:
         path.write_text(study(batches), encoding="utf-8")
         there, cut = killed(path, folder / "killed", kills, count)
         began = monotonic()
-        codes = [
-            subprocess.run(command(str(path), "--store", str(folder / store), "--workers", "2"), cwd=ROOT.parent, check=False).returncode
-            for store in ("killed", "whole")
-        ]
+        codes = [answered(path, folder / store) for store in ("killed", "whole")]
+        codes += [answered(path, folder / "shards", "--shard", f"{number}/{SHARDS}") for number in range(SHARDS)]
         seconds, again = monotonic() - began, monotonic()
         subprocess.run(command(str(path), "--store", str(folder / "whole")), cwd=ROOT.parent, check=False)
         again = monotonic() - again
-        tables = [table(folder / store) for store in ("killed", "whole")]
-        left, told = len(list((folder / "killed/running").iterdir())), "equal" if tables[0] == tables[1] else "DIFFERENT"
+        tables = [table(folder / store) for store in ("killed", "whole", "shards")]
+        left, told = len(list((folder / "killed/running").iterdir())), "equal" if len(set(tables)) == 1 else "DIFFERENT"
         sys.stdout.write(
             f"{count:,} questions, {kills} kills: {there:,} answers before the last resumption, {cut} files cut off, exit codes {codes}\n"
             f"  {len(answers(folder / 'killed')) - count:,} answered twice, {left} leases left, "
-            f"{tables[0].count(b'NOT ASKED')} not asked, tables {told} ({len(tables[0]):,} bytes)\n"
-            f"  the rest and the whole again in {seconds:.0f} s; a finished one in {again:.1f} s\n"
+            f"{tables[0].count(b'NOT ASKED')} not asked\n"
+            f"  tables of the killed one, of one without kills and of {SHARDS} shards {told} ({len(tables[0]):,} bytes)\n"
+            f"  the rest, the whole and the shards in {seconds:.0f} s; a finished one again in {again:.1f} s\n"
         )
         subprocess.run(command("check", str(folder / "killed"), "--sample", "50"), cwd=ROOT.parent, check=False)
 

@@ -7,24 +7,27 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from types import FrameType
 
-from crossopt.instances.files.saved import check_writable
+from crossopt.instances.files.saved import check_writable, naming
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.families import ANSWERED
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY
 from crossopt.reports.commands.progress import notes_on
-from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text
+from crossopt.reports.commands.studies.words import code_of_sweep, early_text, failures_text, remedies_text, tally_text
 from crossopt.reports.texts.width import fitted
-from crossopt.solvers.sweeps.asking import Sweep, ask, mark_of, strange_names
+from crossopt.solvers.sweeps.asking import mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
 from crossopt.solvers.sweeps.process import Process
-from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, jobs_of, listed_of, standings, tally
-from crossopt.solvers.sweeps.store import RESULTS, known, open_store
+from crossopt.solvers.sweeps.reading import Reader, Sweep, ask
+from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed_of, standings, tally
+from crossopt.solvers.sweeps.store import RESULTS, known
 from crossopt.solvers.sweeps.supervisor import Supervisor
+from crossopt.solvers.sweeps.unanswered import Unanswered
 from crossopt.solvers.sweeps.worker import Job
 
 _MOST_WORKERS = 1_024
@@ -59,16 +62,12 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Proce
         usage("--memory: with --dask the cluster says what a process may take (leave it out)")
     study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
     if options.dry_run:
-        return _say_what_is_left(options, _asked(options, study, limit))
+        return _say_what_is_left(options, ask(study, tuple(options.settings), limit))
     crew = Supervisor(folder, workers, memory, kinds, crew=begun)
     try:
         return _answer(options, study, limit, crew)
     finally:
         crew.dismiss()
-
-
-def _asked(options: Namespace, study: StudyText, limit: float | None) -> Sweep:
-    return ask(study, tuple(options.settings), limit)
 
 
 def _say_what_is_left(options: Namespace, asked: Sweep) -> int:
@@ -82,33 +81,34 @@ def _say_what_is_left(options: Namespace, asked: Sweep) -> int:
 
 def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Supervisor) -> int:
     """Have what is left answered, and say what came of all; questions are read where they are to be asked, or are others than before."""
-    began, folder, wish = monotonic(), crew.folder, _Wish()
-    mark = mark_of(study, tuple(options.settings), limit)
-    listed, asked = known(folder, mark), None
-    if listed is None:
-        asked = _asked(options, study, limit)
-        listed = listed_of(asked, mark)
-    keys = [row.key for row in listed.rows if in_shard(row.key, options.shard)]
-    open_store(folder, listed)
-    now = standings(folder, listed, set(keys))
-    left = {key for key in keys if is_left(now[key], options.retry or ())}
-    if left:
-        check_writable(folder / RESULTS / "any.json")
+    began, folder, settings, wish = monotonic(), crew.folder, tuple(options.settings), _Wish()
+    mark = mark_of(study, settings, limit)
+    unanswered = Unanswered(folder, Reader(study, settings, limit), mark, known(folder, mark), options.shard, options.retry or ())
+    jobs = unanswered.jobs()
+    first = next((job for job in jobs if job), None)
+    if first is not None:
+        with naming(folder / RESULTS):
+            check_writable(folder / RESULTS / "any.json")
         clear(folder)
-        crew.spoiled = {key: now[key].files for key in left if now[key].files}
-        crew.stopping = wish
+        crew.spoiled, crew.stopping = unanswered.spoiled, wish
         with _heard(wish), notes_on(sys.stderr) as crew.note:
-            _work(options.dask, crew, jobs_of(asked or _asked(options, study, limit), left))
-        now = standings(folder, listed, set(keys))
-    found, count, seconds = tally(keys, now), len(crew.answered | crew.failed), monotonic() - began
+            _work(options.dask, crew, chain([first], jobs))
+    asked_now = f"{len(crew.answered | crew.failed):,} of them asked now, in {monotonic() - began:.3g} s"
+    listed = unanswered.listed
+    if listed is None:
+        sys.stdout.write(fitted(early_text(folder, unanswered.reader, asked_now)))
+        return ENDED_EARLY
+    keys = unanswered.keys(listed)
+    now = unanswered.before if first is None else standings(folder, listed, set(keys))
+    found = tally(keys, now)
     lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
-    lines.append(f"  {count:,} of them asked now, in {seconds:.3g} s" if left else "  nothing was left to ask")
+    lines.append("  nothing was left to ask" if first is None else f"  {asked_now}")
     lines += [*failures_text(listed, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return code_of_sweep(found)
 
 
-def _work(dask: str | None, crew: Supervisor, jobs: list[Job]) -> None:
+def _work(dask: str | None, crew: Supervisor, jobs: Iterator[Job | None]) -> None:
     """By processes of this machine, or by those of a cluster."""
     if dask is None:
         crew.run(jobs)

@@ -69,7 +69,8 @@ def solve(options: Namespace) -> Ending:
 
 def validate(options: Namespace) -> Ending:
     """Say how much a study asks, after all of its questions were read, whatever kinds they are of."""
-    from crossopt.solvers.sweeps.asking import ask, strange_names  # noqa: PLC0415 - who compares needs none of it
+    from crossopt.solvers.sweeps.asking import strange_names  # noqa: PLC0415 - who compares needs none of it
+    from crossopt.solvers.sweeps.reading import ask  # noqa: PLC0415
 
     asked = ask(read_study(question_path(options.file), strange_names, MOST_SWEPT), tuple(options.settings))
     count, runs = len(asked.questions), len(asked.runs)

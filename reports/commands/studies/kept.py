@@ -1,19 +1,23 @@
 """What a sweep's folder holds: how far it is, as a table, checked, and as a database."""
 
+import errno
 import sqlite3
 import sys
 from argparse import Namespace
+from contextlib import closing, suppress
 from pathlib import Path
 
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.commands.families import ANSWERED
-from crossopt.reports.commands.families import check as check_result
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text
 from crossopt.reports.pages.studies.swept import MOST, swept_page
 from crossopt.reports.tables.swept import Cells, cells_of, csv_of, markdown_of, write_parquet
 from crossopt.reports.texts.width import fitted
+from crossopt.solvers.answer import result_in
+from crossopt.solvers.checking import check as report_of
+from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.leases import held
 from crossopt.solvers.sweeps.standing import standings, tally
 from crossopt.solvers.sweeps.store import Listed, all_kept, listing, result_of
@@ -92,10 +96,11 @@ def check(options: Namespace, folder: Path) -> int:
     with notes_on(sys.stderr) as note:
         for number, key in enumerate(keys):
             note(f"{number:,} of {len(keys):,} checked")
-            found = result_of(kept[key], rows[key], listed.points[rows[key].question])
+            point = listed.points[rows[key].question]
+            found, family = result_of(kept[key], rows[key], point), family_of(point.kind)
             refused += found.faults
-            if found.path is not None:
-                report = check_result(found.path)
+            if found.data is not None and found.path is not None:
+                report = report_of(family, result_in(found.data, family.answer, family.details), found.path.parent)
                 told += report.told
                 refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
     beside = f", {told:,} of them but for a bound that is told and not proved anew" if told else ""
@@ -115,13 +120,25 @@ def index(options: Namespace, folder: Path) -> int:
     del options
     cells = cells_of(folder, listing(folder), seconds=True)
     target, beside = folder / INDEX, folder / f".{INDEX}"
-    beside.unlink(missing_ok=True)
-    with sqlite3.connect(beside) as base:
-        heads = ", ".join('"' + head.replace('"', '""') + '"' for head in cells.heads)
-        base.execute(f"CREATE TABLE runs ({heads})")
-        places = ", ".join("?" * len(cells.heads))
-        base.executemany(f"INSERT INTO runs VALUES ({places})", ([row.get(head) for head in cells.heads] for row in cells.rows))
-    base.close()
-    beside.replace(target)
+    try:
+        with naming(target):
+            beside.unlink(missing_ok=True)
+            _write_index(cells, beside)
+            beside.replace(target)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
     sys.stdout.write(f"{target}: {len(cells.rows):,} runs in the table `runs`\n")
     return ANSWERED
+
+
+def _write_index(cells: Cells, path: Path) -> None:
+    """The database; an OSError where there is no room for it."""
+    heads, places = ", ".join('"' + head.replace('"', '""') + '"' for head in cells.heads), ", ".join("?" * len(cells.heads))
+    try:
+        with closing(sqlite3.connect(path)) as base, base:
+            base.execute(f"CREATE TABLE runs ({heads})")
+            base.executemany(f"INSERT INTO runs VALUES ({places})", ([row.get(head) for head in cells.heads] for row in cells.rows))
+    except sqlite3.OperationalError as error:
+        raise OSError(errno.EIO, str(error)) from error

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.texts.width import listed, wrapped
+from crossopt.solvers.sweeps.reading import Reader
 from crossopt.solvers.sweeps.standing import Standing, Tally
 from crossopt.solvers.sweeps.store import Listed
 
@@ -47,6 +48,13 @@ def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
         yield from wrapped("  ", f"{again}` asks what is left")
     if found.failed:
         yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
+
+
+def early_text(folder: Path, reader: Reader, asked: str) -> str:
+    """What is said where the end was asked for before all questions were read."""
+    read = f"{reader.done:,} of {reader.count:,} points were read when it was ended; {asked}, and nothing is said of the others"
+    again = f"`crossopt sweep FILE --store {folder}` goes on"
+    return "\n".join([f"{folder}: {reader.study.file.title}", *wrapped("  ", read), *wrapped("  ", again)]) + "\n"
 
 
 def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:

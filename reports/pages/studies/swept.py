@@ -20,6 +20,7 @@ from crossopt.solvers.sweeps.store import Listed
 
 MOST: Final = 5_000
 """Rows of a page; a browser has trouble with more."""
+_NOT_PROVED: Final = "No proof was carried out for this page: this is as the answers' files say; `crossopt sweep check` proves them anew."
 _SHOWN: Final = ("engine", "seed", "status", "value", "unit", "bound", "gap", "plan", "note")
 _LINES, _PLACES = 8, 24
 """Courses and places that a picture can tell apart."""
@@ -39,12 +40,12 @@ def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
     parts += [f"{found.refused:,} were not answered by the engine that was asked"] if found.refused else []
     parts += [f"{found.failed:,} failed"] if found.failed else []
     parts += [f"{found.left:,} were not asked, of which nothing is said"] if found.left else []
-    names = ", ".join(axes)
+    names, label = ", ".join(axes), "proved, as the files say" if found.proved == found.runs else "not all proved"
     return frame(
         listed.title,
         (
             heading(listed.title, f"{len(listed.points):,} points, {found.runs:,} runs{f', along {names}' if names else ''}."),
-            ProofBox("proved" if found.proved == found.runs else "not all proved", f"{', '.join(parts)}.", found.proved == found.runs),
+            ProofBox(label, f"{', '.join(parts)}.", proved=False, note=_NOT_PROVED),
             section("Along the axes", _picture(listed, cells, axes), _WAYS),
             section("Every run", _saved(listed, cells), f'<div id="runs">{_table(cells, axes)}</div>'),
             section("The same of all", listing(_shared(cells))),

@@ -95,6 +95,9 @@ def test_questions_of_any_kind_are_answered_and_what_is_asked_twice_is_solved_on
     assert (found[0]["value"], found[0]["plan"]) == (found[1]["value"], found[1]["plan"])
     assert (found[0]["plan.tensor"], found[0]["chip.name"], found[2]["plan.tensor"]) == ("1", "a100-80g", "")
     assert 0.0 < float(found[0]["share_of_peak"]) < 1.0
+    assert found[0]["design.step_time"] == found[0]["value"]
+    assert 0.0 < float(found[0]["design.average_power"]) < float(found[0]["design.power"]) == 400.0
+    assert 2**33 < float(found[0]["design.memory"]) < 80 * 2**30
     assert found[3]["answer.stages"].startswith("[4, 3")
     assert len(results(two)) == 3
 
@@ -184,6 +187,19 @@ def test_tables_take_columns_and_times_and_other_forms(two: Path, tmp_path: Path
     base.close()
 
 
+def test_an_index_without_room_is_one_sentence_and_leaves_nothing(two: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    class Full:
+        def __init__(self, path: Path) -> None:
+            path.touch()
+            raise sqlite3.OperationalError("database or disk is full")
+
+    before = sorted(two.iterdir())
+    monkeypatch.setattr(sqlite3, "connect", Full)
+    assert main(["sweep", "index", str(two)]) == 3
+    assert capsys.readouterr().err == f"{two / 'index.sqlite'}: database or disk is full\n"
+    assert sorted(two.iterdir()) == before
+
+
 def test_a_form_that_needs_another_package_says_so(two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for more, words in ((("--out", str(tmp_path / "x.parquet")), "this needs pyarrow (`pip install pyarrow`"), ((), "say where it goes")):
@@ -196,6 +212,8 @@ def test_a_page_stands_alone_and_reads_without_its_script(few: Path, tmp_path: P
     page = tmp_path / "page.html"
     assert main(["sweep", "table", str(few), "--as", "html", "--out", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
+    assert "proved, as the files say" not in text  # of a rule that proves nothing
+    assert "No proof was carried out for this page" in text
     shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     for row in rows(table(few, capsys)):
         assert f"{float(row['value']):.5g}</td>" in shown

@@ -8,7 +8,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.studies.study import points_of, read_study
 from crossopt.solvers.study.asking import ask_by_study, strange_names
-from crossopt.solvers.sweeps.asking import ask
+from crossopt.solvers.sweeps.reading import ask
 from tests.every import every
 from tests.paths import INSTANCES
 

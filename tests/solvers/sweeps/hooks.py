@@ -18,14 +18,15 @@ def job(key: str, name: str = "one", seconds: float = float("inf"), size: float 
     return Job(key * 32, name, "codesign", {}, "auto", Limits(seconds), size)
 
 
-def at_once(given: Job, folder: Path) -> None:
+def at_once(given: Job, folder: Path) -> bool:
     """An answer that is written, and a line of who was asked."""
     with (folder / "asked.txt").open("a", encoding="utf-8") as file:
         file.write(f"{given.name} {os.getpid()}\n")
     keep(folder, given.key, f"{given.name}\n")
+    return given.name != "unproved"
 
 
-def dying(given: Job, folder: Path) -> None:
+def dying(given: Job, folder: Path) -> bool:
     """What is called poison always ends the process, what is called unlucky once."""
     once = folder / f"{given.name}.died"
     if given.name == "poison" or (given.name == "unlucky" and not once.exists()):
@@ -33,16 +34,17 @@ def dying(given: Job, folder: Path) -> None:
         sys.stderr.write("the last words\n")
         sys.stderr.flush()
         os.kill(os.getpid(), signal.SIGKILL)
-    at_once(given, folder)
+    return at_once(given, folder)
 
 
-def idle(given: Job, folder: Path) -> None:
+def idle(given: Job, folder: Path) -> bool:
     """An answer, and then the end of the process while it has nothing to do."""
-    at_once(given, folder)
+    done = at_once(given, folder)
     Timer(0.05, os._exit, [7]).start()
+    return done
 
 
-def endless(given: Job, folder: Path) -> None:
+def endless(given: Job, folder: Path) -> bool:
     """What is called endless never comes back, and has a child that never does either."""
     if given.name == "endless":
         child = os.fork()
@@ -50,17 +52,17 @@ def endless(given: Job, folder: Path) -> None:
             (folder / "child.txt").write_text(f"{child}", encoding="utf-8")
         while True:
             sleep(60.0)
-    at_once(given, folder)
+    return at_once(given, folder)
 
 
-def slowly(given: Job, folder: Path) -> None:
+def slowly(given: Job, folder: Path) -> bool:
     """Two seconds each."""
     (folder / f"{given.name}.begun").touch()
     sleep(2.0)
-    at_once(given, folder)
+    return at_once(given, folder)
 
 
-def refusing(given: Job, folder: Path) -> None:
+def refusing(given: Job, folder: Path) -> bool:
     """All but one are refused, and one meets a mistake of ours."""
     if given.name == "mistake":
         raise AssertionError("two\nlines")

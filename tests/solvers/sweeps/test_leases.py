@@ -57,6 +57,13 @@ def test_a_lease_of_another_machine_is_over_when_it_was_not_touched_for_long(fol
     assert take(folder, KEY)
 
 
+def test_a_lease_from_the_future_is_over_where_nobody_touches_it_as_the_clock_went_back(folder: Path) -> None:
+    take(folder, KEY)
+    os.utime(edited(folder, host="elsewhere"), (time() + 400.0, time() + 400.0))
+    assert held(folder) == (set(), {KEY})
+    assert take(folder, KEY)
+
+
 def test_a_lease_without_words_is_held_while_they_may_still_come(folder: Path) -> None:
     path = folder / RUNNING / f"{KEY}.json"
     path.touch()

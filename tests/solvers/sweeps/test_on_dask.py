@@ -36,10 +36,10 @@ def test_a_task_writes_its_answer_where_it_sees_the_folder_and_hands_it_over_whe
         (tmp_path / name).mkdir()
     (tmp_path / STUDY).write_text("this study\n", encoding="utf-8")
     told = answer_there(job(), str(tmp_path), "this study\n")
-    assert (told.how, told.text, len(kept_at(tmp_path, KEY))) == ("answered", "", 1)
+    assert (told.how, told.text, len(kept_at(tmp_path, KEY))) == ("proved", "", 1)
     for folder, mark in ((str(tmp_path), "another study\n"), (str(tmp_path / "elsewhere"), "this study\n")):
         told = answer_there(job(), folder, mark)
-        assert (told.how, json.loads(told.text)["status"], len(kept_at(tmp_path, KEY))) == ("answered", "OPTIMAL", 1)
+        assert (told.how, json.loads(told.text)["status"], len(kept_at(tmp_path, KEY))) == ("proved", "OPTIMAL", 1)
 
 
 def test_a_task_that_fails_hands_over_why() -> None:

@@ -1,6 +1,7 @@
 """Several processes at work: what is lost when one is killed, never comes back or cannot write, and what when all are told to stop."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -12,7 +13,7 @@ from crossopt.solvers.sweeps.leases import held, release, take
 from crossopt.solvers.sweeps.process import start
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
-from crossopt.solvers.sweeps.worker import Answer, Job
+from crossopt.solvers.sweeps.worker import Answer, Job, failed_words
 from tests.solvers.sweeps.hooks import at_once, dying, endless, idle, job, refusing, slowly
 
 
@@ -23,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def worked(folder: Path, work: Answer, jobs: list[Job], workers: int = 1, stopping: Callable[[], int] = lambda: 0) -> Supervisor:
+def worked(folder: Path, work: Answer, jobs: Iterable[Job | None], workers: int = 1, stopping: Callable[[], int] = lambda: 0) -> Supervisor:
     """The supervisor after its work, with nothing left of its processes."""
     found = Supervisor(folder, workers, work=work, stopping=stopping)
     try:
@@ -89,6 +90,42 @@ def test_refusals_and_mistakes_are_told_and_a_full_disk_ends_all(folder: Path) -
         worked(folder, refusing, [job("c", "full")])
 
 
+@pytest.mark.parametrize("seconds", [0.0, 600.0])
+def test_the_first_run_is_answered_while_others_are_still_looked_for_and_the_largest_that_is_known_comes_next(
+    seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last job is only told once the first one has its answer, beside which nothing is read for a while; words say how far all is."""
+    monkeypatch.setattr(supervisor, "_ALONE", seconds)
+    beside = list[int]()
+
+    def jobs() -> Iterator[Job | None]:
+        yield job("a", "first", size=1.0)
+        while not kept_at(folder, "a" * 32):
+            beside.append(1)
+            yield None
+        yield from (job("b", "small", size=1.0), job("c", "unproved", size=3.0), job("d", "middle", size=2.0))
+
+    crew, said = Supervisor(folder, 1, work=at_once, stopping=lambda: 0), list[str]()
+    crew.note = said.append
+    crew.run(jobs())
+    crew.dismiss()
+    assert asked(folder) == ["first", "unproved", "middle", "small"]
+    assert bool(beside) == (seconds == 0.0)
+    assert any(words.startswith("0 answered of 1 read so far, 0 proved, 1 running  first") for words in said)
+    assert re.fullmatch(r"3 answered of 4, 2 proved, 1 running, about \d+ s left  small", said[-1])
+
+
+def test_asked_to_end_it_reads_on_so_that_the_list_is_whole_and_begins_nothing(folder: Path) -> None:
+    told = iter([job("a", "one"), None, job("b", "two")])
+    assert worked(folder, at_once, told, stopping=lambda: 1).answered == set()
+    assert list(told) == []
+    assert not (folder / "asked.txt").exists()
+
+
+def test_where_python_has_no_room_to_read_its_own_files_memory_is_named() -> None:
+    assert failed_words(SyntaxError("expected ':'"))[0] == failed_words(MemoryError())[0]
+
+
 def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_taken(folder: Path) -> None:
     keep(folder, "a" * 32, "another's\n")
     assert take(folder, "b" * 32)
@@ -107,6 +144,12 @@ def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_ta
     assert held(folder)[0] == {"b" * 32}
 
 
+def test_what_another_sweep_answered_and_let_go_while_we_looked_is_not_asked_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "take", lambda folder, key: keep(folder, key, "another's\n").exists() and take(folder, key))
+    assert worked(folder, at_once, [job("a")]).answered == {"a" * 32}
+    assert not (folder / "asked.txt").exists()
+
+
 def test_a_process_that_ends_while_it_waits_for_another_sweep_is_replaced(folder: Path) -> None:
     assert take(folder, "b" * 32)
     crew = Supervisor(folder, 1, work=idle, crew=[start(work=idle)])
@@ -120,7 +163,7 @@ def test_a_process_that_ends_while_it_waits_for_another_sweep_is_replaced(folder
 def test_processes_end_with_the_one_that_ordered_however_busy_they_are(folder: Path) -> None:
     """Closing the lifeline is what the kernel does when the first process is killed."""
     crew = Supervisor(folder, 1, work=endless)
-    crew._waiting.append(job("a", "endless"))
+    crew._put(job("a", "endless"), 0.0)
     while not (folder / "child.txt").exists():
         crew._hand_out()
         crew._attend()
