@@ -184,7 +184,7 @@ def _equal(least: Split, most: Split) -> Mask:
         for record, kind in (("areas", Parts), ("powers", Parts), ("edges", Edges))
         for field in fields(kind)
     ]
-    return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*(np.equal(one, other) for one, other in pairs))))
+    return np.asarray(reduce(np.logical_and, (np.equal(one, other) for one, other in pairs)))
 
 
 def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:

@@ -283,12 +283,12 @@ def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
 def variants_together(hardware: Hardware) -> Hardware:
     """The same device under all its other sets of constants, of which there is one at least, as so many devices."""
     devices = variants_of(hardware)
-    links = tuple(_side_by_side(level) for level in zip(*(device.links for device in devices), strict=True))
+    links = tuple(side_by_side(level) for level in zip(*(device.links for device in devices), strict=True))
     return replace(
         devices[0],
         throughput=hardware.throughput * np.ones(len(devices)),
-        efficiency=_side_by_side([device.efficiency for device in devices]),
-        l2=_side_by_side([device.l2 for device in devices]),
+        efficiency=side_by_side([device.efficiency for device in devices]),
+        l2=side_by_side([device.l2 for device in devices]),
         links=links,
     )
 
@@ -300,7 +300,7 @@ def under_all_sets(hardware: Hardware) -> Hardware:
     return variants_together(replace(hardware, variants=(hardware.efficiency, *hardware.variants), doubts=doubts))
 
 
-def _side_by_side(records: Sequence[Record]) -> Record:
+def side_by_side(records: Sequence[Record]) -> Record:
     """One record with an array of every number in which they differ."""
     columns = {field.name: [getattr(one, field.name) for one in records] for field in fields(records[0])}
     arrays = {name: np.array(values) for name, values in columns.items() if any(one != values[0] for one in values)}

@@ -17,6 +17,8 @@ from crossopt.crossflow.arrays import Array, Real
 
 UNLIMITED_FREQUENCY = 1.0e30
 """Hertz: far above any clock, far below where its square would overflow."""
+_SETTLED = 1.0 - 1e-8
+"""A step of Newton's that takes less off is exact but for rounding."""
 
 
 class Clocked(Protocol):
@@ -144,19 +146,20 @@ def _drive(drawn: Real, threshold: float, leak: Leak) -> Array:
     computed, monotone `_drawn` admits is one definite number: the same however it is found, and never smaller for a larger budget.
     """
     drive = _newton(drawn, threshold, leak)
-    while np.any(above := _drawn(drive, threshold, leak) > drawn):
+    while (above := np.greater(_drawn(drive, threshold, leak), drawn)).any():
         drive = np.where(above, np.nextafter(drive, 0.0), drive)
-    while np.any(below := _drawn(following := np.nextafter(drive, np.inf), threshold, leak) <= drawn):
+    while (below := np.less_equal(_drawn(following := np.nextafter(drive, np.inf), threshold, leak), drawn)).any():
         drive = np.where(below, following, drive)
     return drive[()]
 
 
 def _newton(drawn: Real, threshold: float, leak: Leak) -> Array:
-    """The overdrive within a few units in the last place; from sqrt(drawn / Vt), above the root of a convex function, steps only fall."""
-    drive = np.sqrt(drawn / threshold)
+    """The overdrive within a few units in the last place. Its cube and Vt times its square are at most `drawn`: the smaller root of both
+    starts above that of a convex function, from where steps only fall, and the error of one is about the square of the last one's."""
+    drive = np.minimum(np.sqrt(drawn / threshold), np.cbrt(drawn))
     while True:
         slope = drive * (3.0 * drive + 2.0 * threshold) + leak.factor
         step = (drive * drive * (2.0 * drive + threshold) + (drawn + leak.margin * leak.factor)) / slope
-        if not np.any(step < drive):
-            return np.asarray(drive)
+        if not (step < drive * _SETTLED).any():
+            return np.asarray(np.minimum(step, drive))
         drive = np.minimum(step, drive)

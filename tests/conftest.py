@@ -94,6 +94,13 @@ def plain() -> Hardware:
     )
 
 
+@pytest.fixture
+def arithmetic(plain: Hardware) -> Hardware:
+    """A device on which only matrix FLOPs take time."""
+    endless = Memory(1e15, 1e30)
+    return replace(plain, vector_throughput=1e30, dram=endless, l2=endless, l1=endless, registers=endless)
+
+
 def scaled(hardware: Hardware, resource: str, factor: float | Array) -> Hardware:
     """The device with one resource multiplied; links and latencies by their level."""
     part, _, field = resource.partition(".")

@@ -378,7 +378,7 @@ def as_arrays(hardware: Hardware, count: int) -> Hardware:
     """The same devices with every array as long as the block, since the generator's results keep the shape of what they depend on."""
 
     def full(value: object) -> object:
-        return np.broadcast_to(np.asarray(value, np.float64), (count,)).copy() if isinstance(value, np.ndarray | np.floating) else value
+        return np.full(count, value, np.float64) if isinstance(value, np.ndarray | np.floating) else value
 
     def part(record: Record) -> Record:
         changes: dict[str, Any] = {field.name: full(getattr(record, field.name)) for field in fields(record)}

@@ -5,26 +5,23 @@ Levels that work at once, as in one ring over all ranks, are busy together, so t
 Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
-from crossopt.crossflow.hardware import Cluster, Hardware, Link
+from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
-
-_FREE: Final = Link(np.inf, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +55,17 @@ def network_of(instance: Instance, design: dict[str, object]) -> Network | None:
 
 def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Network:
     """That of a plan on a device."""
-
-    def busy(links: tuple[Link, ...]) -> dict[str, float]:
-        return busy_seconds(model, replace(hardware, links=links), cluster, plan)
-
-    links = hardware.links
-    whole = busy(links)
-    levels = [busy(_alone(links, level)) for level in range(len(links))]
-    plain = [_alone(tuple(replace(link, shares=()) for link in links), level) for level in range(len(links))]
-    sending = [(busy(each), busy(tuple(replace(link, bandwidth=np.inf) for link in each))) for each in plain]
+    links, levels = hardware.links, range(len(hardware.links))
+    plain = [_alone(tuple(replace(link, shares=()) for link in links), level) for level in levels]
+    endless = [tuple(replace(link, bandwidth=np.inf) for link in each) for each in plain]
+    whole, *alone = busy_under(model, hardware, cluster, plan, [links, *(_alone(links, level) for level in levels)])
+    both = busy_under(model, hardware, cluster, plan, [*plain, *endless])
+    sent, still = both[: len(links)], both[len(links) :]
     exchanges = tuple(
         Exchanged(
             name,
-            tuple(seconds[name] for seconds in levels),
-            tuple((sent[name] - still[name]) * float(link.bandwidth) for (sent, still), link in zip(sending, links, strict=True)),
+            tuple(seconds[name] for seconds in alone),
+            tuple((sent[level][name] - still[level][name]) * float(link.bandwidth) for level, link in enumerate(links)),
         )
         for name, seconds in whole.items()
         if seconds > 0.0
@@ -79,9 +73,12 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
     return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), exchanges)
 
 
-def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> dict[str, float]:
-    """Seconds of a step for which each kind of exchange keeps the links of a device of the fullest stage busy."""
-    plans = table([plan])
+def busy_under(
+    model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, ways: Sequence[tuple[Link, ...]]
+) -> list[dict[str, float]]:
+    """Seconds of a step for which each exchange keeps links of a device of the fullest stage busy, on each of several networks."""
+    plans, links = table([plan]), tuple(side_by_side(level) for level in zip(*ways, strict=True))
+    hardware = replace(hardware, links=links)
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     group = ranks(plans, lay_out(plans, cluster))
@@ -89,11 +86,9 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     passes = needed.microbatches * fullest_slot(needed).layers
 
     def both(part: Callable[[Pass], Real]) -> Real:
-        return mean_over_kinds(
-            model,
-            lambda kind: again * part(forward_pass(kind, group, hardware)) + part(backward_pass(kind, group, hardware)),
-        )
+        return mean_over_kinds(model, lambda kind: again * part(forward[kind]) + part(backward[kind]))
 
+    forward, backward = ({kind: one(kind, group, hardware) for _, kind in layer_kinds(model)} for one in (forward_pass, backward_pass))
     found = {
         "tensor parallelism": passes * both(lambda one: one.tensor),
         "context parallelism": passes * both(lambda one: one.context.hidden + one.context.exposed),
@@ -104,15 +99,21 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
         "gradients": needed.synchronize,
         "updated weights": needed.publish,
     }
-    return {name: float(np.asarray(seconds).reshape(-1)[0]) for name, seconds in found.items()}
+    columns = {name: np.broadcast_to(np.ravel(seconds), len(ways)).tolist() for name, seconds in found.items()}
+    return [{name: seconds[way] for name, seconds in columns.items()} for way in range(len(ways))]
 
 
 def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
     """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
-    still = replace(hardware, links=tuple(_FREE for _ in hardware.links))
+    still = replace(hardware, links=tuple(_free(link) for link in hardware.links))
     both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
     return both[0] - both[1]
 
 
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
-    return tuple(link if place == level else _FREE for place, link in enumerate(links))
+    """One level as it is, and all others without any cost."""
+    return tuple(link if place == level else _free(link) for place, link in enumerate(links))
+
+
+def _free(link: Link) -> Link:
+    return replace(link, bandwidth=np.inf, latency=0.0, setup=0.0, energy=0.0, ring_latency=0.0)

@@ -173,22 +173,25 @@ def _contents(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
 def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[str]]:
     """The chapters in so many bytes: the largest embedded results go first, then the longest sections; and what went, in words."""
     kept, results, parts = list(chapters), set[int](), defaultdict[int, list[str]](list)
-    while sum(one.size for one in kept) > room:
+    over, left = sum(one.size for one in kept) - room, [_sections(one.body) for one in kept]
+    while over > 0:
         if (place := _longest([len(one.result) for one in kept])) is not None:
             results.add(place)
-            kept[place] = replace(kept[place], result="")
-        elif (place := _longest([len(_largest(one.body)) for one in kept])) is not None:
-            section = _largest(kept[place].body)
-            parts[place] += _TITLE.findall(section)
-            kept[place] = replace(kept[place], body=kept[place].body.replace(section, "", 1))
+            gone, kept[place] = kept[place].result, replace(kept[place], result="")
+        elif (place := _longest([len(sections[0]) if sections else 0 for sections in left])) is not None:
+            gone = left[place].pop(0)
+            parts[place] += _TITLE.findall(gone)
+            kept[place] = replace(kept[place], body=kept[place].body.replace(gone, "", 1))
         elif (place := _longest([len(_drawn_in(one.head)) for one in kept])) is not None:
             parts[place].append("the drawing of its answer")
-            kept[place] = replace(kept[place], head=kept[place].head.replace(_drawn_in(kept[place].head), "", 1))
+            gone = _drawn_in(kept[place].head)
+            kept[place] = replace(kept[place], head=kept[place].head.replace(gone, "", 1))
         else:
             break
+        over -= len(gone.encode("utf-8"))
     words = dict[int, str]()
     for place in sorted({*results, *parts}):
-        whole = place in parts and not _largest(kept[place].body)
+        whole = place in parts and not left[place]
         some = f"without {', '.join(parts[place])}" if place in parts else "its result is not embedded"
         told = "only its head is shown" if whole else some
         words[place] = f"{place + 1}. {kept[place].name}: {told} (`crossopt report {kept[place].name}` draws it in full)."
@@ -206,6 +209,6 @@ def _drawn_in(head: str) -> str:
     return max(_DRAWING.findall(head), key=len, default="")
 
 
-def _largest(body: str) -> str:
-    """The longest section of a chapter."""
-    return max(_SECTION.findall(body), key=len, default="")
+def _sections(body: str) -> list[str]:
+    """The sections of a chapter, the longest first."""
+    return sorted(_SECTION.findall(body), key=len, reverse=True)

@@ -12,12 +12,11 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
-from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
 from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, design_of, space_in, to_words
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, space_in, to_words
 from crossopt.solvers.codesign.claims import reasons_of
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.explain.single import evaluate_single
@@ -284,49 +283,6 @@ def test_what_the_best_saves_of_another_step_is_said_by_use() -> None:
     assert saved_words(best, other) == said
     assert saved_words(other, best) == saved_words(best, best) == ""
     assert uses_named((best, other)) == ("compute", "pipeline bubble", "tensor exchange", "optimizer")
-
-
-def test_what_it_costs_to_leave_more_memory_free_is_told_of_few_designs() -> None:
-    """Every plan of the small network leaves 8 GiB of 79.1, and none 120; twice the best step is told of a step half as long. Others than
-    the fastest are not asked for, nor are too many."""
-    small, capacity = read_instance(INSTANCES / "tiny.yaml"), 79.1 * 2**30
-    found = answered(small)
-    assert found.value is not None
-    assert fullness_words(small, 0.99 * capacity, capacity, found.value).endswith("(+0.0%)")
-    assert fullness_words(small, 0.99 * capacity, capacity, found.value / 2.0).endswith("(+100.0%)")
-    crowded = replace(small, hardware=replace(small.hardware, reserved_memory=60.0 * 2**30))
-    assert fullness_words(crowded, 0.99 * capacity, capacity, found.value).endswith("; with so much no plan fits")
-    for asked, seconds in (
-        (small, None),
-        (replace(small, objective="cost_per_token"), found.value),
-    ):
-        assert fullness_words(asked, 0.99 * capacity, capacity, seconds).endswith("keeps so much out of every plan)")
-
-
-def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None:
-    settings = ("choices=all", "cluster.devices=8")
-    asked, roomy = ask(LLAMA_ON_H100, *settings), ask(LLAMA_ON_H100, *settings, "cluster.reserved_memory=8 GiB")
-    found = answered(roomy)
-    assert found.value is not None
-    words = fullness_words(asked, 0.99 * 79.1 * 2**30, 79.1 * 2**30, found.value)
-    assert "; with it the best is " in words
-    assert words.endswith("(+0.0%)")
-
-
-def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
-    """Where the question says itself what is reserved, that is its word."""
-    asked, capacity = ask(LLAMA_ON_H100), 80.0 * 2**30
-    assert fullness_words(asked, 0.99 * capacity, capacity).endswith("(`cluster.reserved_memory: 8 GiB` keeps so much out of every plan)")
-    assert fullness_words(asked, 0.99 * capacity, capacity).startswith("memory is 99.0% full, with 4 GiB counted for the framework")
-    assert fullness_words(asked, 0.95 * capacity, capacity) == fullness_words(asked, 1.01 * capacity, capacity) == ""
-    assert fullness_words(ask(LLAMA_ON_H100, "cluster.reserved_memory=4 GiB"), 0.99 * capacity, capacity) == ""
-    small = read_instance(INSTANCES / "tiny.yaml")
-    found = answered(small)
-    limits = [{**one, "available": 1.01 * one["used"]} if one["name"] == "memory" else one for one in evaluation_of(found)["limits"]]
-    design = design_in(found) or {}
-    full = evaluation_text("full", design, {**evaluation_of(found), "limits": limits}, asked=small)
-    assert "memory is 99.0% full" in full
-    assert "% full" not in answer(found, small)
 
 
 def test_the_head_takes_as_long_whichever_stage_is_the_slowest() -> None:

@@ -9,23 +9,18 @@ import random
 import re
 import subprocess
 import sys
-from contextlib import nullcontext
 from fractions import Fraction
 from functools import cache
 from itertools import chain, product
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crossopt import solve
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
-from crossopt.reports.facts.listing import certificate_of_designs
 from crossopt.solvers import standalone
-from crossopt.solvers.answer import Limits, result_in
-from crossopt.solvers.family import family_of
+from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.integer.certificate import certificate_of, document_of
 from tests.every import every
 from tests.instances.sharding.files import answered, solved, written
@@ -293,21 +288,6 @@ def test_an_answer_that_is_none_is_refused(answer: object) -> None:
     assert not said(plain(answer=answer))
 
 
-@cache
-def listed() -> dict[str, Any]:
-    """The 24 designs of the smallest joint question."""
-    family = family_of("codesign")
-    return certificate_of_designs(result_in(solve("tiny").data, family.answer, family.details))
-
-
-COMMAND = (sys.executable, "-m", "crossopt.reports.cli")
-
-
-def covered(document: dict[str, Any], folder: Path, *words: str) -> tuple[int, str]:
-    (folder / "designs.json").write_text(json.dumps(document), encoding="utf-8")
-    return asked(folder / "designs.json", *words)
-
-
 @every("node", ["\r\x1b[2Kproved: nothing\x1b[8m", "\nproved: nothing", "\ud800"])
 def test_no_text_of_a_certificate_makes_a_line_of_its_own(node: str, tmp_path: Path) -> None:
     forged = {**plain(), "steps": [["needless", node, 0]]}
@@ -321,29 +301,6 @@ def test_a_file_that_grows_beyond_all_bounds_is_not_unpacked(tmp_path: Path, mon
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(bytes(10**7)))
     with pytest.raises(ValueError, match="is larger than 1000000 bytes"):
         standalone.read(str(tmp_path / "bomb.json.gz"))
-
-
-def test_boxes_of_joint_designs_are_covered_and_never_called_proved(tmp_path: Path) -> None:
-    """That the lists are those of the question nobody sees here, which is told."""
-    code, words = covered(listed(), tmp_path)
-    assert (code, words[:46]) == (2, "covered: 24 designs of its own lists lie in 24")
-    assert words.endswith("that these are all of the question's is not seen; prices were not checked\n")
-    assert covered(listed(), tmp_path, str(tmp_path / "designs.json"))[0] == 1
-    garbage = copy.deepcopy(listed())
-    garbage["choices"] = [[name, [f"{option}; nothing=1" for option in options]] for name, options in garbage["choices"]]
-    assert covered(garbage, tmp_path, "--price", "0", *COMMAND)[0] == 1
-    assert covered({**listed(), "bound": listed()["bound"] * 1.0001}, tmp_path)[0] == 1
-
-
-def test_designs_that_are_drawn_have_the_prices_of_the_full_model(tmp_path: Path) -> None:
-    code, words = covered(listed(), tmp_path, "--price", "1", *COMMAND)
-    assert (code, words.count("of the answer and 1 drawn 2 have a price")) == (2, 1)
-    lower = json.loads(json.dumps(listed()).replace(repr(listed()["bound"]), repr(listed()["bound"] * 0.999)))
-    assert covered(lower, tmp_path)[0] == 2
-    code, words = covered(lower, tmp_path, "--price", "0", *COMMAND)
-    assert (code, words.count("is not worth what is said")) == (1, 1)
-    assert covered(listed(), tmp_path, "--price", "0", sys.executable, "-c", "raise SystemExit(3)")[0] == 1
-    assert covered(listed(), tmp_path, "--price", "0", "no-such-command")[0] == 1
 
 
 @every("seed", range(40))
@@ -370,34 +327,6 @@ def _cut(box: list[tuple[int, int]], dice: random.Random) -> Any:  # noqa: ANN40
     middle = dice.randrange(first, last)
     parts = [(place, [*box[:choice], span, *box[choice + 1 :]]) for place, span in ((middle, (first, middle)), (last, (middle + 1, last)))]
     return [choice, *([place, _cut(part, dice)] for place, part in parts)]
-
-
-@pytest.mark.slow
-@every("question", ["quickstart", "gpt3-175b-pathfinding-large"])
-def test_chips_that_were_enumerated_or_cut_are_covered(question: str, tmp_path: Path) -> None:
-    target = tmp_path / "designs.json.gz"
-    assert main(["export", str(ROOT / "reports/gallery" / f"{question}.json"), "--as", "certificate", "--out", str(target)]) == 0
-    document = standalone.read(str(target))
-    sizes = [len(options) for _, options in document["choices"]]
-    found = standalone.boxes(document["tree"], [(0, size - 1) for size in sizes], document["bound"])
-    assert sum(prod(last - first + 1 for first, last in box) for box, _ in found) == prod(sizes)
-    assert asked(target, "--price", "1", *COMMAND)[0] == 2
-    raised = json.loads(gzip.decompress(target.read_bytes()))
-    code, words = covered({**raised, "tree": _raised(raised["tree"])}, tmp_path, "--price", "0", *COMMAND)
-    assert (code, words.count("is below what its box may hold")) == (1, 1)
-
-
-def _raised(tree: Any) -> Any:  # noqa: ANN401 - a tree
-    """With least values that are above the designs in their boxes."""
-    if isinstance(tree, list):
-        return [tree[0], *([last, _raised(part)] for last, part in tree[1:])]
-    return None if tree is None else tree * 1.5
-
-
-@every("question", ["gpt3-175b-pathfinding-7nm", "joint-vs-single-layer"])
-def test_what_rests_on_a_word_or_is_no_answer_is_not_listed(question: str) -> None:
-    with pytest.raises(SystemExit) if question.startswith("joint") else nullcontext():
-        assert main(["export", str(ROOT / "reports/gallery" / f"{question}.json"), "--as", "certificate"]) not in (0, 1)
 
 
 @pytest.mark.slow

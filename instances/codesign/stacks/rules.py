@@ -1,7 +1,6 @@
 """What follows from the tables of stacks: the options that a stack can have at all, and the nearest plan that it launches."""
 
 from dataclasses import replace
-from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -70,10 +69,10 @@ def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
 
 def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
     """The plan with every combination of switches."""
-    columns = {name: [code(name, value) for value in values] for name, values in ways.items()}
-    combined = np.array(list(product(*columns.values())), np.int64)
-    every = {name: np.full(len(combined), code(name, getattr(plan, name)), np.int64) for name in PLAN_FIELDS}
-    return Plans(**{**every, **dict(zip(columns, combined.T, strict=True))})
+    columns = [np.array([code(name, value) for value in values], np.int64) for name, values in ways.items()]
+    combined = [column.ravel() for column in np.meshgrid(*columns, indexing="ij")]
+    every = {name: np.full(len(combined[0]), code(name, getattr(plan, name)), np.int64) for name in PLAN_FIELDS}
+    return Plans(**{**every, **dict(zip(ways, combined, strict=True))})
 
 
 def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:

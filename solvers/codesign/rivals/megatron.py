@@ -109,19 +109,21 @@ def on_chip(instance: Instance, point: int) -> Instance:
 
 def _point(instance: Instance, stacks: float) -> int | None:
     space = grid(instance)
-    choices = sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice]))
+    root, looks = root_box(instance), iter(range(_LOOKS))
+    choices = sorted(np.flatnonzero(root.low[0] < root.high[0]).tolist(), key=lambda choice: _rank(space.names[choice]))
+    if not choices and not corners(instance, space, root).alive[0]:
+        return None
     wishes = [_wish(instance, space.names[choice], stacks) for choice in choices]
-    looks = iter(range(_LOOKS))
-    box = _settled(instance, space, root_box(instance), list(zip(choices, wishes, strict=True)), looks)
+    box = _settled(instance, space, root, list(zip(choices, wishes, strict=True)), looks)
     return None if box is None else point_number(space, box.low[0])
 
 
 def _settled(instance: Instance, space: Grid, box: Boxes, wishes: list[tuple[int, float]], looks: Iterator[int]) -> Boxes | None:
     """The chip with each choice, one after the other, at the option nearest to its wish that leaves a chip within the budgets."""
+    if not wishes:
+        return box
     if next(looks, None) is None:
         return None
-    if not wishes:
-        return box if corners(instance, space, box).alive[0] else None
     (choice, wish), *others = wishes
     places = np.arange(box.low[0, choice], box.high[0, choice] + 1)
     slices = Boxes(np.repeat(box.low, len(places), axis=0), np.repeat(box.high, len(places), axis=0))

@@ -1,5 +1,7 @@
 """What the reading of a question fills in: divisors, network levels, links, budgets; and the question inside a result."""
 
+from pathlib import Path
+
 import pytest
 
 from crossopt.crossflow.hardware import Hardware
@@ -78,3 +80,12 @@ def test_a_result_without_its_question_is_refused(missing: str) -> None:
     document = read_instance(INSTANCES / "tiny.yaml").document
     with pytest.raises(InstanceError, match="the text of the question is missing"):
         read_question({**document, missing: None})
+
+
+def test_reserved_memory_of_a_question_replaces_that_of_its_hardware(tmp_path: Path) -> None:
+    """12 GiB of each device in place of 4 of an A100, and of the 4.9 of every chip of a technology."""
+    path = tmp_path / "question.yaml"
+    for text, reserved in ((FIXED, 4 * 2**30), (FREE, 4.9 * 2**30)):
+        path.write_text(text, encoding="utf-8")
+        asked = read_instance(path, ("cluster.reserved_memory=12 GiB",))
+        assert (read_instance(path).hardware.reserved_memory, asked.hardware.reserved_memory) == (reserved, 12 * 2**30)

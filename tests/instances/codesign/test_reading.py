@@ -392,12 +392,3 @@ def test_unknown_names_are_told_with_whatever_else_is_wrong() -> None:
         "gpus is called devices here",
     ):
         assert told.count(words) == 1, told
-
-
-def test_reserved_memory_of_a_question_replaces_that_of_its_hardware(tmp_path: Path) -> None:
-    """12 GiB of each device in place of 4 of an A100, and of the 4.9 of every chip of a technology."""
-    path = tmp_path / "question.yaml"
-    for text, reserved in ((FIXED, 4 * 2**30), (FREE, 4.9 * 2**30)):
-        path.write_text(text, encoding="utf-8")
-        asked = read_instance(path, ("cluster.reserved_memory=12 GiB",))
-        assert (read_instance(path).hardware.reserved_memory, asked.hardware.reserved_memory) == (reserved, 12 * 2**30)

@@ -19,7 +19,7 @@ from crossopt.crossflow.transformer import ranks, sharding
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
-from crossopt.reports.facts.network import busy_seconds, network_of, network_on
+from crossopt.reports.facts.network import busy_under, network_of, network_on
 from crossopt.reports.facts.roofline import MEMORIES, roofs_of, roofs_on
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.shell import Page, page
@@ -117,8 +117,9 @@ def test_nothing_is_above_its_roofs(name: str) -> None:
 def test_levels_add_up_to_the_time_of_each_exchange(name: str) -> None:
     """But for what replicas share, around one ring whose levels are busy together: there none is busy for longer than the exchange."""
     ring = {"weight gathers", "gradients", "updated weights"}
-    network = network_on(*asked(name))
-    whole = {kind: seconds for kind, seconds in busy_seconds(*asked(name)).items() if seconds > 0.0}
+    model, hardware, cluster, plan = asked(name)
+    network, [together] = network_on(model, hardware, cluster, plan), busy_under(model, hardware, cluster, plan, [hardware.links])
+    whole = {kind: seconds for kind, seconds in together.items() if seconds > 0.0}
     assert whole.keys() == {one.name for one in network.exchanges}
     for one in network.exchanges:
         assert max(one.seconds) <= whole[one.name] * (1.0 + 1e-9) <= sum(one.seconds) * (1.0 + 2e-9)

@@ -37,7 +37,7 @@ def value_of(instance: Instance, chosen: Candidate) -> float:
 
 @pytest.mark.parametrize("budget", ["budget.power=400 W", pytest.param("budget.power=300 W", marks=pytest.mark.slow)])
 def test_the_best_design_is_the_one_whose_slowest_set_is_fastest_among_those_that_keep_every_limit_under_all(budget: str) -> None:
-    settings = (WORST, budget, "pipeline=1", "recompute=none", "compute_area=[200 mm^2, 400 mm^2]")
+    settings = (WORST, budget, "pipeline=1", "recompute=none", "compute_area=[200 mm^2, 400 mm^2]", "hbm_stacks=4")
     instance, sets = ask(TINY_FREE, *settings, WRITTEN), [ask(TINY_FREE, *settings, *one) for one in ((), *((one,) for one in SETS))]
     plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
     designs = [Candidate(point, plan) for point in range(hardware_points(instance)) for plan in plans]

@@ -42,7 +42,7 @@ def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_PATIENCE", 200)
+    monkeypatch.setattr(driver, "_PATIENCE", 120)
     monkeypatch.setattr(driver, "_LEAST", 40)
 
 

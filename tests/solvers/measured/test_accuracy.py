@@ -18,7 +18,7 @@ from crossopt.instances.measured.runs import Measured, Measurement, device_for, 
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import Accuracy, InRange, accuracy, choices, errors, likely, predictions, with_variants, worst
 from crossopt.solvers.measured.ranking import Choice, kendall_tau, ranking, regret
-from tests.paths import reference
+from tests.solvers.measured.measured_rows import foretold, reference_runs
 
 HEADER = (
     "id,source,model,layers,hidden,ffn,heads,seq,vocab,gpu,gpus,precision,tp,pp,dp,mbs,gbs,recompute,framework,time_per_iter_s,time_kind"
@@ -356,9 +356,8 @@ def test_wrong_arguments_are_refused_before_anything_is_read(arguments: tuple[st
 
 def test_the_reference_runs_have_finite_figures() -> None:
     """The number of questions is that of groups of at least three plans of equal model, sequence, devices, batch and recomputation."""
-    found = read_measured(reference("measured/training-dev.csv"))
-    seconds = predictions(found.measurements)
-    assert seconds.shape == (1437, 1)
+    found, seconds = reference_runs("dev"), foretold("dev")
+    assert seconds.shape == (1437, 3)
     assert np.all(np.isfinite(seconds)) and np.all(seconds > 0.0)
     result = accuracy(found, seconds[:, 0])
     assert {line.label[:6]: line.ranking.groups for line in result.lines if line.ranking} == {"vTrain": 126, "BigSci": 11}

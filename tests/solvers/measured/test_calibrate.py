@@ -11,15 +11,14 @@ from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.catalogue.stack_sets import OWN
-from crossopt.instances.measured.runs import Measured, Measurement, Rejected, read_measured
+from crossopt.instances.measured.runs import Measured, Measurement, Rejected
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import predictions
 from crossopt.solvers.measured.calibrate import CONSTANTS, Calibration, calibrate, of_kind, registry_text, used_rows
 from crossopt.solvers.measured.fitting import Constant, relative, row_weights
 from crossopt.solvers.measured.uncertainty import outside
-from tests.paths import reference
 from tests.solvers.measured.measured_rows import CONSTANTS as FEW
-from tests.solvers.measured.measured_rows import TRUTH, timed
+from tests.solvers.measured.measured_rows import TRUTH, reference_runs, timed
 
 SCATTER = 0.1
 
@@ -203,7 +202,7 @@ def test_the_command_prints_and_writes_what_the_registry_reads(tmp_path: Path, c
 
 
 def measured(kind: str) -> list[Measurement]:
-    rows = read_measured(reference("measured/training-dev.csv")).measurements
+    rows = reference_runs("dev").measurements
     return [row for row in rows if row.gpu.startswith(kind)]
 
 
@@ -254,7 +253,7 @@ def test_all_devices_that_carry_the_constants_of_the_a100_carry_the_same_ones() 
 
 def test_the_likely_range_holds_most_runs_on_a100_that_were_not_fitted_to() -> None:
     """As many as it was fitted to hold of the others: four of five, of those of other people with other frameworks a few less."""
-    rows = [row for row in read_measured(reference("measured/training-extra.csv")).measurements if row.gpu.startswith("a100")]
+    rows = [row for row in reference_runs("extra").measurements if row.gpu.startswith("a100")]
     predicted = relative(rows, *sets_of(device("a100-80g")))
     inside = (predicted.min(axis=1) <= 1.0) & (predicted.max(axis=1) >= 1.0)
     assert len(rows) >= 70
@@ -263,7 +262,7 @@ def test_the_likely_range_holds_most_runs_on_a100_that_were_not_fitted_to() -> N
 
 def test_the_constants_of_the_a100_carry_over_to_megatron_core_on_h100() -> None:
     """Without its set, which was fitted to these runs, Megatron-Bridge, DGX Cloud recipes and NeMo stay within 8 %, source by source."""
-    rows = [row for row in read_measured(reference("measured/training-extra.csv")).measurements if row.gpu == "h100-sxm"]
+    rows = [row for row in reference_runs("extra").measurements if row.gpu == "h100-sxm"]
     own = [replace(row, stack=OWN) for row in rows]
     off = np.abs(predictions(own)[:, 0] / np.array([row.seconds for row in rows]) - 1.0)
     for kind, least in (("Megatron-Bridge", 10), ("DGX Cloud", 25), ("NeMo 24.07", 30)):

@@ -3,18 +3,19 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from crossopt.instances.measured.runs import Measured, Measurement, read_measured
-from crossopt.solvers.measured.accuracy import NOMINAL, InRange, accuracy, likely, predictions, with_variants
-from tests.paths import reference
+from crossopt.crossflow.arrays import Array
+from crossopt.instances.measured.runs import Measured, Measurement
+from crossopt.solvers.measured.accuracy import NOMINAL, InRange, accuracy, likely
+from tests.solvers.measured.measured_rows import foretold, reference_runs
 
 MANY = 20
 
 
-def covered(rows: Sequence[Measurement]) -> InRange:
+def covered(rows: Sequence[Measurement], seconds: Array) -> InRange:
     """How many of the different runs are inside their ranges; times that were read and derived together."""
-    seconds = predictions(rows, with_variants)
     lines = accuracy(Measured(tuple(rows), ()), seconds[:, 0], ranges=likely(rows, seconds)).totals
     found = [line.in_range for line in lines if line.in_range is not None]
     return InRange(*(sum(getattr(one, name) for one in found) for name in ("inside", "rows", "faster", "slower")))
@@ -23,12 +24,14 @@ def covered(rows: Sequence[Measurement]) -> InRange:
 @pytest.fixture(scope="module")
 def sources() -> dict[str, InRange]:
     """Of devices that have sets of constants."""
-    rows = defaultdict(list)
+    rows, seconds = defaultdict(list), defaultdict(list)
     for name in ("dev", "extra"):
-        for row in read_measured(reference(f"measured/training-{name}.csv")).measurements:
+        for row, times in zip(reference_runs(name).measurements, foretold(name), strict=True):
             if not row.gpu.startswith("v100"):
-                rows[row.source.partition(" (")[0]].append(row)
-    return {source: covered(own) for source, own in rows.items()}
+                source = row.source.partition(" (")[0]
+                rows[source].append(row)
+                seconds[source].append(times)
+    return {source: covered(own, np.array(seconds[source])) for source, own in rows.items()}
 
 
 def test_nine_runs_in_ten_of_each_source_are_in_range(sources: dict[str, InRange]) -> None:

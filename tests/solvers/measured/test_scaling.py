@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.measured.runs import read_measured
 from crossopt.solvers.measured.accuracy import predictions
 from tests.every import every
 from tests.paths import reference
+from tests.solvers.measured.measured_rows import reference_runs
 
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 PLANS = {"over all, tensor 1": (0.559, 0.05), "over 8, tensor 1": (0.889, 0.05), "over all, tensor 2": (0.729, 0.05)}
@@ -21,7 +21,7 @@ def curves() -> dict[str, tuple[Array, Array]]:
     """Measured and predicted seconds of eight numbers of devices, by plan."""
     table = reference("studies/internevo.csv").read_text(encoding="utf-8").splitlines()
     lines = [line for line in csv.DictReader(table) if line["table"] == "plans"]
-    rows = {row.id: row for row in read_measured(reference("measured/training-extra.csv")).measurements}
+    rows = {row.id: row for row in reference_runs("extra").measurements}
     found = [rows[line["id"].removeprefix("M")] for line in lines]
     seconds = predictions(found)[:, 0]
     plans = [f"{line['zero'].removeprefix('ZeRO-1 ')}, tensor {line['tp']}" for line in lines]

@@ -9,14 +9,13 @@ import pytest
 
 from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.catalogue.stack_sets import OWN, StackEntry
-from crossopt.instances.measured.runs import Measurement, read_measured
+from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import once, predictions
 from crossopt.solvers.measured.provenance import publisher
 from crossopt.solvers.measured.stack_fit import CONSTANTS, StackFit, fit_stack, of_stacks, section_text
 from tests.every import every
-from tests.paths import reference
-from tests.solvers.measured.measured_rows import timed
+from tests.solvers.measured.measured_rows import reference_runs, timed
 
 
 def as_the_model_says() -> list[Measurement]:
@@ -106,7 +105,7 @@ def test_the_command_takes_sets_of_runs_alone(tmp_path: Path, capsys: pytest.Cap
 
 def test_every_committed_set_has_the_runs_and_the_error_that_it_tells() -> None:
     """In place of the fits themselves, which take minutes: `crossopt calibrate` prints them."""
-    rows = [row for name in ("dev", "extra") for row in once(read_measured(reference(f"measured/training-{name}.csv")).measurements)]
+    rows = [row for name in ("dev", "extra") for row in once(reference_runs(name).measurements)]
     seen = 0
     for name in names("hardware"):
         for stack, entry in device(name).stacks.items():

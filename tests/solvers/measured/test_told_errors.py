@@ -8,12 +8,12 @@ import pytest
 
 from crossopt.instances.catalogue.known_runs import FEW, MEASURED, SEEN, errors_like, features
 from crossopt.instances.catalogue.stack_sets import USUAL
-from crossopt.instances.measured.runs import Measurement, read_measured
+from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
-from crossopt.solvers.measured.accuracy import Priced, choices, predictions
+from crossopt.solvers.measured.accuracy import Priced, choices
 from crossopt.solvers.measured.ranking import FEWEST, ranking
 from tests.every import every
-from tests.paths import reference
+from tests.solvers.measured.measured_rows import foretold, reference_runs
 
 CORE: Final = ("NeMo", "Megatron-Bridge", "DGX Cloud", "Megatron-LM README", "Korthikanti")
 SOURCES: Final = {"megatron-core": CORE, "torchtitan": ("torchtitan",), "fsdp": ("llm-foundry", "torchtitan", "fms-fsdp")}
@@ -25,8 +25,7 @@ def runs() -> list[tuple[Measurement, float]]:
     """Each run once, with predicted over measured time, less 1."""
     found: dict[object, tuple[Measurement, float]] = {}
     for name in ("dev", "extra"):
-        rows = read_measured(reference(f"measured/training-{name}.csv")).measurements
-        for row, seconds in zip(rows, predictions(rows)[:, 0], strict=True):
+        for row, seconds in zip(reference_runs(name).measurements, foretold(name)[:, 0], strict=True):
             key = (row.source, replace(row.workload, name=""), row.machine, row.cluster, row.plan, row.seconds)
             found.setdefault(key, (row, float(seconds) / row.seconds - 1.0))
     return list(found.values())
@@ -34,11 +33,10 @@ def runs() -> list[tuple[Measurement, float]]:
 
 def test_two_layers_make_five_sixths_of_the_regret_on_one_node() -> None:
     """Of hidden size 2048 on four tensor ranks with a microbatch of 2, and 1024 on two with 4: the best plans of 32 of 124 questions."""
-    rows = [row for row in read_measured(reference("measured/training-dev.csv")).measurements if "vTrain" in row.source]
-    alone = [row for row in rows if len(row.cluster.level_sizes) == 1]
     questions: dict[object, list[tuple[float, float, Measurement]]] = {}
-    for row, seconds in zip(alone, predictions(alone)[:, 0], strict=True):
-        questions.setdefault(row.group, []).append((float(seconds), row.seconds, row))
+    for row, seconds in zip(reference_runs("dev").measurements, foretold("dev")[:, 0], strict=True):
+        if "vTrain" in row.source and len(row.cluster.level_sizes) == 1:
+            questions.setdefault(row.group, []).append((float(seconds), row.seconds, row))
     regrets: dict[bool, list[float]] = {True: [], False: []}
     for plans in questions.values():
         if len({row.plan for _, _, row in plans}) >= FEWEST:
