@@ -14,7 +14,7 @@ from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import drawn_of, split_of, used_dies
+from crossopt.instances.codesign.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
@@ -94,13 +94,6 @@ def _kernel(busy: Activity) -> str:
     if busy.streams:
         return "streams, with cores at the lowest clock that keeps up with the memory"
     return "large products" if busy.per_flop else "all parts as busy as they may be"
-
-
-def drawn_powers(instance: Instance | None, design: Mapping[str, Any]) -> dict[str, float]:
-    """Watts that parts draw at the most, of those whose power was chosen; nothing of a device that is given."""
-    if instance is None or not isinstance(free := instance.hardware, FreeHardware):
-        return {}
-    return drawn_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
 
 
 def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
