@@ -134,6 +134,7 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
         yield _interposer(free.technology, split, stacks)
         yield from _wires(free, chosen, stacks)
     yield from _rate(free, chosen)
+    yield from _slowed(free, chosen)
 
 
 def _interposer(technology: Technology, split: Split, stacks: int) -> Built:
@@ -152,6 +153,20 @@ def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
     if "hbm_power" in chosen and float(np.max(dram.frequency)) >= highest * (1.0 - 1e-9):
         drawn = float(np.max(dram.power))
         yield Built(f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate: more than {drawn:.0f} W for it buys nothing", full=True)
+
+
+def _slowed(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
+    """That stacks run slower than they might, as L2 lets no more through, and what a technology gives that asks less of L2."""
+    made, split = free.technology, split_of(free, _chosen(chosen))
+    unslowed = replace(made, dram=replace(made.dram, least_l2=0.0))
+    runs, might = (generate(one, split).dram for one in (made, unslowed))
+    delivered, possible = (float(np.max(one.bandwidth)) * made.dram.utilisation for one in (runs, might))
+    if made.dram.least_l2 and delivered < possible * (1.0 - 1e-9):
+        rates = f"{float(np.max(runs.frequency)) / 1e9:.3g} Gb/s a wire, of {float(np.max(might.frequency)) / 1e9:.3g}"
+        moved, could = (rounded_quantity(amount, "bandwidth") for amount in (delivered, possible))
+        asked = f"L2 gives {made.dram.least_l2:g} times what stacks deliver (least_l2)"
+        eased = replace(made, dram=replace(made.dram, least_l2=made.dram.least_l2 / _EASED))
+        yield Built(f"HBM: {rates}, {moved} of {could}: {asked}", full=True, eased=eased)
 
 
 def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[Built]:

@@ -54,13 +54,32 @@ def test_streams_run_at_the_clock_that_lets_through_what_stacks_deliver() -> Non
 
 
 def test_faster_stacks_cost_products_nothing_and_need_a_higher_clock_in_streams() -> None:
-    """Four stacks of HBM3E deliver twice what five of HBM2E do, for 3.75 in place of 5 pJ a bit: at 1,143 MHz, for which the overdrive d
-    with d^2 / (d + 0.25) = 0.81 x 0.378 is 0.469 and the supply 0.719 V. A package of 1,500 mm^2 holds two of them a side."""
-    slow, fast = chip(dram=200.0)[1], chip("hbm3e", 1500e-6, dram=200.0)[1]
-    assert fast.dram.bandwidth == pytest.approx(2.0 * slow.dram.bandwidth)
+    """Four stacks of HBM3E deliver what L2 lets through, nearly twice what five of HBM2E do, for 3.75 in place of 5 pJ a bit: at 1,410 /
+    1.3125 MHz, for which the overdrive d with d^2 / (d + 0.25) = 0.762 x 0.378 is 0.449 and the supply 0.699 V. A package of 1,500 mm^2
+    holds two of them a side."""
+    slow, fast = chip(dram=200.0)[1], chip("hbm3e", 1500e-6, dram=200.0, l2=150.0)[1]
+    more = 80 * 64 * 0.7 * 1.41e9 / 1.3125 / 2048e9
+    assert fast.dram.bandwidth == pytest.approx(more * slow.dram.bandwidth)
     assert fast.moved("dram", PRODUCTS) == pytest.approx(0.75 * slow.moved("dram", PRODUCTS))
-    assert fast.core.slow_clocked == pytest.approx(slow.core.slow_clocked * 2.0 * (0.719 / 0.65) ** 2, rel=2e-3)
+    assert fast.core.slow_clocked == pytest.approx(slow.core.slow_clocked * more * (0.699 / 0.65) ** 2, rel=2e-3)
     assert fast.power((PRODUCTS,)) < slow.power((PRODUCTS,)) + 2.0
+
+
+def test_stacks_run_no_faster_than_l2_lets_through_and_draw_what_that_clock_takes() -> None:
+    """4,096 wires at 7.52 of 8 Gb/s: overdrive d with d^2 / (d + 0.4) = 0.940 x 0.449 is 0.673, supply 1.073 V of 1.104, where 3.75 pJ a
+    bit are 3.54. Under a wider L2 they run at their rate, and where nothing is said of L2 too."""
+    made, built = chip("hbm3e", 1500e-6, dram=200.0, l2=150.0)
+    through = 80 * 64 * 0.7 * 1.41e9 / 1.3125
+    assert (built.dram.links, built.dram.bandwidth) == (4096, pytest.approx(through))
+    assert built.dram.frequency == pytest.approx(8 * through / 4096)
+    assert built.dram.voltage == pytest.approx(1.0729, abs=1e-4)
+    assert built.dram.power == pytest.approx(built.dram.static + 8 * through * 3.75e-12 * (1.0729 / 1.104) ** 2, rel=1e-3)
+    split = replace(_with(usual_split(ENTRY), {"dram": 200.0, "l2": 150.0}), package_area=1500e-6)
+    free = replace(made, dram=replace(made.dram, least_l2=0.0))
+    wide = replace(made, l2=replace(made.l2, bank_bytes_per_cycle=96.0))
+    for other in (generate(free, split), generate(wide, _with(split, {"l2": 200.0}))):
+        assert other.dram.bandwidth == pytest.approx(4096 * 1e9)
+        assert other.dram.power > built.dram.power
 
 
 def test_narrow_products_draw_what_wide_ones_do() -> None:

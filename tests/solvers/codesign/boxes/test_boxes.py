@@ -281,7 +281,7 @@ def test_a_lower_bound_is_accepted(share: float) -> None:
     assert refuted(RATED, proved().cuts, proved().bound * share) == ()
 
 
-@pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_each_cut_is_needed_or_its_removal_leaves_the_rest_too_long(step: int) -> None:
     """The tree is written in order, so that a box that is no longer cut hands its parts' cuts to other boxes."""
     places = [place for place, cut in enumerate(proved().cuts) if cut]
