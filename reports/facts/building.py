@@ -81,6 +81,21 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
+def reticle_words(instance: Instance) -> str:
+    """That some of what the question allows of the die is larger than a reticle exposes, and so on no chip; nothing where none is."""
+    free, reticle = instance.hardware, instance.budget.reticle
+    if not isinstance(free, FreeHardware) or not reticle < float("inf"):
+        return ""
+    options, dies = dict(free.options), max(dict(free.options).get("dies", (free.dies,)))
+    areas, most = options.get("die_area", ()), dies * reticle
+    room = f"{f'{dies:g} x ' if dies > 1 else ''}{rounded_quantity(reticle, 'area')} that a reticle exposes: no chip has them"
+    if over := [area for area in areas if area > most]:
+        return f"{len(over)} of {len(areas)} options of die_area, from {rounded_quantity(min(over), 'area')} on, are larger than {room}"
+    budget = instance.budget.die_area
+    larger = f"the budget of {rounded_quantity(budget, 'area')} for the die allows more than {room.partition(': ')[0]}, which holds"
+    return larger if most < budget < float("inf") else ""
+
+
 def kernel_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
     """What a free chip draws in each of the kernels that it is rated by."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):

@@ -20,10 +20,10 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of
+from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, reticle_words
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
-from crossopt.reports.facts.chip.watts import PARTS, Amounts, Watts, needed_powers, watts_of
+from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, needed_powers, spare_area, watts_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
@@ -111,6 +111,7 @@ def facts_of(
             origin_of(instance),
             *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *kernel_words(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
+            *((f"Of the die: {words}.",) if (words := reticle_words(instance)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
         ),
@@ -149,10 +150,11 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Package 
 
 def _areas(split: Split, technology: Technology) -> Amounts:
     """What the die is dealt to; cores, registers and L1 are not on it where they have dies of their own above."""
-    links = float(die_links_area(technology.die_links, split.die_area, split.dies))
-    beside = (("uncore", technology.uncore.area_share * (float(split.die_area) - links)), ("links between dies", links))
+    links, spare = float(die_links_area(technology.die_links, split.die_area, split.dies)), spare_area(split, technology)
+    uncore = technology.uncore.area_share * (float(split.die_area) - links) - spare
+    beside = (("uncore", uncore), (SPARE, spare), ("links between dies", links))
     here = {name for name, part in PARTS if technology.upper_dies is None or part not in ("core", *HOLDING)}
-    areas = (*(one for one in _by_part(split.areas) if one[0] in here), *(part for part in beside if part[1]))
+    areas = (*(one for one in _by_part(split.areas) if one[0] in here), *beside)
     rest = float(split.die_area) - sum(value for _, value in areas)
     return (*areas, ("filler", rest)) if rest > 1e-9 * float(split.die_area) else areas
 

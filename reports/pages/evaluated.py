@@ -97,8 +97,9 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        "places. HBM on the die are the controllers; uncore is what is no part: multiprocessors that are not used, host interface, "
-        "schedulers and what lies between; filler is what nothing takes. A die has the sides of a reticle field, 26 : 33. "
+        "places. HBM on the die are the controllers; uncore is what is no part: host interface, schedulers, clocks and what lies between; "
+        "spare multiprocessors are not used, and make up for defects; filler is what nothing takes. A die has the sides of a reticle "
+        "field, 26 : 33. "
         f"The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
@@ -131,7 +132,10 @@ def _powers(watts: Watts | None) -> tuple[str, ...]:
     rows = [(part, [_watts(of, part.label) for of in (*kinds, most)]) for part in _parts(watts.kinds[0].watts, "power")]
     totals = ("all parts together", *(shown(kind.total, "power") for kind in watts.kinds), "")
     heads = ("power of a part", *(f"drawn in {kind.name}" for kind in watts.kinds), "up to")
-    note = "Up to: with all of the part at work, the least power that the design has to be given for it; not all parts are so busy at once."
+    note = (
+        "Up to: with all of the part at work, the least power that the design has to be given for it; not all parts are so busy at once. "
+        "Uncore has what regulators of the board lose, too: ratings of boards hold it, and no source tells it apart."
+    )
     return "<h3>Power</h3>", *bars_of, parts_columns(heads, rows, totals), paragraph(note, "soft")
 
 

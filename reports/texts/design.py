@@ -9,7 +9,7 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
-from crossopt.reports.facts.building import clock_words
+from crossopt.reports.facts.building import clock_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
@@ -69,6 +69,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
         ("estimated L2", l2_limit_words(asked, design)),
+        ("reticle", reticle_words(asked)),
         ("priced by", asked.priced_by),
         ("measured runs", runs_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),

@@ -10,6 +10,7 @@ from crossopt.instances.codesign.chips import clock_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.building import reticle_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.design import facts_of
@@ -23,7 +24,7 @@ from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 ONE = ("compute_area=400 mm^2", "hbm_stacks=4", "tensor=1", "pipeline=1", "recompute=none")
-BLACKWELL = ("technology=accelerator-4np", "compute_area=860 mm^2", "compute_power=540 W", "hbm_stacks=8")
+BLACKWELL = ("technology=accelerator-4np", "compute_area=860 mm^2", "compute_power=540 W", "hbm_stacks=8", "budget.power=1050 W")
 SHARP = (*BLACKWELL, "efficiency={matrix: 0.95}")
 LARGE = ("workload={model: llama3-70b, global_batch: 64}", "cluster={devices: 64}", "tensor=2", "pipeline=4", "recompute=full")
 
@@ -57,7 +58,8 @@ def test_what_a_part_draws_is_one_figure_in_text_bars_and_table_and_all_of_them_
     assert sum(one for _, one in watts.kinds[0].watts) == pytest.approx(drawn)
     assert text.split(": ", 1)[1].replace("\n", " ").split() == parts_words(watts).split()
     assert parts_words(watts).endswith(f"together {rounded_quantity(drawn, 'power', 4)} of 500 W in {watts.kinds[0].name}")
-    for name, one in watts.kinds[0].watts:
+    assert {"uncore", "spare multiprocessors"} < {name for name, one in watts.kinds[0].watts if one}
+    for name, one in (pair for pair in watts.kinds[0].watts if pair[1]):
         shown = rounded_quantity(one, "power", 4)
         assert f"{name} {shown}" in " ".join(text.split())
         assert f"<title>{name}: {shown}</title>" in page
@@ -103,3 +105,23 @@ def test_an_l2_is_called_an_estimate_where_the_sources_of_the_registry_do() -> N
     own = replace(asked.hardware.technology, name="accelerator-4np with own figures")
     assert l2_limit_words(asked, on(asked))
     assert not l2_limit_words(replace(asked, hardware=replace(asked.hardware, technology=own)), on(asked))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            ("die_area=[700 mm^2, 860 mm^2, 900 mm^2]",),
+            "2 of 3 options of die_area, from 860 mm^2 on, are larger than 858 mm^2 that a reticle exposes: no chip has them",
+        ),
+        (("die_area=[700 mm^2, 1700 mm^2]", "dies=[1, 2]"), ""),
+        (
+            ("budget.die_area=1000 mm^2",),
+            "the budget of 1000 mm^2 for the die allows more than 858 mm^2 that a reticle exposes, which holds",
+        ),
+        (("budget.die_area=815 mm^2",), ""),
+    ],
+)
+def test_a_die_that_no_reticle_exposes_is_told_in_a_sentence(settings: tuple[str, ...], words: str) -> None:
+    asked = ask(TINY_FREE, *settings)
+    assert reticle_words(asked) == words

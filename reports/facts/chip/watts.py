@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.device import Architecture
-from crossopt.crossflow.generator import generate
-from crossopt.crossflow.technology import Activity
+from crossopt.crossflow.generator import Split, generate
+from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.codesign.chips import drawn_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
@@ -29,6 +29,8 @@ PARTS = (
     ("network", "inter"),
 )
 """The parts of a chip as questions name them, and as the generator does."""
+SPARE = "spare multiprocessors"
+"""Those that are made beside the ones in use, so that a die with as many defect is good: of the uncore's area, and of what that leaks."""
 _DIGITS = 4
 
 
@@ -61,8 +63,10 @@ def watts_of(instance: Instance | None, design: Mapping[str, Any]) -> Watts | No
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return None
     chosen = {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"}
-    built, sustained = generate(free.technology, split_of(free, chosen)), free.technology.sustained
-    kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _drawn(built, busy)) for busy in sustained]
+    split, sustained = split_of(free, chosen), free.technology.sustained
+    built = generate(free.technology, split)
+    leaks = spare_leakage(split, free.technology, float(np.max(built.core.voltage)))
+    kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _drawn(built, busy, leaks)) for busy in sustained]
     most = tuple((name, float(np.max(getattr(built, part).power))) for name, part in PARTS)
     return Watts(tuple(sorted(kinds, key=lambda one: -one.total)), most, instance.budget.power)
 
@@ -86,10 +90,25 @@ def _name(busy: Activity, *, alone: bool) -> str:
     return "the kernels that draw most" if alone else "streams" if busy.streams else "large products"
 
 
-def _drawn(built: Architecture, busy: Activity) -> Amounts:
+def _drawn(built: Architecture, busy: Activity, spare: float) -> Amounts:
     parts = tuple((name, float(np.max(built.drawn(part, busy)))) for name, part in PARTS)
-    beside = (("uncore", float(np.max(built.beside(busy)))), ("links between dies", float(np.max(built.joints(busy)))))
-    return (*parts, *(part for part in beside if part[1]))
+    uncore, links = (float(np.max(watts)) for watts in (built.beside(busy), built.joints(busy)))
+    return (*parts, ("uncore", uncore - spare), (SPARE, spare), ("links between dies", links))
+
+
+def spare_area(split: Split, technology: Technology) -> float:
+    """Square metres of the multiprocessors that are made and not used, with their registers and L1; none where these have dies of their
+    own above."""
+    if technology.upper_dies is not None:
+        return 0.0
+    bundled = split.areas.core + split.areas.registers + split.areas.l1
+    return technology.uncore.spare_bundles * float(np.max(bundled))
+
+
+def spare_leakage(split: Split, technology: Technology, voltage: float) -> float:
+    """Watts that they leak, of what the uncore does by its area."""
+    core = technology.core
+    return spare_area(split, technology) * core.leakage_per_area * (voltage / core.nominal_voltage)
 
 
 def _shown(watts: float) -> str:
