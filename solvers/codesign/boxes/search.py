@@ -112,17 +112,19 @@ class Survivors:
     """Whether all groups were looked at, so that `least` bounds every design, even where there was no time for their members."""
 
 
-def survivors(instance: Instance, deadline: float, within: float | None = None, known: Candidate | None = None) -> Survivors:
+def survivors(
+    instance: Instance, deadline: float, within: float | None = None, known: Candidate | None = None, *, near: bool = False
+) -> Survivors:
     """Price the groups on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
     With `within` those stay as well that may be up to this share above it. A design that is known already is started from where none better
-    is found. A RefusedError where bounds prove nothing on this question.
+    is found; alone, where that is `near` the best. A RefusedError where bounds prove nothing on this question.
     """
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
-    start, every = _start(instance, space, members(instance, survey.pool), known), survey.every()
+    start, every = _start(instance, space, members(instance, survey.pool), known, near=near), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -158,10 +160,11 @@ def _below(start: Incumbent, within: float | None) -> float:
     return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 
 
-def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None) -> Found:
-    """The least design, or the best one found in time with a bound on all others; `known` is one that was there before."""
+def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None, *, near: bool = False) -> Found:
+    """The least design, or the best one found in time with a bound on all others; `known` is one that was there before, `near` the best
+    where it is that of a question that differs by little."""
     began = monotonic()
-    left = survivors(instance, spend.deadline, None, known)
+    left = survivors(instance, spend.deadline, None, known, near=near)
     first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None
@@ -278,10 +281,13 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
     return survey
 
 
-def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None) -> Incumbent:
-    """The design to start from: down into the best boxes, then steps that lower the value; or the known one where that is better."""
-    found = found_from(instance, space, root_node(instance).box, pool) if len(pool) else None
+def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, *, near: bool) -> Incumbent:
+    """The design to start from: down into the best boxes, then steps that lower the value; or the known one where that is better, or near
+    the best."""
     before = incumbent_of(instance, space, known)
+    if near and before.value < float("inf"):
+        return before
+    found = found_from(instance, space, root_node(instance).box, pool) if len(pool) else None
     return before if found is None or before.value < found.value else found
 
 

@@ -51,7 +51,7 @@ def followed(asked: Instance, design: dict[str, Any] | None, seconds: float, wat
     if easier is None or not isinstance(free, FreeHardware):
         return None
     usual = None if design is None else design | {"hardware": _usual(free) | design["hardware"]}
-    seen = search(easier, watch, Spend(monotonic() + seconds), None if usual is None else from_words(easier, usual))
+    seen = search(easier, watch, Spend(monotonic() + seconds), None if usual is None else from_words(easier, usual), near=True)
     if seen.best is None or seen.value is None or seen.stopped != "complete":
         return None
     best = _usual_again(asked, to_words(easier, seen.best), seen.value)
