@@ -36,7 +36,7 @@ def deciding_page(found: Deciding, saved: object) -> Page:
     ]
     grid = [(name_of(one), words) for one in found.constants for end in one.ends if (words := grid_words(found, end))]
     changes = [(name_of(one), words) for one in found.constants for end in one.ends if (words := design_words(found, end))]
-    heads = ("constant", "at the low end", "at the high end", "optimum there", "and there")
+    heads = ("constant", "at the low end", "at the high end", "the question itself there", "and there")
     return Page(
         found.name,
         (
