@@ -5,10 +5,11 @@ A step never gets slower when a resource grows, so a step on this architecture i
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     links between dies                by the fewest dies
+    stacks beside L2                  deliver and draw at the most what the fastest L2 lets through, and at the least what the slowest does
     package                           by the fewest stacks beside the least dies, of any number of them the shortest and the narrowest
     power of what is no part          by the least die and the least clock, that of the most cores with the least power
     clock that streams need           by the slowest stacks and the most banks
-    what products and streams move    by the least peak of any cores, and the slowest stacks
+    what products and streams move    by the least peak of any cores, no more than the slowest memory carries, and the slowest stacks
     power that is drawn anyway        by the fewest cores, banks and stacks; clocks and control by the fewest or the most cores, whichever
                                       draw less: of the least power more cores leave less to switch, and fewer may need less
     power above idle                  of all parts by the most of each, and what is no part by the clock of the fewest cores
@@ -27,7 +28,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
+from crossopt.crossflow.device import Architecture, Carried, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import (
     count,
     crossings_of,
@@ -42,6 +43,7 @@ from crossopt.crossflow.generator import (
     Edges,
     Parts,
     Split,
+    carried_by,
     compute_of,
     cores_of,
     dram_links,
@@ -49,14 +51,17 @@ from crossopt.crossflow.generator import (
     dram_static_power,
     edge_for_stacks,
     edge_of,
+    let_through,
     limited,
     network,
     over_joints,
+    paced,
     row_of,
     slow_clock,
     slowed,
     sram_banks,
     sram_most_power,
+    sram_moves,
     sram_of,
     sram_static_power,
     uncore_idle,
@@ -103,26 +108,32 @@ class _Cores:
 def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     """The envelope of all splits whose every area, power and edge lies between those of `least` and `most`.
 
-    Chips without a bundle of cores are left out: their memories need no controllers, but they compute nothing.
+    Chips without a bundle of cores are left out: their memories need no controllers, but they compute nothing; and those without L2, whose
+    stacks deliver nothing.
     """
     few, many = core_counts(technology.core, least, most)
     ends = ((few, least), (many, least), (many, most))
     low, slow, high = (compute_of(technology.core, cores, split.powers.core) for cores, split in ends)
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
-    dram, delivered = _dram(technology.dram, least, most, stacks), _delivered(technology.dram, least, most, stacks)
     slowest = tuple(_lowered(figure, low.cores < high.cores) for figure in (slow.voltage, slow.frequency))
     fast = _fastest(technology.core, low, high, most.powers.core)
     fastest = _raised(fast.frequency, low.cores < high.cores)
     cores = _Cores(fewest, high.bundles, slowest[1], fastest)
     registers, l1, l2 = (_sram(getattr(technology, level), least, most, level, cores) for level in ("registers", "l1", "l2"))
+    l2 = limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies))
+    moved = {level: _least_moved(technology, least, most, level, cores) for level in ("registers", "l1", "l2")}
+    low_registers, low_l1, low_l2 = (
+        moved[level] * np.minimum(made.banks, 1.0) for level, made in zip(moved, (registers, l1, l2), strict=True)
+    )
+    dram, delivered = _dram(technology, least, most, stacks, (low_l2, l2.bandwidth)), _delivered(technology, least, most, stacks, low_l2)
     clock = slow_clock(technology, (registers, l1, l2), delivered, slowest[1])
     core = _core(technology.core, most.powers.core, (low, slow, high), fewest)
     best = Architecture(
         core=slowed(technology.core, core, low.cores, clock),
         registers=registers,
         l1=l1,
-        l2=limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies)),
+        l2=l2,
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
@@ -131,6 +142,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         uncore_slow=uncore_switched(technology, least.die_area, voltage_at(technology.core, clock), clock),
         products=_least_peak(technology.core, low, high, least.powers.core),
         streamed=delivered * technology.dram.utilisation,
+        carried=carried_by(technology, Carried(low_registers, low_l1, low_l2, delivered)),
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=package_area_of(technology.dram, stacks[0], row_of(least), row_of(most)),
         crossings=crossings_of(least.dies),
@@ -160,6 +172,7 @@ def _headroom(technology: Technology, least: Split, most: Split, best: Architect
         l2=over_joints(technology, best.l2, most.dies),
         products=best.core.peak,
         streamed=best.dram.bandwidth * technology.dram.utilisation,
+        carried=Carried(np.inf, np.inf, np.inf, np.inf),
     )
     kernels = [_most_drawn(busy, most, upmost, links) for busy in technology.sustained]
     clocked = technology.core.clocked_share * most.powers.core
@@ -213,6 +226,7 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
         voltage=_lowered(slow.voltage, differ),
         leakage=_lowered(leaked, differ),
         clocked=_lowered(np.minimum(low.clocked, slow.clocked), differ),
+        flops=_lowered(np.minimum(low.flops, slow.flops), differ),
         area=low.area,
         power=low.power,
     )
@@ -230,6 +244,16 @@ def _sram(sram: SramTechnology, least: Split, most: Split, level: str, cores: _C
     return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=power)
 
 
+def _least_moved(technology: Technology, least: Split, most: Split, level: str, cores: _Cores) -> Real:
+    """Bytes per second that a memory of any chip with one moves at the least: of the fewest banks at the lowest clock, with what keeping
+    the most alive leaves of the least power."""
+    sram: SramTechnology = getattr(technology, level)
+    few = sram_banks(sram, getattr(least.areas, level), cores.bundles)
+    many = sram_banks(sram, getattr(most.areas, level), cores.fewest)
+    slow = sram_moves(sram, np.maximum(few, 1.0), getattr(least.powers, level) - sram_static_power(sram, many), cores.slowest)
+    return np.minimum(slow, through_joints(technology.die_links, least.die_area, most.dies)) if level == "l2" else slow
+
+
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
     """The fewest and the most stacks. Room in a package shrinks when dies grow and rises with their places, each taken at its end."""
     small, large = row_of(least), row_of(most)
@@ -242,24 +266,26 @@ def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real
     return few, many
 
 
-def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Dram:
-    """Capacity and wires of the most stacks, and the clock that is left after keeping the fewest alive."""
-    fewest, count = stacks
+def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real, Real], l2: tuple[Real, Real]) -> Dram:
+    """Capacity and wires of the most stacks, and the clock that is left after keeping the fewest alive, beside the fastest L2; power beside
+    the slowest one."""
+    dram, (fewest, count) = technology.dram, stacks
     static = dram_static_power(dram, fewest)
     edges = tuple(split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
-    low = dram_of(dram, fewest, edges[0], least.powers.dram, static)
-    high = dram_of(dram, count, edges[1], most.powers.dram, static)
+    low = paced(technology, dram_of(dram, fewest, edges[0], least.powers.dram, static), l2[0])
+    high = paced(technology, dram_of(dram, count, edges[1], most.powers.dram, static), l2[1])
     differ = (fewest < count) | (low.links < high.links)
-    power = _lowered(low.power, differ | np.less(least.powers.dram, most.powers.dram))
+    slower = np.less(l2[0], l2[1]) if dram.least_l2 else np.False_
+    power = _lowered(low.power, differ | np.less(least.powers.dram, most.powers.dram) | slower)
     return replace(high, bandwidth=_raised(high.bandwidth, differ), area=low.area, power=power)
 
 
-def _delivered(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Real:
-    """Bytes per second of the fewest stacks, with what keeping the most alive leaves of the least power."""
-    fewest, count = stacks
+def _delivered(technology: Technology, least: Split, most: Split, stacks: tuple[Real, Real], l2: Real) -> Real:
+    """Bytes per second of the fewest stacks, with what keeping the most alive leaves of the least power, beside the slowest L2."""
+    dram, (fewest, count) = technology.dram, stacks
     edge, wide = (split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
     slow = dram_of(dram, fewest, edge, least.powers.dram, dram_static_power(dram, count))
-    return _lowered(slow.bandwidth, np.less(slow.links, dram_links(dram, count, wide)))
+    return np.minimum(_lowered(slow.bandwidth, np.less(slow.links, dram_links(dram, count, wide))), let_through(technology, l2))
 
 
 def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Network:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
+from crossopt.crossflow.device import Architecture, Carried, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import (
     SLACK,
     Row,
@@ -25,7 +25,15 @@ from crossopt.crossflow.dies import (
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
-from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import (
+    MEMORIES,
+    UNLIMITED_PORT,
+    CoreTechnology,
+    DramTechnology,
+    LinkTechnology,
+    SramTechnology,
+    Technology,
+)
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
 
 _LARGEST = 1.0e30
@@ -104,9 +112,10 @@ def generate(technology: Technology, split: Split) -> Architecture:
     """The architecture that the split buys; what does not fit is zero."""
     areas, powers, perimeter, row = split.areas, split.powers, perimeter_of(split.die_area, split.dies), row_of(split)
     core = compute(technology.core, areas.core, powers.core, split.dies)
-    dram = _dram(technology.dram, split, perimeter)
     registers, l1 = _sram(technology.registers, areas.registers, powers.registers, core), _sram(technology.l1, areas.l1, powers.l1, core)
     l2 = over_joints(technology, _sram(technology.l2, areas.l2, powers.l2, core), split.dies)
+    l2 = limited(l2, through_joints(technology.die_links, split.die_area, split.dies))
+    dram = paced(technology, _dram(technology.dram, split, perimeter), l2.bandwidth)
     slow = slow_clock(technology, (registers, l1, l2), dram.bandwidth, core.frequency)
     intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
     inter = network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter)
@@ -114,7 +123,7 @@ def generate(technology: Technology, split: Split) -> Architecture:
         core=slowed(technology.core, core, core.cores, slow),
         registers=registers,
         l1=l1,
-        l2=limited(l2, through_joints(technology.die_links, split.die_area, split.dies)),
+        l2=l2,
         dram=dram,
         intra=intra,
         inter=inter,
@@ -123,11 +132,17 @@ def generate(technology: Technology, split: Split) -> Architecture:
         uncore_slow=uncore_switched(technology, split.die_area, voltage_at(technology.core, slow), slow),
         products=core.peak,
         streamed=dram.bandwidth * technology.dram.utilisation,
+        carried=carried_by(technology, Carried(registers.bandwidth, l1.bandwidth, l2.bandwidth, dram.bandwidth)),
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=package_area_of(technology.dram, dram.stacks, row, row),
         crossings=crossings_of(split.dies),
         die_links_power=die_links_power(technology.die_links, split.die_area, split.dies),
     )
+
+
+def carried_by(technology: Technology, peaks: Carried) -> Carried:
+    """What memories of these bandwidths let through in use."""
+    return Carried(*(getattr(peaks, level) * getattr(technology, level).utilisation for level in MEMORIES))
 
 
 def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
@@ -162,6 +177,7 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
         peak=core.flop_per_cycle * point.frequency * cores,
         leakage=leaked * supply * present,
         clocked=core.clocked_share * core.switching_power * (supply * supply * (point.frequency / core.nominal_frequency)) * cores,
+        flops=(1.0 - core.clocked_share) * core.switching_power * (supply * supply * (point.frequency / core.nominal_frequency)) * cores,
         slow_clocked=0.0,
         slow_flops=0.0,
         area=cores * core.area,
@@ -213,7 +229,7 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
     dynamic = power - static
     holds = banks * sram.bank_capacity >= bundles * sram.least_per_bundle
     present = np.where((banks > 0.0) & (dynamic > 0.0) & holds, 1.0, 0.0)[()]
-    bandwidth = np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * port_bandwidth(sram, clock))
+    bandwidth = sram_moves(sram, banks, dynamic, clock)
     return Sram(
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
@@ -223,6 +239,11 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
         area=banks * _bank_area(sram, bundles) * present,
         power=np.minimum(power, sram_most_power(sram, banks, static, clock)) * present,
     )
+
+
+def sram_moves(sram: SramTechnology, banks: Real, dynamic: Real, clock: Real) -> Real:
+    """Bytes per second that banks move with so much power beside what keeps them alive."""
+    return np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * port_bandwidth(sram, clock))
 
 
 def sram_most_power(sram: SramTechnology, banks: Real, static: Real, clock: Real) -> Real:
@@ -326,9 +347,29 @@ def has_edge(split: Split, edge: Real) -> Mask:
     return np.less_equal(edge, perimeter_of(split.die_area, split.dies) * SLACK)
 
 
-def feeds(technology: Technology, l2: Sram, streamed: Real) -> Mask:
-    """Whether L2 lets through what stacks deliver, and as much more as chips are built with."""
-    return np.greater_equal(l2.bandwidth * technology.l2.utilisation, streamed * technology.dram.least_l2)
+def let_through(technology: Technology, l2_bandwidth: Real) -> Real:
+    """Bytes per second of the stacks beside which an L2 is as much faster as chips are built with."""
+    dram = technology.dram
+    return l2_bandwidth * (technology.l2.utilisation / (dram.least_l2 * dram.utilisation)) if dram.least_l2 else np.inf
+
+
+def paced(technology: Technology, stacks: Dram, l2_bandwidth: Real) -> Dram:
+    """Stacks that deliver no more than L2 lets through: slower ones run at the lowest supply for their clock, and draw less."""
+    dram = technology.dram
+    if not dram.least_l2:
+        return stacks
+    bandwidth = np.minimum(stacks.bandwidth, let_through(technology, l2_bandwidth))
+    slowed, frequency = bandwidth < stacks.bandwidth, 8.0 * bandwidth / np.maximum(stacks.links, 1.0)
+    voltage = np.minimum(voltage_at(dram, frequency), stacks.voltage)
+    supply = voltage / dram.nominal_voltage
+    drawn = stacks.static + dram.energy_per_bit * (supply * supply) * (stacks.links * frequency)
+    return replace(
+        stacks,
+        bandwidth=bandwidth,
+        frequency=np.where(slowed, frequency, stacks.frequency)[()],
+        voltage=np.where(slowed, voltage, stacks.voltage)[()],
+        power=np.where(slowed, np.minimum(stacks.power, drawn), stacks.power)[()],
+    )
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:

@@ -141,7 +141,7 @@ class DramTechnology:
     stack_edge: float = 0.0
     """Metres of die edge along which one stack lies; zero where stacks are held by package and controllers alone."""
     least_l2: float = 0.0
-    """Bytes per second of L2 over those of the stacks, all of whose bytes pass it; no chip has less."""
+    """Bytes per second of L2 over those of the stacks, all of whose bytes pass it: stacks run no faster."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("static_power_per_bit", "latency", "stack_edge", "least_l2"))

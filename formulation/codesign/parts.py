@@ -10,7 +10,6 @@ Rows      die area      sum of the areas of the parts, with their share of uncor
           reticle       the die area                                                <= dies x reticle
           upper dies    the same three, where cores lie on dies of their own
           registers     bytes that the tiles of all bundles take                    <= their capacity; the same of L1
-          L2            bytes a second of the stacks, and what L2 must give beside  <= its own
 
 The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks and tiles depend. There each
 literal is taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
@@ -254,8 +253,6 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
     if _DIE in chosen:
         rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
     rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
-    if free.technology.dram.least_l2:
-        rows.append(("L2 beside the stacks", 0.0, "fed", ["l2", "dram"]))
     for words, limit, kind, members in rows:
         if np.isfinite(limit):
             rest = sum(float(fixed[kind, name][0]) for name in members if name not in chosen)
@@ -297,8 +294,6 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore
     for level in HOLDING:  # in whole bytes
         taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
         taken[level, level] = -getattr(best, level).capacity
-    taken["fed", "dram"] = best.streamed * free.technology.dram.least_l2
-    taken["fed", "l2"] = -best.l2.bandwidth * free.technology.l2.utilisation * _SLACK
     for level in followers(free.technology, space.names):
         for kind in ("area", "package", "reticle", "upper", "upper package", "upper reticle", level):
             taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0

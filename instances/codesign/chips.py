@@ -10,7 +10,7 @@ from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import alike, die_with_links, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
-from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, feeds, generate, has_edge, row_of, wires_of
+from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, generate, has_edge, row_of, wires_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
@@ -89,7 +89,7 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
 def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
     """The device that an architecture makes, with the links of each network level, on the least area and the most dies of two splits;
     without memory where fewer stacks than those chosen find a place, as many beside every die, or stacks and wires together find none along
-    the edge, and without L2 where that is slower than it has to be beside the stacks."""
+    the edge."""
     device = device_from(free.technology, built, 2.0, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     links = tuple(given or made[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
@@ -100,7 +100,6 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
         device,
         links=links,
         dram=replace(device.dram, capacity=device.dram.capacity * placed),
-        l2=replace(device.l2, capacity=device.l2.capacity * np.where(feeds(free.technology, built.l2, built.streamed), 1.0, 0.0)),
         die_area=least.die_area,
         dies=most.dies,
         power_density=built.die_power(free.technology.sustained) / most.die_area,

@@ -14,7 +14,7 @@ from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import drawn_of, split_of, used_dies
+from crossopt.instances.codesign.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
@@ -81,6 +81,21 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
+def reticle_words(instance: Instance) -> str:
+    """That some of what the question allows of the die is larger than a reticle exposes, and so on no chip; nothing where none is."""
+    free, reticle = instance.hardware, instance.budget.reticle
+    if not isinstance(free, FreeHardware) or not reticle < float("inf"):
+        return ""
+    options, dies = dict(free.options), max(dict(free.options).get("dies", (free.dies,)))
+    areas, most = options.get("die_area", ()), dies * reticle
+    room = f"{f'{dies:g} x ' if dies > 1 else ''}{rounded_quantity(reticle, 'area')} that a reticle exposes: no chip has them"
+    if over := [area for area in areas if area > most]:
+        return f"{len(over)} of {len(areas)} options of die_area, from {rounded_quantity(min(over), 'area')} on, are larger than {room}"
+    budget = instance.budget.die_area
+    larger = f"the budget of {rounded_quantity(budget, 'area')} for the die allows more than {room.partition(': ')[0]}, which holds"
+    return larger if most < budget < float("inf") else ""
+
+
 def kernel_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
     """What a free chip draws in each of the kernels that it is rated by."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
@@ -94,13 +109,6 @@ def _kernel(busy: Activity) -> str:
     if busy.streams:
         return "streams, with cores at the lowest clock that keeps up with the memory"
     return "large products" if busy.per_flop else "all parts as busy as they may be"
-
-
-def drawn_powers(instance: Instance | None, design: Mapping[str, Any]) -> dict[str, float]:
-    """Watts that parts draw at the most, of those whose power was chosen; nothing of a device that is given."""
-    if instance is None or not isinstance(free := instance.hardware, FreeHardware):
-        return {}
-    return drawn_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
 
 
 def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
@@ -141,6 +149,7 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
         yield _interposer(free.technology, split, stacks)
         yield from _wires(free, chosen, stacks)
     yield from _rate(free, chosen)
+    yield from _slowed(free, chosen)
 
 
 def _interposer(technology: Technology, split: Split, stacks: int) -> Built:
@@ -159,6 +168,20 @@ def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
     if "hbm_power" in chosen and float(np.max(dram.frequency)) >= highest * (1.0 - 1e-9):
         drawn = float(np.max(dram.power))
         yield Built(f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate: more than {drawn:.0f} W for it buys nothing", full=True)
+
+
+def _slowed(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
+    """That stacks run slower than they might, as L2 lets no more through, and what a technology gives that asks less of L2."""
+    made, split = free.technology, split_of(free, _chosen(chosen))
+    unslowed = replace(made, dram=replace(made.dram, least_l2=0.0))
+    runs, might = (generate(one, split).dram for one in (made, unslowed))
+    delivered, possible = (float(np.max(one.bandwidth)) * made.dram.utilisation for one in (runs, might))
+    if made.dram.least_l2 and delivered < possible * (1.0 - 1e-9):
+        rates = f"{float(np.max(runs.frequency)) / 1e9:.3g} Gb/s a wire, of {float(np.max(might.frequency)) / 1e9:.3g}"
+        moved, could = (rounded_quantity(amount, "bandwidth") for amount in (delivered, possible))
+        asked = f"L2 gives {made.dram.least_l2:g} times what stacks deliver (least_l2)"
+        eased = replace(made, dram=replace(made.dram, least_l2=made.dram.least_l2 / _EASED))
+        yield Built(f"HBM: {rates}, {moved} of {could}: {asked}", full=True, eased=eased)
 
 
 def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[Built]:

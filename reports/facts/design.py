@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_links_area
 from crossopt.crossflow.generator import Parts, Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.technology import HOLDING, Activity, Technology
+from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of
@@ -21,9 +20,10 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, drawn_powers, kernel_words, package_of
+from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, reticle_words
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
+from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, needed_powers, spare_area, watts_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
@@ -36,18 +36,6 @@ from crossopt.reports.facts.uses import Uses, uses_of
 from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
 from crossopt.solvers.codesign.objective import DIMENSIONS
 from crossopt.solvers.proofs import Relaxation
-
-Amounts = tuple[tuple[str, float], ...]
-PARTS = (
-    ("compute", "core"),
-    ("registers", "registers"),
-    ("L1", "l1"),
-    ("L2", "l2"),
-    ("HBM", "dram"),
-    ("node network", "intra"),
-    ("network", "inter"),
-)
-"""The parts of a chip as questions name them, and as the generator does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +60,8 @@ class Facts:
     """Of one design: square metres and watts of each part where the chip was chosen, bytes on every stage, and what was assumed."""
 
     areas: Amounts
-    powers: tuple[tuple[str, Amounts], ...]
-    """In each kind of kernels that a technology names, those that draw most first."""
+    watts: Watts | None
+    """What its parts draw."""
     stages: tuple[Amounts, ...]
     """Bytes by use on one device of each pipeline stage, first stage first; none for other plans than a transformer's."""
     capacity: float
@@ -91,8 +79,8 @@ class Facts:
     """The model's mean error on runs like these."""
     package: Package | None = None
     """What lies beside the die, where the chip was chosen."""
-    drawn: tuple[tuple[str, float], ...] = ()
-    """Watts that parts draw at the most, by the choice of their power."""
+    needed: tuple[tuple[str, float], ...] = ()
+    """Up to how many watts parts draw, by the choice of their power."""
     bill: DeviceBill | None = None
     """What a device costs, where that follows from a wafer."""
     l2: str = ""
@@ -108,13 +96,13 @@ def facts_of(
     """The facts of a design that was checked, of the integer model that proved its bound, and of rivals."""
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
-    areas, powers, package = _chip(instance, design)
+    areas, package = _chip(instance, design)
     stages, capacity = _stages(instance, chosen, hardware.reserved_memory), float(hardware.dram.capacity)
     full = fullness_words(instance, max((sum(size for _, size in stage) for stage in stages), default=0.0), capacity)
     assumed = (*_assumed(instance, hardware.reserved_memory), *([f"{full[:1].upper()}{full[1:]}."] if full else []))
     return Facts(
         areas=areas,
-        powers=powers,
+        watts=watts_of(instance, design),
         stages=stages,
         capacity=capacity,
         constants=constants_of(instance, hardware.efficiency),
@@ -123,6 +111,7 @@ def facts_of(
             origin_of(instance),
             *(f"{words[0].upper()}{words[1:]}." for words in (*clock_words(instance, design), *kernel_words(instance, design))),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
+            *((f"Of the die: {words}.",) if (words := reticle_words(instance)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
         ),
@@ -133,7 +122,7 @@ def facts_of(
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
         error=error_of(instance),
         package=package,
-        drawn=tuple(drawn_powers(instance, design).items()),
+        needed=tuple(needed_powers(instance, design).items()),
         bill=bill_of(instance, design),
         l2=beside_l2(instance, design),
     )
@@ -145,43 +134,29 @@ def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) 
     return linear_of(instance, design, relaxation)
 
 
-def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, tuple[tuple[str, Amounts], ...], Package | None]:
-    """The die dealt to its parts, the power that they draw in each kind of kernels, and what lies beside it; nothing where the device was
-    given."""
+def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Package | None]:
+    """The die dealt to its parts, and what lies beside it; nothing where the device was given."""
     if not isinstance(instance.hardware, FreeHardware):
-        return (), (), None
+        return (), None
     chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
     technology = instance.hardware.technology
     built = generate(technology, split)
     return (
         _areas(split, technology),
-        _powers(technology, built),
         package_of(technology, split, float(built.dram.stacks), float(built.core.bundles)),
     )
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:
     """What the die is dealt to; cores, registers and L1 are not on it where they have dies of their own above."""
-    links = float(die_links_area(technology.die_links, split.die_area, split.dies))
-    beside = (("uncore", technology.uncore.area_share * (float(split.die_area) - links)), ("links between dies", links))
+    links, spare = float(die_links_area(technology.die_links, split.die_area, split.dies)), spare_area(split, technology)
+    uncore = technology.uncore.area_share * (float(split.die_area) - links) - spare
+    beside = (("uncore", uncore), (SPARE, spare), ("links between dies", links))
     here = {name for name, part in PARTS if technology.upper_dies is None or part not in ("core", *HOLDING)}
-    areas = (*(one for one in _by_part(split.areas) if one[0] in here), *(part for part in beside if part[1]))
+    areas = (*(one for one in _by_part(split.areas) if one[0] in here), *beside)
     rest = float(split.die_area) - sum(value for _, value in areas)
     return (*areas, ("filler", rest)) if rest > 1e-9 * float(split.die_area) else areas
-
-
-def _powers(technology: Technology, built: Architecture) -> tuple[tuple[str, Amounts], ...]:
-    """By kind of kernels, those that draw most first."""
-    kinds = sorted(technology.sustained, key=lambda busy: -float(built.power((busy,))))
-    names = ("streams" if busy.streams else "large products" for busy in kinds) if len(kinds) > 1 else ("the kernels that draw most",)
-    return tuple((name, _powers_in(built, busy)) for name, busy in zip(names, kinds, strict=True))
-
-
-def _powers_in(built: Architecture, busy: Activity) -> Amounts:
-    parts = tuple((name, float(built.drawn(part, busy))) for name, part in PARTS)
-    beside = (("uncore", float(built.beside(busy))), ("links between dies", float(built.joints(busy))))
-    return (*parts, *(part for part in beside if part[1]))
 
 
 def _by_part(parts: Parts) -> Amounts:

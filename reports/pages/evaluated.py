@@ -1,8 +1,7 @@
 """Sections about one priced design: what was chosen, where its time goes, what its chip is made of, what its memory holds, its limits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
@@ -10,10 +9,11 @@ from crossopt.reports.drawing.die import Plan
 from crossopt.reports.drawing.floorplan import Floor, floorplan
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.chip.bill import DeviceBill, yield_words
+from crossopt.reports.facts.chip.watts import Amounts, Kernels, Watts
 from crossopt.reports.facts.chip.words import chip_words, hardware_words
-from crossopt.reports.facts.design import Amounts, Facts
+from crossopt.reports.facts.design import Facts
 from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
-from crossopt.reports.pages.shell import figure, named, paragraph, parts_table, section, table
+from crossopt.reports.pages.shell import figure, named, paragraph, parts_columns, parts_table, section, table
 from crossopt.reports.texts.design import shown, time_of
 
 FULL = 0.95
@@ -46,7 +46,7 @@ def design_section(design: dict[str, Any], evaluation: dict[str, Any], facts: Fa
 
 def chip_rows(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) -> list[tuple[str, str]]:
     """What was chosen of the chip, and what it offers."""
-    rows = [("hardware", " · ".join(hardware_words(design, dict(facts.drawn)))), ("a device offers", chip_words(evaluation, facts.l2))]
+    rows = [("hardware", " · ".join(hardware_words(design, dict(facts.needed)))), ("a device offers", chip_words(evaluation, facts.l2))]
     ends = [named(end) for end in design["at_end_of_range"]]
     return rows + ([("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else [])
 
@@ -74,9 +74,7 @@ def _listed(parts: Sequence[Part]) -> str:
 def chip_section(facts: Facts) -> str:
     if not facts.areas:
         return ""
-    powers = (_split(f"Power in {kind}", f"power-{kind.replace(' ', '-')}", "power", amounts) for kind, amounts in facts.powers)
-    areas = _split("Die area", "area", "area", facts.areas)
-    return section("The chip", *_floor(facts), *areas, *chain.from_iterable(powers), *_bill(facts.bill))
+    return section("The chip", *_floor(facts), *_areas(facts.areas), *_powers(facts.watts), *_bill(facts.bill))
 
 
 def _bill(bill: DeviceBill | None) -> tuple[str, ...]:
@@ -99,8 +97,9 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
-        "places. HBM on the die are the controllers; uncore is what is no part: multiprocessors that are not used, host interface, "
-        "schedulers and what lies between; filler is what nothing takes. A die has the sides of a reticle field, 26 : 33. "
+        "places. HBM on the die are the controllers; uncore is what is no part: host interface, schedulers, clocks and what lies between; "
+        "spare multiprocessors are not used, and make up for defects; filler is what nothing takes. A die has the sides of a reticle "
+        "field, 26 : 33. "
         f"The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
@@ -115,12 +114,40 @@ def floor_of(facts: Facts) -> Floor | None:
     return Floor(parts, on_die, "filler", package.stacks, package.stack, package.die, package.rim, package.dies)
 
 
-def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:
-    parts = _parts(amounts, dimension)
-    total = shown(sum(part.value for part in parts), dimension)
-    titles = Titles(name, f"{title} by part", f"A bar of {total}, cut into {_listed(parts)}.")
+def _areas(amounts: Amounts) -> tuple[str, str, str]:
+    parts = _parts(amounts, "area")
+    total = shown(sum(part.value for part in parts), "area")
+    titles = Titles("area", "Die area by part", f"A bar of {total}, cut into {_listed(parts)}.")
     picture = figure(lambda width: stacked(titles.at(width), parts), f"{total} of one device")
-    return f"<h3>{title}</h3>", picture, parts_table(("part", dimension), parts)
+    return "<h3>Die area</h3>", picture, parts_table(("part", "of the die"), parts)
+
+
+def _powers(watts: Watts | None) -> tuple[str, ...]:
+    """A bar for each kind of kernels, and a table of all of them, with up to how much each part may draw."""
+    if watts is None:
+        return ()
+    limit = "" if watts.limit == float("inf") else f", of {shown(watts.limit, 'power')} that the board bears"
+    bars_of = [_drawn(kind, limit) for kind in watts.kinds]
+    most, kinds = dict(watts.most), [dict(kind.watts) for kind in watts.kinds]
+    rows = [(part, [_watts(of, part.label) for of in (*kinds, most)]) for part in _parts(watts.kinds[0].watts, "power")]
+    totals = ("all parts together", *(shown(kind.total, "power") for kind in watts.kinds), "")
+    heads = ("power of a part", *(f"drawn in {kind.name}" for kind in watts.kinds), "up to")
+    note = (
+        "Up to: with all of the part at work, the least power that the design has to be given for it; not all parts are so busy at once. "
+        "Uncore has what regulators of the board lose, too: ratings of boards hold it, and no source tells it apart."
+    )
+    return "<h3>Power</h3>", *bars_of, parts_columns(heads, rows, totals), paragraph(note, "soft")
+
+
+def _drawn(kind: Kernels, limit: str) -> str:
+    parts, total = _parts(kind.watts, "power"), shown(kind.total, "power")
+    name = f"power-{kind.name.replace(' ', '-')}"
+    titles = Titles(name, f"Power in {kind.name} by part", f"A bar of {total}, cut into {_listed(parts)}.")
+    return figure(lambda width: stacked(titles.at(width), parts), f"Drawn in {kind.name}: {total} of one device{limit}")
+
+
+def _watts(amounts: Mapping[str, float], part: str) -> str:
+    return shown(amounts[part], "power") if part in amounts else ""
 
 
 def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = ALONE) -> str:

@@ -9,9 +9,10 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
-from crossopt.reports.facts.building import clock_words, drawn_powers
+from crossopt.reports.facts.building import clock_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
+from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
@@ -49,6 +50,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         *run_lines(asked, result, evaluation),
         "",
         *_evaluation_lines(evaluation, asked, best=result.proof is not None),
+        *power_lines(asked, design),
         "",
     ]
     notes = [
@@ -67,6 +69,7 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
         ("estimated L2", l2_limit_words(asked, design)),
+        ("reticle", reticle_words(asked)),
         ("priced by", asked.priced_by),
         ("measured runs", runs_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
@@ -101,6 +104,7 @@ def evaluation_text(
         *_rates(evaluation, asked, design["plan"]),
         "",
         *_evaluation_lines(evaluation, asked),
+        *power_lines(asked, design),
         *([] if asked is None else ["", *wrapped(f"  {'priced by':<{_LABEL}}", asked.priced_by)]),
     ]
     return "\n".join(lines) + "\n"
@@ -167,8 +171,8 @@ def _design_lines(design: dict[str, Any], asked: Instance | None) -> list[str]:
 
 
 def chosen_words(design: dict[str, Any], asked: Instance | None) -> tuple[str, ...]:
-    """The chip, what its parts draw where that is less than they were given, and its clock."""
-    return (*hardware_words(design, drawn_powers(asked, design)), *clock_words(asked, design))
+    """The chip, up to how much parts draw whose power was chosen, and its clock."""
+    return (*hardware_words(design, needed_powers(asked, design)), *clock_words(asked, design))
 
 
 def chip_lines(evaluation: dict[str, Any], asked: Instance | None = None, design: dict[str, Any] | None = None) -> list[str]:
@@ -232,6 +236,12 @@ def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: 
     return [*lines, *listed("    memory holds: ", ", ".join(memory)), *(line for words in full for line in wrapped("    ", f"{words}."))]
 
 
+def power_lines(asked: Instance | None, design: dict[str, Any]) -> list[str]:
+    """What the parts of a chosen chip draw, which the limit on power counts together."""
+    watts = watts_of(asked, design)
+    return [] if watts is None else listed("    power is drawn by: ", parts_words(watts))
+
+
 def _fullness(asked: Instance, limit: dict[str, Any], seconds: float | None) -> str:
     return fullness_words(asked, limit["used"], limit["available"], seconds) if limit["name"] == "memory" else ""
 
@@ -276,7 +286,7 @@ def rival_words(rival: Rival[Designs], asked: Instance | None = None) -> str:
     if rival.value is None or rival.answer is None:
         return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
     design = rival.answer.designs[0]
-    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, drawn_powers(asked, design))}"
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(asked, design))}"
 
 
 def _space_lines(result: DesignResult) -> list[str]:

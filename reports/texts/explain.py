@@ -128,7 +128,7 @@ def _bought(one: Relief | RangeEnd | Unopened, value: float | None, unit: str) -
 
 
 def _beyond(end: RangeEnd) -> str:
-    there, chosen = (choice_words(end.name, amount) for amount in (end.beyond, end.option))
+    there, chosen = (choice_words(end.name, amount).replace("given ", "") for amount in (end.beyond, end.option))
     return f"{there} instead of {chosen.removeprefix(end.name.rpartition('_')[0].replace('_', ' ')).removesuffix(' HBM stacks').strip()}"
 
 

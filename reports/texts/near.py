@@ -96,4 +96,5 @@ def _named(name: str, options: str) -> str:
         return f"ZeRO-{options.replace('or ', 'or ZeRO-').replace(', ', ', ZeRO-')}"
     if kind == "edge":
         return f"{part.replace('_', ' ')} {options} of the edge"
-    return f"{(part if kind in {'area', 'power'} else name).replace('_', ' ')} {options}"
+    words = (part if kind in {"area", "power"} else name).replace("_", " ")
+    return f"{words} given {options}" if kind == "power" else f"{words} {options}"

@@ -134,6 +134,11 @@ def _cores(built: Architecture) -> Mask:
     return np.asarray(built.core.bundles) > 0.0
 
 
+def _fed(built: Architecture) -> Mask:
+    """Which of them have stacks that deliver something, through an L2."""
+    return _cores(built) & _present("l2")(built)
+
+
 def _present(part: str) -> Callable[[Architecture], Mask]:
     return lambda built: np.asarray(getattr(built, part).bandwidth) > 0.0
 
@@ -155,7 +160,8 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "area of the cores": (lambda built: built.core.area, _cores),
     "power of the cores": (lambda built: built.core.power, _cores),
     **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _present(level)) for level in LEVELS},
-    **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _cores) for level in ("dram", "intra", "inter")},
+    **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _cores) for level in ("intra", "inter")},
+    "power of dram": (lambda built: built.dram.power, _fed),
     "clocks and control of the cores": (lambda built: built.core.clocked, _cores),
     **{
         f"what {level} draws anyway": (lambda built, level=level: getattr(built, level).static, _present(level))
@@ -163,11 +169,11 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     },
     "what the uncore draws anyway": (lambda built: built.uncore_idle, _cores),
     "clocks of the uncore": (lambda built: built.uncore_switched, _cores),
-    "clocks of the uncore in streams": (lambda built: built.uncore_slow, _cores),
-    "clocks and control of the cores in streams": (lambda built: built.core.slow_clocked, _cores),
-    "FLOPs at the clock of streams": (lambda built: built.core.slow_flops, _cores),
+    "clocks of the uncore in streams": (lambda built: built.uncore_slow, _fed),
+    "clocks and control of the cores in streams": (lambda built: built.core.slow_clocked, _fed),
+    "FLOPs at the clock of streams": (lambda built: built.core.slow_flops, _fed),
     "FLOP/s of products": (lambda built: built.products, _cores),
-    "bytes of streams": (lambda built: built.streamed, _cores),
+    "bytes of streams": (lambda built: built.streamed, _fed),
     "area of dram": (lambda built: built.dram.area, _cores),
     "area of the package": (lambda built: built.package_area, _cores),
     "edge": (lambda built: built.edge, _cores),

@@ -6,17 +6,25 @@ from typing import Any
 
 import pytest
 
+from crossopt.instances.codesign.chips import clock_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.building import reticle_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
-from crossopt.reports.texts.design import chosen_words, end_lines
-from crossopt.solvers.codesign.answer import design_in, design_of, from_words, to_words
+from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
+from crossopt.reports.facts.design import facts_of
+from crossopt.reports.pages.evaluated import chip_section
+from crossopt.reports.pages.shell import TIE
+from crossopt.reports.texts.design import chosen_words, end_lines, power_lines
+from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_json, from_words, to_words
+from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 ONE = ("compute_area=400 mm^2", "hbm_stacks=4", "tensor=1", "pipeline=1", "recompute=none")
-BLACKWELL = ("technology=accelerator-4np", "compute_area=860 mm^2", "compute_power=540 W", "hbm_stacks=8")
+BLACKWELL = ("technology=accelerator-4np", "compute_area=860 mm^2", "compute_power=540 W", "hbm_stacks=8", "budget.power=1050 W")
 SHARP = (*BLACKWELL, "efficiency={matrix: 0.95}")
 LARGE = ("workload={model: llama3-70b, global_batch: 64}", "cluster={devices: 64}", "tensor=2", "pipeline=4", "recompute=full")
 
@@ -28,14 +36,40 @@ def on(asked: Instance, **chosen: float) -> dict[str, Any]:
     return to_words(asked, from_words(asked, design | {"hardware": design["hardware"] | chosen}))
 
 
-def test_a_power_is_told_with_what_is_drawn_of_it_and_is_no_end_of_a_range_where_more_would_change_nothing() -> None:
+def test_a_power_is_told_by_what_its_part_needs_of_it_and_is_no_end_of_a_range_where_more_would_change_nothing() -> None:
     """Four lanes of 50 Gb/s at 15 pJ a bit are 3 W; 400 cores at their highest clock, 1.41 GHz, draw what they do at their nominal one."""
     asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "network_power=[1 W, 3 W, 18 W]")
     most, least = on(asked, compute_power=300.0, network_power=18.0), on(asked, compute_power=50.0, network_power=1.0)
-    assert {"compute 300 W (160.2 W drawn)", "network 18 W (3 W drawn)"} <= set(chosen_words(most, asked))
-    assert {"compute 50 W", "network 1 W"} <= set(chosen_words(least, asked))
+    assert {"compute up to 160.2 W", "network up to 3 W"} <= set(chosen_words(most, asked))
+    assert {"compute up to 50 W", "network up to 1 W"} <= set(chosen_words(least, asked))
     assert end_lines(most) == []
     assert end_lines(least) == ["  at a range end      compute power · network power"]
+
+
+def test_what_a_part_draws_is_one_figure_in_text_bars_and_table_and_all_of_them_come_to_the_limits() -> None:
+    """With less power than a part is told to need the chip is a slower one."""
+    asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "budget.power=500 W")
+    design = on(asked, compute_power=300.0)
+    watts, facts = watts_of(asked, design), facts_of(asked, design)
+    evaluation = evaluation_json(asked, verify(asked, from_words(asked, design)).details)
+    assert watts is not None
+    [drawn] = [limit["used"] for limit in evaluation["limits"] if limit["name"] == "power"]
+    text, page = "\n".join(power_lines(asked, design)), chip_section(facts)
+    assert sum(one for _, one in watts.kinds[0].watts) == pytest.approx(drawn)
+    assert text.split(": ", 1)[1].replace("\n", " ").split() == parts_words(watts).split()
+    assert parts_words(watts).endswith(f"together {rounded_quantity(drawn, 'power', 4)} of 500 W in {watts.kinds[0].name}")
+    assert {"uncore", "spare multiprocessors"} < {name for name, one in watts.kinds[0].watts if one}
+    for name, one in (pair for pair in watts.kinds[0].watts if pair[1]):
+        shown = rounded_quantity(one, "power", 4)
+        assert f"{name} {shown}" in " ".join(text.split())
+        assert f"<title>{name}: {shown}</title>" in page
+        assert f">{shown.replace(' ', TIE)}<" in page
+    needed = needed_powers(asked, design)["compute_power"]
+    assert isinstance(asked.hardware, FreeHardware)
+    chosen = {name: value for name, value in design["hardware"].items() if name != "name"}
+    clocks = [clock_of(asked.hardware, chosen | {"compute_power": power}) for power in (300.0, needed, 0.999 * needed)]
+    assert clocks[0] == pytest.approx(clocks[1], rel=1e-12)
+    assert clocks[2] < clocks[1] * (1.0 - 1e-4)
 
 
 def test_l2_is_told_by_the_clock_and_beside_the_memory() -> None:
@@ -71,3 +105,23 @@ def test_an_l2_is_called_an_estimate_where_the_sources_of_the_registry_do() -> N
     own = replace(asked.hardware.technology, name="accelerator-4np with own figures")
     assert l2_limit_words(asked, on(asked))
     assert not l2_limit_words(replace(asked, hardware=replace(asked.hardware, technology=own)), on(asked))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            ("die_area=[700 mm^2, 860 mm^2, 900 mm^2]",),
+            "2 of 3 options of die_area, from 860 mm^2 on, are larger than 858 mm^2 that a reticle exposes: no chip has them",
+        ),
+        (("die_area=[700 mm^2, 1700 mm^2]", "dies=[1, 2]"), ""),
+        (
+            ("budget.die_area=1000 mm^2",),
+            "the budget of 1000 mm^2 for the die allows more than 858 mm^2 that a reticle exposes, which holds",
+        ),
+        (("budget.die_area=815 mm^2",), ""),
+    ],
+)
+def test_a_die_that_no_reticle_exposes_is_told_in_a_sentence(settings: tuple[str, ...], words: str) -> None:
+    asked = ask(TINY_FREE, *settings)
+    assert reticle_words(asked) == words

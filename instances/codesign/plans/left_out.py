@@ -107,10 +107,6 @@ def _needed(instance: Instance, words: str) -> str:
         each = ", as many beside every die," if _several_dies(instance) else ""
         remedy = f"fewer stacks or wires{', a multiple of the dies' if each else ''}, a larger die_area, or more hbm_power"
         return f" that lie along its edge{each} beside its links with power to run ({remedy})"
-    if level == "l2" and technology and technology.dram.least_l2:
-        return (
-            f" that gives {technology.dram.least_l2:g} times the bytes a second of the stacks (open l2_area or l2_power, or fewer stacks)"
-        )
     least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
     return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
 

@@ -1,4 +1,4 @@
-"""What was chosen of a chip, what its parts draw of it, and what a device offers, as a person would say it."""
+"""What was chosen of a chip, and what a device offers, as a person would say it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,15 +11,15 @@ _DIGITS: Final = 4
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-def hardware_words(design: dict[str, Any], drawn: Mapping[str, float] = _NONE) -> list[str]:
-    """The device's name, and each choice; beside a power what its part draws at the most, where that is less."""
+def hardware_words(design: dict[str, Any], needed: Mapping[str, float] = _NONE) -> list[str]:
+    """The device's name, and each choice; in place of a power what its part needs of it, where that is known."""
     chosen = design["hardware"]
-    return [chosen["name"], *(choice_words(name, value, drawn.get(name)) for name, value in chosen.items() if name != "name")]
+    return [chosen["name"], *(choice_words(name, value, needed.get(name)) for name, value in chosen.items() if name != "name")]
 
 
-def design_words(design: dict[str, Any], drawn: Mapping[str, float] = _NONE) -> str:
+def design_words(design: dict[str, Any], needed: Mapping[str, float] = _NONE) -> str:
     """What is chosen, on one line."""
-    return "; ".join([*hardware_words(design, drawn)[1:], design["words"]])
+    return "; ".join([*hardware_words(design, needed)[1:], design["words"]])
 
 
 def choice_name(name: str) -> str:
@@ -27,17 +27,17 @@ def choice_name(name: str) -> str:
     return name.replace("_", " ").replace("l1", "L1").replace("l2", "L2").replace("hbm", "HBM")
 
 
-def choice_words(name: str, value: float, drawn: float | None = None) -> str:
-    """One choice of hardware."""
+def choice_words(name: str, value: float, needed: float | None = None) -> str:
+    """One choice of hardware; of a power up to how much the part may draw, and where that is not known what it is given."""
     if name in {"hbm_stacks", "dies"}:
         return f"{value:g} HBM stacks" if name == "hbm_stacks" else f"{value:g} die{'s' * (value != 1)}"
     part, _, kind = name.rpartition("_")
     words = part.replace("_", " ")
     if kind == "edge":
         return f"{words} {value:.3g} of the edge"
-    given = _shown(value, kind)
-    used = given if drawn is None else _shown(drawn, kind)
-    return f"{words} {given}{'' if used == given else f' ({used} drawn)'}"
+    if kind == "power":
+        return f"{words} given {_shown(value, kind)}" if needed is None else f"{words} up to {_shown(needed, kind)}"
+    return f"{words} {_shown(value, kind)}"
 
 
 def chip_words(evaluation: dict[str, Any], beside_l2: str = "") -> str:

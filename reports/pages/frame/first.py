@@ -17,7 +17,7 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation
 def first_screen(result: DesignResult, facts: Facts, verdict: ProofBox) -> ProofBox:
     """All of it, below the heading."""
     design, evaluation = design_in(result) or {}, evaluation_in(result) or {}
-    chip = " · ".join(hardware_words(design, dict(facts.drawn)))
+    chip = " · ".join(hardware_words(design, dict(facts.needed)))
     chosen = (paragraph(chip, "answer"), paragraph(design["words"], "answer"))
     words = (*chosen, tiles(_figures(result, evaluation)), paragraph(_fullness(design, evaluation)))
     return replace(verdict, answer="\n".join(words), drawn=_sketch(design, facts))

@@ -5,7 +5,7 @@ from functools import partial
 from crossopt.reports.drawing.svg import WIDTH, Titles
 from crossopt.reports.drawing.tornado import Swing, Tip, tornado
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
-from crossopt.reports.sheets.deciding.text import design_words, name_of, proved_change, sources, stays, summary, tip_words
+from crossopt.reports.sheets.deciding.text import design_words, grid_words, name_of, proved_change, sources, stays, summary, tip_words
 from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.texts.design import amount
 from crossopt.solvers.answer import gap_between
@@ -15,6 +15,10 @@ _ASKED = "Which constants decide this answer: where does the proven optimum go i
 _CAPTION = (
     "One constant at a time; the optimum is found and proved anew at each end, so that the design may change. A square marks an end at "
     "which another design is best, a circle one at which the present design stays the best."
+)
+_GRID = (
+    "Drawn is how far a constant moves the best chip that can follow it. The optimum of the question itself moves otherwise where steps of "
+    "its choices, or parts that it leaves closed, hold it back; such a part has more or less than usual on the chip that follows."
 )
 _TOLD = (
     "Every design here was priced anew for this page, at its end of the range; bounds are told as the file tells them. "
@@ -30,14 +34,16 @@ def deciding_page(found: Deciding, saved: object) -> Page:
         (name_of(one), *(tip_words(found, end) for end in (one.low, one.high)), *(_value(found, end) for end in (one.low, one.high)))
         for one in found.constants
     ]
+    grid = [(name_of(one), words) for one in found.constants for end in one.ends if (words := grid_words(found, end))]
     changes = [(name_of(one), words) for one in found.constants for end in one.ends if (words := design_words(found, end))]
-    heads = ("constant", "at the low end", "at the high end", "optimum there", "and there")
+    heads = ("constant", "at the low end", "at the high end", "the question itself there", "and there")
     return Page(
         found.name,
         (
             heading(found.name, _ASKED),
             ProofBox("optimum at every end" if proved else "not every end is proved", f"{centre} {summary(found)}", proved),
             section("What moves it most", _picture(found), table(heads, rows, numbers=(1, 2, 3, 4))),
+            section("What is the grid's", paragraph(_GRID), table(("constant", "the question itself"), grid)) if grid else "",
             section("Where another design is best", table(("constant", "what becomes of the design"), changes)) if changes else "",
             section("Where the ranges are from", table(("constant", "times", "by whom"), list(sources(found)), wide=True)),
             section("How this is known", paragraph(_TOLD)),

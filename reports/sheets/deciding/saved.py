@@ -14,6 +14,7 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.solvers.answer import Limits, Watch, record
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, kept_there, ranked
+from crossopt.solvers.codesign.explain.following import followed, opened_in, value_of
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.family import solve
@@ -69,6 +70,7 @@ def check(path: Path) -> Report:
     sure = [end for end in ends if end[2].proved]
     with progress_on(sys.stderr, found.unit) as watch:
         refused = [fault for path, asked, end in sure for fault in _unproved(path, asked, end, watch)]
+        refused += [fault for path, asked, end in ends for fault in _unfollowed(path, asked, end, watch)]
     checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs carried out anew"
     return Report((checked,), tuple(refused), told=len(sure) < len(ends))
 
@@ -79,6 +81,14 @@ def _unproved(path: str, asked: Instance, end: End, watch: Watch) -> Iterator[st
     if anew.value != end.value or not anew.proved or proved.refused or proved.told:
         why = "".join(f" ({fault})" for fault in proved.refused)
         yield f"{path}: {end.value!r} is told as proved, and asked again it is {anew.value!r}{why}"
+
+
+def _unfollowed(path: str, asked: Instance, end: End, watch: Watch) -> Iterator[str]:
+    if end.followed is not None:
+        anew = followed(asked, end.design, float("inf"), watch)
+        if anew is None or anew.value != end.followed.value:
+            told = None if anew is None else anew.value
+            yield f"{path}.followed: {end.followed.value!r} is told as proved of a chip that can follow, and asked again it is {told!r}"
 
 
 def _at(document: dict[str, Any], one: Decided, factor: float) -> Instance:
@@ -95,6 +105,10 @@ def _end_faults(path: str, asked: Instance, factor: float, end: End, before: dic
         yield f"{path}.value: {end.value!r} is not what the design comes to, {value!r}{''.join(f' ({words})' for words in broken[:1])}"
     if (end.kept, end.broken, end.same) != (kept, why, same):
         yield f"{path}.kept: {end.kept!r} is not what the design with all constants as they are comes to, {kept!r}"
+    if (chip := end.followed) is not None:
+        own = value_of(asked, chip.design)
+        if own != chip.value or chip.opened != opened_in(asked, chip.design, chip.value):
+            yield f"{path}.followed: {chip.value!r} is not what the design comes to, {own!r}, or other parts are open"
     if end.bound is not None and end.value is not None and not end.bound <= end.value:
         yield f"{path}.bound: {end.bound!r} is above the value {end.value!r}"
     if end.proved and end.value is not None and end.bound != end.value:

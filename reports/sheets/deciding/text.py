@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
+from crossopt.reports.facts.chip.words import choice_name
 from crossopt.reports.pages.shell import named
 from crossopt.reports.texts.design import amount
 from crossopt.reports.texts.width import wrapped
-from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End
+from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, asked_by, moved_by
 
 _HALF = 14
 """Signs to either side of the middle of a bar."""
+_GRID = 0.005
+"""Of the optimum: where steps and closed parts make less of a difference nothing is said."""
+_NEEDED = 0.01
+"""Of the optimum: a closed part is named that is worth so much more there than with all constants as they are."""
 
 
 def deciding_text(found: Deciding) -> str:
@@ -27,8 +32,7 @@ def deciding_text(found: Deciding) -> str:
     for one, (left, right) in zip(found.constants, tips, strict=True):
         lines.append(f"  {name_of(one):<{names}}  {left:>{lefts}} {_bar(found, one, most)} {right:<{rights}}".rstrip())
         for end in one.ends:
-            if words := design_words(found, end):
-                lines += wrapped("      ", words)
+            lines += [line for words in (grid_words(found, end), design_words(found, end)) if words for line in wrapped("      ", words)]
     lines += ["", *wrapped("  ", summary(found))]
     return "\n".join([*lines, ""])
 
@@ -40,15 +44,37 @@ def name_of(one: Decided) -> str:
 
 
 def change(found: Deciding, end: End | None) -> float | None:
-    """The optimum at an end over the one with all constants as they are, less one; None where there is none."""
-    if end is None or end.value is None or not found.central.value:
-        return None
-    return end.value / found.central.value - 1.0
+    """How far the constant moves the optimum, of a chip that can follow where that is known; None where there is no design."""
+    return None if end is None else moved_by(found.central, end)
 
 
 def proved_change(found: Deciding, end: End | None) -> float | None:
     """The same where it is proved: only that is drawn."""
-    return change(found, end) if end is not None and end.proved else None
+    return change(found, end) if end is not None and _sure(found, end) else None
+
+
+def _sure(found: Deciding, end: End) -> bool:
+    return end.proved or (end.followed is not None and found.central.followed is not None)
+
+
+def grid_words(found: Deciding, end: End | None) -> str:
+    """How far the optimum of the question moves, where its steps and closed parts make that another figure, and which these are; nothing
+    where they do not."""
+    if end is None or end.followed is None or found.central.followed is None:
+        return ""
+    asked, moved = asked_by(found.central, end), moved_by(found.central, end)
+    if asked is not None and moved is not None and abs(asked - moved) < _GRID:
+        return ""
+    there = "no design" if asked is None else _percent(asked)
+    before = {name: _cost(worth) for name, worth in found.central.followed.opened}
+    needed = [name for name, worth in end.followed.opened if _cost(worth) > before.get(name, 0.0) + _NEEDED]
+    closed = ", ".join(choice_name(name) for name in needed)
+    why = f"its steps, and closed there: {closed}" if closed else "its steps"
+    return f"x {end.factor:.3g}: {there} on the grid of the question, by {why}"
+
+
+def _cost(worth: float | None) -> float:
+    return float("inf") if worth is None else worth
 
 
 def tip_words(found: Deciding, end: End | None) -> str:
@@ -58,7 +84,11 @@ def tip_words(found: Deciding, end: End | None) -> str:
     moved = change(found, end)
     if moved is None:
         return f"x {end.factor:.3g}: {'no design' if end.proved else 'none found'}"
-    return f"x {end.factor:.3g}: {moved:+.1%}{'' if end.proved else ' ?'}".replace("+0.0%", "0").replace("-0.0%", "0")
+    return f"x {end.factor:.3g}: {_percent(moved)}{'' if _sure(found, end) else ' ?'}"
+
+
+def _percent(moved: float) -> str:
+    return f"{moved:+.1%}".replace("+0.0%", "0").replace("-0.0%", "0")
 
 
 def design_words(found: Deciding, end: End) -> str:
@@ -85,6 +115,11 @@ def summary(found: Deciding) -> str:
     every = [end for one in found.constants for end in (one.low, one.high)]
     proved = sum(end is not None and end.proved for end in every)
     words = f"{proved} of {len(every)} ends are proved, each as a question of its own."
+    if found.central.followed is not None:
+        words = (
+            f"Changes are those of the best chip that can follow: areas and powers in steps a quarter as large, parts that the question "
+            f"leaves closed with up to a quarter more. {words}"
+        )
     words += (
         f" Another design is best at an end of {len(other)} constants of {len(asked)}." if other else " The design stays at all of them."
     )

@@ -23,7 +23,7 @@ from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.boxes.descent import found_from
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of, improved, incumbent_of
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of, incumbent_of
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
 
@@ -113,19 +113,18 @@ class Survivors:
 
 
 def survivors(
-    instance: Instance, deadline: float, within: float | None = None, known: Candidate | None = None, near: Candidate | None = None
+    instance: Instance, deadline: float, within: float | None = None, known: Candidate | None = None, *, near: bool = False
 ) -> Survivors:
     """Price the groups on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
     With `within` those stay as well that may be up to this share above it. A design that is known already is started from where none better
-    is found, and one that is `near` the best is started from in place of a way down into boxes, where it keeps every limit. A RefusedError
-    where bounds prove nothing on this question.
+    is found; alone, where that is `near` the best. A RefusedError where bounds prove nothing on this question.
     """
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
-    start, every = _start(instance, space, members(instance, survey.pool), known, near), survey.every()
+    start, every = _start(instance, space, members(instance, survey.pool), known, near=near), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -161,11 +160,11 @@ def _below(start: Incumbent, within: float | None) -> float:
     return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 
 
-def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None, near: Candidate | None = None) -> Found:
-    """The least design, or the best one found in time with a bound on all others; `known` is one that was there before, and `near` one of
-    a question that differs little."""
+def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None, *, near: bool = False) -> Found:
+    """The least design, or the best one found in time with a bound on all others; `known` is one that was there before, `near` the best
+    where it is that of a question that differs by little."""
     began = monotonic()
-    left = survivors(instance, spend.deadline, None, known, near)
+    left = survivors(instance, spend.deadline, None, known, near=near)
     first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None
@@ -282,13 +281,12 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
     return survey
 
 
-def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, near: Candidate | None) -> Incumbent:
-    """The design to start from: down into the best boxes, or from a near one, then steps that lower the value; or the known one where that
-    is better."""
-    before, beside = (incumbent_of(instance, space, one) for one in (known, near))
-    if beside.plan is not None and len(pool):
-        stepped = improved(instance, space, pool, beside.places)
-        return min(before, beside, stepped, key=lambda one: one.value)
+def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, *, near: bool) -> Incumbent:
+    """The design to start from: down into the best boxes, then steps that lower the value; or the known one where that is better, or near
+    the best."""
+    before = incumbent_of(instance, space, known)
+    if near and before.value < float("inf"):
+        return before
     found = found_from(instance, space, root_node(instance).box, pool) if len(pool) else None
     return before if found is None or before.value < found.value else found
 

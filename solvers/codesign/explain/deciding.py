@@ -2,7 +2,8 @@
 
 Every end is a question of its own, that of the user with one factor more, answered and proved by the same engine; `crossopt solve QUESTION
 --set factors.core.area=1.2` is one of them. Beside its optimum stands what the design that is best with all constants as they are stated
-would do there: a constant may move the figure without moving the choice.
+would do there: a constant may move the figure without moving the choice. And beside both stands the optimum of a chip that can follow
+(`following`): what the constant does, and not the steps and the closed parts of the question.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words
+from crossopt.solvers.codesign.explain.following import Followed, followed
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import unit_of
@@ -43,6 +45,8 @@ class End:
     """What that design has here; None where it breaks a limit, or cannot be built."""
     broken: tuple[str, ...]
     """Why it has nothing."""
+    followed: Followed | None = None
+    """The optimum of a chip that can follow; None where the device is given, or it was not proved in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,14 @@ def deciding(asked: Instance, ask: Ask, limits: Limits, watch: Watch, told: Call
                 found.append(None)
         constants.append(Decided(one.section, one.figure, one.source, found[0], found[1]))
         told(known())
+    try:
+        if stopped == "complete" and central.value is not None:
+            central = _with_followed(asked, central, deadline - monotonic(), watch, "as they are")
+        for place, known_one in enumerate(constants if central.followed else ()):
+            constants[place] = _followed_at(ask, known_one, central, (deadline, len(constants) - place), watch)
+            told(known())
+    except KeyboardInterrupt:
+        stopped = "interrupted"
     if stopped == "complete" and any(end is None or not end.proved for one in constants for end in (one.low, one.high)):
         stopped = "time limit"
     return known()
@@ -113,9 +125,44 @@ def ranked(central: End, constants: tuple[Decided, ...]) -> tuple[Decided, ...]:
 
 
 def swing(central: End, one: Decided) -> float:
-    """How far the optimum moves at the most; infinitely where there is no design at an end, not at all where none is proved."""
-    moved = [float("inf") if end.value is None else abs(end.value - (central.value or 0.0)) for end in one.ends if end.proved]
-    return max(moved, default=0.0)
+    """How far the optimum moves at the most, as a share; infinitely where there is no design at an end, not at all where none is proved."""
+    moved = [moved_by(central, end) for end in one.ends if end.proved or end.followed]
+    return max((float("inf") if share is None else abs(share) for share in moved), default=0.0)
+
+
+def moved_by(central: End, end: End) -> float | None:
+    """How far a constant moves the optimum, as a share: that of a chip that can follow, where both are known, and else that of the
+    question; None where there is no design."""
+    if central.followed is not None and end.followed is not None:
+        return end.followed.value / central.followed.value - 1.0
+    return asked_by(central, end)
+
+
+def asked_by(central: End, end: End) -> float | None:
+    """The same of the question alone, with its steps and its closed parts."""
+    return end.value / central.value - 1.0 if end.value is not None and central.value else None
+
+
+def _followed_at(ask: Ask, one: Decided, central: End, time: tuple[float, int], watch: Watch) -> Decided:
+    """The constant with what a chip that can follow makes of its ends, as far as the time allows that is left for so many constants."""
+    (deadline, left), ends = time, list[End | None]()
+    for end in (one.low, one.high):
+        share = (deadline - monotonic()) * min(1.0, _SHARE / (2 * left - len(ends)))
+        if end is None or end.factor == 1.0:
+            ends.append(end and central)
+        elif share > 0.0:
+            asked = ask(f"factors.{one.name}={end.factor!r}")
+            ends.append(_with_followed(asked, end, share, watch, f"{one.name} x {end.factor:.3g}"))
+        else:
+            ends.append(end)
+    return replace(one, low=ends[0], high=ends[1])
+
+
+def _with_followed(asked: Instance, end: End, seconds: float, watch: Watch, words: str) -> End:
+    def told(progress: Progress) -> None:
+        watch(replace(progress, words=f"a chip that follows, {words}; {progress.words}"))
+
+    return replace(end, followed=followed(asked, end.design, seconds, told))
 
 
 def _at(ask: Ask, one: Range, factor: float, limits: Limits, watch: Watch, words: str, central: End) -> End | None:

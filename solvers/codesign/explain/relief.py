@@ -12,7 +12,7 @@ from itertools import product
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.solvers.answer import Watch
+from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in, from_words
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Found, search
@@ -67,7 +67,7 @@ def relief(instance: Instance, result: DesignResult, watch: Watch, spend: Spend)
     found = []
     for name, budget in ((MEMORY, capacity), *limits.items()):
         if budget < float("inf"):
-            seen = _best(_raised(instance, name, budget), result, watch, spend)
+            seen = _asked(_raised(instance, name, budget), result, watch, spend, f"{name.replace('_', ' ')} a tenth more")
             found.append(Relief(name, budget, budget * _RAISED, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
@@ -80,7 +80,7 @@ def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Sp
         option = design["hardware"][name]
         beyond = _beyond(name, option, dict(_options(instance))[name], _dies(instance, design["hardware"]))
         if beyond is not None:
-            seen = _best(_widened(instance, name, beyond), result, watch, spend)
+            seen = _asked(_widened(instance, name, beyond), result, watch, spend, f"{name.replace('_', ' ')} {beyond:.4g}")
             found.append(RangeEnd(name, option, beyond, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
@@ -94,7 +94,9 @@ def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spen
         if f"{name}_{kind}" in dict(free.options):
             continue
         for share in (_RAISED, 2.0 - _RAISED):
-            seen = _best(replace(instance, hardware=_with_part(free, PART_OF[name], kind, share)), result, watch, spend)
+            words = f"{name} {kind} a tenth {'more' if share > 1.0 else 'less'}".replace("_", " ")
+            changed = replace(instance, hardware=_with_part(free, PART_OF[name], kind, share))
+            seen = _asked(changed, result, watch, spend, words)
             found.append(Unopened(f"{name}_{kind}", share > 1.0, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
@@ -117,7 +119,17 @@ def worth_easing(instance: Instance, eased: Technology, result: DesignResult, wa
     free = instance.hardware
     if not isinstance(free, FreeHardware):
         return 0.0
-    return gain(_best(replace(instance, hardware=replace(free, technology=eased)), result, watch, spend).value, result.value)
+    changed = replace(instance, hardware=replace(free, technology=eased))
+    return gain(_asked(changed, result, watch, spend, "more of what the technology allows").value, result.value)
+
+
+def _asked(changed: Instance, result: DesignResult, watch: Watch, spend: Spend, words: str) -> Found:
+    """The question with a little more, from the answer on, which is near the best of it where it still keeps every limit."""
+
+    def told(progress: Progress) -> None:
+        watch(replace(progress, words=f"{words}; {progress.words}"))
+
+    return search(changed, told, spend, from_words(changed, design_in(result)), near=True)
 
 
 def gain(value: float | None, before: float | None) -> float:
@@ -136,15 +148,10 @@ def _stops(
     """The ends with which the limit buys more than they do alone."""
     for end in ends:
         alone = end.value if buys(end.value, result.value) else result.value
-        seen = _best(_raised(_widened(instance, end.name, end.beyond), one.name, one.budget), result, watch, spend)
+        words = f"{one.name} a tenth more and {end.name} {end.beyond:.4g}".replace("_", " ")
+        seen = _asked(_raised(_widened(instance, end.name, end.beyond), one.name, one.budget), result, watch, spend, words)
         if buys(seen.value, alone):
             yield replace(end, value=seen.value, complete=seen.stopped == "complete")
-
-
-def _best(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> Found:
-    """The best design of a question that differs a little from that of a result, whose design is near it."""
-    design = design_in(result)
-    return search(instance, watch, spend, near=None if design is None else from_words(instance, design))
 
 
 def _raised(instance: Instance, name: str, budget: float) -> Instance:

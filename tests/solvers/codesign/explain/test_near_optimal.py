@@ -168,8 +168,8 @@ def test_the_words_name_only_what_was_asked() -> None:
     every = Known("registers_power", many, (True,) * 20, (False,) * 20, False)
     text = near_text(Near(1.0, (long, plan, every)), 0.015)
     assert "within 1.5 % of the optimum" in text
-    assert "    l2 between 4 W and 19 W\n" in text
-    assert "    registers between 0 W and 19 W\n" in text
+    assert "    l2 given between 4 W and 19 W\n" in text
+    assert "    registers given between 0 W and 19 W\n" in text
     assert "every option" not in text
     assert "    ZeRO-1; not decided in time whether ZeRO-2, too\n" in text
 
