@@ -195,6 +195,11 @@ def test_files_and_functions_are_short(room: str) -> None:
     assert {function: lines for function, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
 
 
+def test_files_of_tests_are_as_short() -> None:
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    assert {name for name, text in texts.items() if len(text.splitlines()) > LONGEST_FILE} == set()
+
+
 def test_libraries_print_nothing_and_assert_nothing() -> None:
     """Input is refused by errors with a sentence; `python -O` drops asserts."""
     banned = {"print", "eval", "exec", "input"}
