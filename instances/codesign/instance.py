@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures
-from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.workload import Workload
 from crossopt.instances.codesign.goals import Goal
 
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
 """Names of choices and their options, in the order in which designs are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """How a network level joins units of the one inside, how many where that counts, and its share of the links that it uses."""
+
+    shape: Shape
+    units: int
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class FreeHardware:
     """Which of the links, `intra` and `inter`, each network level uses."""
     overrides: tuple[Link | None, ...]
     """Given links of those levels, where the question gives them."""
+    joins: tuple[Join, ...]
+    """The shapes of those levels."""
     options: Options
     """Choices of hardware."""
     prices: Prices | None = None

@@ -7,7 +7,6 @@ Exchanges that hide behind computation count in full: this is how long links are
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
@@ -22,9 +21,8 @@ from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
+from crossopt.reports.facts.chip.words import shape_words
 from crossopt.solvers.codesign.answer import design_of, from_words
-
-_FREE: Final = Link(np.inf, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,8 @@ class Network:
     sizes: tuple[int, ...]
     """Devices that each level joins."""
     bandwidths: tuple[float, ...]
+    shapes: tuple[str, ...]
+    """Of each level in words; none where all are switches."""
     exchanges: tuple[Exchanged, ...]
 
 
@@ -76,7 +76,8 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         for name, seconds in whole.items()
         if seconds > 0.0
     )
-    return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), exchanges)
+    shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
+    return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), shapes, exchanges)
 
 
 def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> dict[str, float]:
@@ -109,10 +110,15 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
 
 def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
     """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
-    still = replace(hardware, links=tuple(_FREE for _ in hardware.links))
+    still = replace(hardware, links=tuple(map(_free, hardware.links)))
     both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
     return both[0] - both[1]
 
 
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
-    return tuple(link if place == level else _FREE for place, link in enumerate(links))
+    return tuple(link if place == level else _free(link) for place, link in enumerate(links))
+
+
+def _free(link: Link) -> Link:
+    """The same level where it costs nothing, whose shape still says what goes over others."""
+    return Link(np.inf, 0.0, shape=link.shape, size=link.size)

@@ -9,8 +9,11 @@ import pytest
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
-from crossopt.reports.texts.design import chosen_words, end_lines
-from crossopt.solvers.codesign.answer import design_in, design_of, from_words, to_words
+from crossopt.reports.facts.chip.words import shape_words
+from crossopt.reports.facts.network import network_of
+from crossopt.reports.pages.machine import network_section
+from crossopt.reports.texts.design import chip_lines, chosen_words, end_lines
+from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_in, from_words, to_words
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -71,3 +74,20 @@ def test_an_l2_is_called_an_estimate_where_the_sources_of_the_registry_do() -> N
     own = replace(asked.hardware.technology, name="accelerator-4np with own figures")
     assert l2_limit_words(asked, on(asked))
     assert not l2_limit_words(replace(asked, hardware=replace(asked.hardware, technology=own)), on(asked))
+
+
+def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimension() -> None:
+    """On the page too, where each level's share of the exchanges stands beside its shape."""
+    asked = read_instance(
+        INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", "cluster.network=[{size: 4, shape: ring}, {size: 2, shape: rails}]")
+    )
+    result = answered(asked)
+    design, evaluation = design_in(result), evaluation_in(result)
+    assert design is not None
+    assert evaluation is not None
+    assert "network ring of 4 at 114.5 GB/s, rails of 2 at 114.5 GB/s" in " ".join(" ".join(chip_lines(evaluation, asked, design)).split())
+    network = network_of(asked, design)
+    assert network is not None
+    assert network.shapes == ("ring of 4", "rails of 2")
+    assert "level 1, ring of 4, 4 devices" in network_section(network)
+    assert shape_words(("switch", "switch"), (4, 8)) == ()
