@@ -7,7 +7,7 @@ from crossopt.crossflow.plan import Offload
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
 from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.codesign.cluster import ClusterSection
+from crossopt.instances.codesign.cluster.section import ClusterSection
 from crossopt.instances.files.quantities import (
     Area,
     AreaChoice,

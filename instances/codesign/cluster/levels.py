@@ -1,103 +1,18 @@
-"""The cluster of a question: its keys, and the network levels that they describe, as nodes and pods or as a list of dimensions."""
+"""The network levels of a question: from nodes and pods, or from a list of dimensions, to the devices and the link of each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import prod
-from operator import mul
-from typing import Annotated, Literal
 
 from crossopt.crossflow.hardware import Cluster, Link, Shape
-from crossopt.instances.files.quantities import Bandwidth, Bytes, CountChoice, Duration, EnergyPerBit, Positive, Ratio
-from crossopt.instances.files.schema import Doc
+from crossopt.instances.codesign.cluster.networks import MOST_DIMENSIONS, Dimensions, is_open, only, sizes_of
+from crossopt.instances.codesign.cluster.section import ClusterSection, DimensionSection, Links, LinkSection
 
 Report = Callable[[str, str], None]
-Links = Literal["node", "pod", "cluster"]
-"""Links of the hardware."""
-_MOST_DIMENSIONS = 8
 _OF_LEVELS = ("devices_per_node", "devices_per_pod", "node", "pod", "cluster")
 """Keys in whose place a list of dimensions stands."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSection:
-    """Figures of a network level that differ from those of the hardware."""
-
-    bandwidth: Annotated[Bandwidth | None, Doc("what a collective sustains per device and direction, about 0.8 of a port's rating")] = None
-    latency: Annotated[Duration | None, Doc("per step of a collective")] = None
-    setup: Annotated[Duration | None, Doc("per collective")] = None
-    ring_latency: Annotated[Duration | None, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DimensionSection(LinkSection):
-    """One dimension of a network; figures that it leaves out are those of the hardware's links."""
-
-    size: Annotated[Positive, Doc("units of the dimension inside that it joins, devices of the innermost one")]
-    shape: Annotated[
-        Shape,
-        Doc(
-            "one switch for all devices; `rails`, a switch for those with the same place in each unit; a ring; or links from each to each, "
-            "both between devices with the same place"
-        ),
-    ] = "switch"
-    links: Annotated[
-        Links | None, Doc("of the hardware, whose figures these are; `node` as far as its usual node goes, `cluster` beyond")
-    ] = None
-    share: Annotated[
-        Ratio | None,
-        Doc("of the bandwidth of those links; an equal one where several dimensions have the same ones, all of it if all are switches"),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class HostSection:
-    """The memory of the host, to which plans may offload."""
-
-    memory: Annotated[Bytes, Doc("for each device")]
-    bandwidth: Annotated[Bandwidth, Doc("of each device's link to it, in either direction")]
-    energy: Annotated[EnergyPerBit, Doc("of the link and the memory; an estimate where nothing is said")] = 25e-12
-
-
-@dataclass(frozen=True, slots=True)
-class FailuresSection:
-    """How often devices fail, and what a run loses then."""
-
-    mean_time: Annotated[Duration, Doc("between two failures of one device; 50,000 h were seen on 16,384 H100 (Llama team 2024)")]
-    checkpoint: Annotated[Duration, Doc("that writing a checkpoint holds the run up")]
-    restart: Annotated[Duration, Doc("from a failure until the run goes on from its last checkpoint")]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSection:
-    """How many devices there are and how the network joins them."""
-
-    devices: Annotated[CountChoice, Doc("how many; of several numbers the best is asked for")]
-    devices_per_node: Annotated[
-        Positive | None, Doc("devices on the innermost network level; the hardware's usual number, of a technology 1")
-    ] = None
-    devices_per_pod: Annotated[Positive | None, Doc("devices on the middle level, for networks of three levels")] = None
-    node: Annotated[LinkSection, Doc("links inside a node")] = LinkSection()
-    pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
-    cluster: Annotated[LinkSection, Doc("links between nodes, or between pods")] = LinkSection()
-    network: Annotated[
-        tuple[DimensionSection, ...] | None, Doc("dimensions, innermost first, in place of nodes and pods and their links")
-    ] = None
-    host: Annotated[HostSection | None, Doc("the host's memory for each device; without it no plan offloads")] = None
-    reserved_memory: Annotated[
-        Bytes | None, Doc("of each device that no plan may use; what the framework takes by the hardware's file where nothing is said")
-    ] = None
-    failures: Annotated[
-        FailuresSection | None,
-        Doc("the answer then says how much of the time failures and checkpoints leave, and deadlines and budgets of `goal` count it"),
-    ] = None
-
-    @property
-    def number(self) -> int:
-        """The number of devices of a question that asks for one."""
-        [number] = self.devices
-        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +45,8 @@ def levels_of(section: ClusterSection, usual_node: int, report: Report) -> tuple
 
 
 def _levels(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
+    if section.network_bandwidth is not None:
+        report("cluster.network_bandwidth", "no dimensions are listed (list them under `network`, or remove this key)")
     per_node = min(section.devices_per_node or usual_node, section.number)
     if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.number:
         report(
@@ -155,46 +72,70 @@ def _levels(section: ClusterSection, usual_node: int, report: Report) -> tuple[L
 
 def _dimensions(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
     listed = section.network or ()
-    faults = list(_faults(section, listed))
+    faults = list(_faults(section, listed)) or list(_faults_of_shares(listed))
     for path, message in faults:
         report(path, message)
     if faults:
         return (), None
-    reaches = tuple(accumulate((one.size for one in listed), mul))
-    levels = tuple(
-        Level(one.links or ("node" if reach <= usual_node else "cluster"), f"cluster.network[{place}]", one.size, one, one.shape)
-        for place, (one, reach) in enumerate(zip(listed, reaches, strict=True))
-        if one.size > 1
-    )
-    kept = tuple(reach for one, reach in zip(listed, reaches, strict=True) if one.size > 1)
+    levels, shares, inside, kept = list[Level](), list[float | None](), 1, list[int]()
+    for place, one in enumerate(listed):
+        units = only(one.size) if one.size != "divisors" else section.number
+        inside *= units
+        if units > 1:
+            links = one.links or ("node" if inside <= usual_node else "cluster")
+            levels.append(Level(links, f"cluster.network[{place}]", units, _given(one), one.shape))
+            shares.append(None if one.share is None else only(one.share))
+            kept.append(inside)
     if not levels:
         return (Level("node", "cluster.network[0]", 1, LinkSection()),), Cluster(1, (1,))
-    return _shared(levels, [one.share for one in listed if one.size > 1], report), Cluster(section.number, kept)
+    return _shared(tuple(levels), shares, report), Cluster(section.number, tuple(kept))
 
 
-def _faults(section: ClusterSection, listed: Sequence[DimensionSection]) -> Iterator[tuple[str, str]]:
+def _given(one: DimensionSection) -> LinkSection:
+    return LinkSection(None if one.bandwidth is None else only(one.bandwidth), one.latency, one.setup, one.ring_latency)
+
+
+def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
     usual = ClusterSection(section.devices)
     for name in _OF_LEVELS:
         if getattr(section, name) != getattr(usual, name):
             yield f"cluster.{name}", "`network` says how devices are joined (remove this key, or `network`)"
-    if not 1 <= len(listed) <= _MOST_DIMENSIONS:
-        yield "cluster.network", f"{len(listed)} dimensions are listed, 1 to {_MOST_DIMENSIONS} are needed"
-    elif (joined := prod(one.size for one in listed)) != section.number:
-        sizes = " x ".join(str(one.size) for one in listed)
-        yield (
-            "cluster.network",
-            f"sizes {sizes} join {joined} devices, and there are {section.number} (make their product {section.number})",
-        )
-    inside = 1
+    yield from _faults_of_all(section, listed)
     for place, one in enumerate(listed):
         at = f"cluster.network[{place}]"
-        if one.shape == "rails" and inside == 1:
+        if one.shape == "rails" and place == 0:
             yield f"{at}.shape", "rails join devices of several units, and no dimension lies inside (write switch)"
         if one.share is not None and one.bandwidth is not None:
             yield f"{at}.share", "a bandwidth that is given is no share of the hardware's links (remove one of the two)"
-        if one.share == 0.0:
+        if 0.0 in (one.share or ()):
             yield f"{at}.share", "no share is no link (give one above 0, or remove the dimension)"
-        inside *= one.size
+
+
+def _faults_of_shares(listed: Dimensions) -> Iterator[tuple[str, str]]:
+    """Where networks are open still that all else leaves."""
+    if is_open(listed):
+        yield "cluster.network", "no shares of those listed leave something for each dimension (list smaller ones)"
+
+
+def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
+    """Of all dimensions together; what is still open here has no network at all."""
+    if not 1 <= len(listed) <= MOST_DIMENSIONS:
+        yield "cluster.network", f"{len(listed)} dimensions are listed, 1 to {MOST_DIMENSIONS} are needed"
+        return
+    most, needed = section.network_bandwidth, section.number
+    if not any(sizes_of(listed, needed)):
+        if is_open(listed):
+            yield "cluster.network", f"no sizes of those listed multiply to the {needed} devices (add some that do, or write `divisors`)"
+        else:
+            sizes = [only(one.size) for one in listed if one.size != "divisors"]
+            words, joined = " x ".join(map(str, sizes)), prod(sizes)
+            yield "cluster.network", f"sizes {words} join {joined} devices, and there are {needed} (make their product {needed})"
+    if most is None:
+        return
+    if any(one.bandwidth is None for one in listed):
+        yield "cluster.network_bandwidth", "a limit on all bandwidths needs that of each dimension (give them, or remove this key)"
+    elif sum(min(one.bandwidth or (0.0,)) for one in listed) > most:
+        yield "cluster.network_bandwidth", "even the least bandwidths of the dimensions add up to more (list smaller ones)"
 
 
 def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Levels:
@@ -244,7 +185,8 @@ def whole_link_of(level: Level, report: Report) -> Link | None:
 
 
 def link_bandwidths(section: ClusterSection) -> list[tuple[str, float | None]]:
-    """Every bandwidth of a link that is written, and where."""
-    levels = [("cluster.node", section.node), ("cluster.pod", section.pod), ("cluster.cluster", section.cluster)]
-    listed = [(f"cluster.network[{place}]", one) for place, one in enumerate(section.network or ())]
-    return [(f"{path}.bandwidth", given.bandwidth) for path, given in (*levels, *listed)]
+    """Every bandwidth of a link that is written, of several the least, and where."""
+    levels = [("node", section.node.bandwidth), ("pod", section.pod.bandwidth), ("cluster", section.cluster.bandwidth)]
+    listed = [(f"network[{place}]", min(one.bandwidth)) for place, one in enumerate(section.network or ()) if one.bandwidth]
+    limit = [("cluster.network_bandwidth", section.network_bandwidth)]
+    return [*((f"cluster.{path}.bandwidth", given) for path, given in (*levels, *listed)), *limit]
