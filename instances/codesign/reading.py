@@ -267,7 +267,9 @@ def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Rep
     reserved = _reserved(file, built.reserved_memory)
     built = replace(built, links=links, efficiency=own, variants=variants, host=_host(file.cluster), reserved_memory=reserved)
     if not is_inside(file.launcher or "", name, file.cluster.number):
-        built = doubted(built, entry.ranges, [level.given.bandwidth is not None for level in levels])
+        sections = ["node_network" if level.links == "node" else "network" for level in levels]
+        vouched = [level.given.bandwidth is not None for level in levels]
+        built = doubted(built, entry.ranges, [None if known else name for name, known in zip(sections, vouched, strict=True)])
     return built, ranges_of(entry, own, variants)
 
 

@@ -122,3 +122,20 @@ def test_keys_of_levels_beside_dimensions_are_refused_each() -> None:
     assert said.count("`network` says how devices are joined (remove this key, or `network`)") == 3
     with pytest.raises(InstanceError, match="a link of a technology is given whole or not at all"):
         read(FREE, "cluster={devices: 16, network: [{size: 16, latency: 1 us}]}")
+
+
+def test_what_is_in_doubt_of_links_is_that_of_those_whose_figures_they_are() -> None:
+    """Of a torus in a node both axes are in doubt as its links are; a bandwidth that is given is in none."""
+    asked = ("stack=torchtitan", "hardware=b200", "cluster={devices: 16, network: NETWORK}", "data=divisors")
+    node, beyond = (
+        read(FIXED, *asked[:2], "cluster={devices: 16}", "data=divisors").hardware.doubts[0].bandwidths  # type: ignore[union-attr]
+    )
+    for network, factors in (
+        ("[{size: 4, shape: ring}, {size: 2, shape: ring}, {size: 2}]", (node, node, beyond)),
+        ("[{size: 8, bandwidth: 600 GB/s}, {size: 2, shape: rails}]", (1.0, beyond)),
+        ("[{size: 16, links: cluster}]", (beyond,)),
+    ):
+        hardware = read(FIXED, *(one.replace("NETWORK", network) for one in asked)).hardware
+        assert isinstance(hardware, Hardware)
+        assert {one.bandwidths for one in hardware.doubts[:1]} == {factors}
+    assert node != beyond
