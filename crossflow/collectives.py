@@ -6,16 +6,20 @@ each device sends. Its time is linear in these, so that plans and networks can b
     time = sum over levels of  starts * setup + steps * latency + bytes / (bandwidth * share of it that so many ranks sustain)
 
 A group that spans levels adds up in the hierarchical form: reduce-scatter inside, the same on the next level with the shard, gather inside
-(Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form). What replicas gather or scatter goes around one ring over all
-ranks, as NCCL has no other form for many ranks a node: see `ring_gather`.
+(Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form; BlueConnect, Cho et al. 2019, for any number of them). What
+replicas gather or scatter goes around one ring over all ranks, as NCCL has no other form for many ranks a node: see `ring_gather`. What
+levels of other shapes than a switch make of an exchange stands in `exchanges.shapes`; where devices are linked to each other on some level
+there is no single ring, and replicas gather level by level, too.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
+from crossopt.crossflow.exchanges.shapes import Kind, bytes_along, steps_along, width_of
 from crossopt.crossflow.hardware import Link
 
 
@@ -27,8 +31,12 @@ class Traffic:
     steps: Real
     bytes: Real
     ranks: Real
-    """Devices of this level that take part together; 1 for a message between two."""
+    """Units of this level that the group has."""
+    kind: Kind = "gather"
 
+
+_OF_LINKS: Final = ("ring", "fully_connected")
+"""Shapes without a switch, on which no collective runs as a tree or as one ring over all ranks."""
 
 Exchange = tuple[Traffic, ...]
 """One `Traffic` a network level, innermost first."""
@@ -107,7 +115,7 @@ def all_to_all(size: Real, members: Members) -> Exchange:
     traffic = []
     for count in members:
         reach = inside * count
-        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size, count))
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size, count, "exchange"))
         inside = reach
     return tuple(traffic)
 
@@ -119,11 +127,11 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
     for count in members:
         total = total * count
     inside: Real = members[0]
-    traffic = [Traffic(np.minimum(inside - 1.0, 1.0), inside - 1.0, (inside - 1.0) / inside * size * kept(total), inside)]
+    traffic = [Traffic(np.minimum(inside - 1.0, 1.0), inside - 1.0, (inside - 1.0) / inside * size * kept(total), inside, "handed")]
     left = size * kept(total / members[0])
     for count in members[1:]:
         reach = inside * count
-        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * left, count))
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * left, count, "exchange"))
         inside = reach
     return tuple(traffic)
 
@@ -131,13 +139,31 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
 def send(size: Real, members: Members) -> Exchange:
     """One message between neighbours of the group, over the outermost level that the group spans (its slowest pair)."""
     last = (np.asarray(flag, np.float64) for flag in _outermost(members))
-    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, 1.0) for here in last)
+    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, count, "message") for here, count in zip(last, members, strict=True))
+
+
+def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
+    """What the shapes of the levels make of an exchange as it is over switches. Of an all-to-all a level carries once more whatever goes
+    on over levels beyond that are no switches."""
+    if all(link.shape == "switch" for link in links):
+        return exchange
+    found: list[Traffic] = []
+    beyond: Real = 1.0
+    for part, link in zip(reversed(exchange), reversed(links), strict=True):
+        size = part.bytes * beyond if part.kind == "exchange" else part.bytes
+        if link.shape == "switch":
+            found.append(replace(part, bytes=size))
+            continue
+        steps = steps_along(link, part.kind, part.steps, part.ranks)
+        found.append(replace(part, steps=steps, bytes=bytes_along(link, part.kind, size, part.ranks)))
+        beyond = beyond * part.ranks
+    return tuple(reversed(found))
 
 
 def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Seconds that the exchange takes; levels work one after the other."""
     time: Real = 0.0
-    for part, link in zip(exchange, links, strict=True):
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
         time = time + _seconds(part, link)
     return time
 
@@ -145,7 +171,7 @@ def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Seconds where all levels work at once, on one part of what is sent after the other: those of the slowest one."""
     time: Real = 0.0
-    for part, link in zip(exchange, links, strict=True):
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
         time = np.maximum(time, _seconds(part, link))
     return time
 
@@ -162,6 +188,21 @@ def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     return start + steps + sent
 
 
+def replicas_gather(size: Real, members: Members, links: tuple[Link, ...]) -> Exchange:
+    """What replicas gather or scatter: around one ring over all ranks, where levels have switches, and else level by level."""
+    return all_gather(size, members) if _is_of_links(links) else ring_gather(size, members)
+
+
+def replicas_gather_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
+    """Seconds of that."""
+    gathered = replicas_gather(size, members, links)
+    return exchange_time(gathered, links) if _is_of_links(links) else ring_time(gathered, links)
+
+
+def _is_of_links(links: tuple[Link, ...]) -> bool:
+    return any(link.shape in _OF_LINKS for link in links)
+
+
 def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link, ...]) -> Real:
     """Seconds of so many broadcasts of parts of `size` bytes around one ring over all N ranks, one after the other.
 
@@ -174,7 +215,7 @@ def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link
     start: Real = 0.0
     step: Real = 0.0
     sent: Real = 0.0
-    for part, link in zip(ring_gather(size, members), links, strict=True):
+    for part, link in zip(on_shapes(ring_gather(size, members), links), links, strict=True):
         start = np.maximum(start, part.starts * link.setup)
         step = np.maximum(step, part.starts * np.maximum(link.latency, link.ring_latency))
         sent = np.maximum(sent, _sending(part, link))
@@ -186,11 +227,15 @@ def _seconds(part: Traffic, link: Link) -> Real:
 
 
 def _sending(part: Traffic, link: Link) -> Real:
-    return part.bytes / (link.bandwidth * _share(link, part.ranks))
+    return part.bytes / (link.bandwidth * _share(link, part.kind, part.ranks))
 
 
-def _share(link: Link, ranks: Real) -> Real:
+def _share(link: Link, kind: Kind, ranks: Real) -> Real:
     """The share of the bandwidth that a group of so many ranks sustains; the last of the table stands for larger groups."""
+    if link.shape in _OF_LINKS:
+        return width_of(link, kind, ranks)
+    if kind == "message":
+        return 1.0
     table = np.array((1.0, 1.0, *link.shares))
     return table[np.minimum(ranks, len(table) - 1.0).astype(np.int64)] if link.shares else 1.0
 
@@ -204,14 +249,14 @@ def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Re
     tree = exchange_time(tree_all_reduce(size, members), links)
     allowed: Real = 0.0
     for last, link in zip(_outermost(members), links, strict=True):
-        allowed = allowed + last * float(link.trees)
+        allowed = allowed + last * float(link.trees and link.shape not in _OF_LINKS)
     return np.where(np.greater(allowed, 0.5), np.minimum(ring, tree), ring)
 
 
 def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Joules that one device spends on sending."""
     energy: Real = 0.0
-    for part, link in zip(exchange, links, strict=True):
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
         energy = energy + part.bytes * link.energy
     return energy
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from math import isfinite
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class Memory:
     """Joules per byte moved."""
 
 
+Shape = Literal["switch", "rails", "ring", "fully_connected"]
+"""How a level joins its units: one switch for all devices, one for those with the same place in each unit, or links of the devices."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One level of the network, seen from one device."""
@@ -51,6 +55,9 @@ class Link:
     """Whether collectives on this level may run as trees; NCCL's run as rings inside a node."""
     ring_latency: Real = 0.0
     """Seconds per step of a ring over all ranks, where that takes longer than a step of other collectives."""
+    shape: Shape = "switch"
+    size: int = 1
+    """Units that the level joins, which count where it is no switch (`exchanges.shapes`)."""
 
 
 @dataclass(frozen=True, slots=True)

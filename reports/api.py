@@ -251,6 +251,10 @@ def _on_one_number(question: Asked, settings: Settings | None, workload: str | N
         raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
     if isinstance(asked, Instance | Portfolio):
         return asked
+    if asked.networks:
+        raise RefusedError(
+            f"{several_words(asked)} are asked for, and here one is needed (cluster.network: one of {'; '.join(asked.networks)})"
+        )
     if asked.batches:
         raise RefusedError(f"{several_words(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")
     counts = ", ".join(map(str, asked.counts))

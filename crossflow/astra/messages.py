@@ -95,12 +95,14 @@ class _Npu:
     running: int = 0
     finished: int = 0
     end: int = 0
+    done: Call | None = None
+    """What follows when all its chunks are there."""
     planned: dict[int, deque[Call]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Exchange:
-    """All NPUs and the messages among them."""
+class Exchange:
+    """All NPUs of a collective and the messages among them, on a clock that others may share."""
 
     clock: Clock
     carry: Carry
@@ -153,6 +155,8 @@ class _Exchange:
         if stream.sent == len(script.messages) and stream.free == script.window:
             npu.running, npu.finished, npu.end = npu.running - 1, npu.finished + 1, self.clock.now
             self.start(npu)
+            if npu.done is not None and npu.finished == len(npu.streams):
+                npu.done()
 
     def send(self, npu: _Npu, chunk: int) -> None:
         stream, size = npu.streams[chunk], len(self.npus)
@@ -182,12 +186,17 @@ class _Exchange:
         self.queue(npu, chunk, script.messages[stream.received if script.exchanges else 0] if adds else 0)
 
 
-def finish_times(chunks: Sequence[Phase], dimension: Dimension, endpoint: Endpoint, carry: Carry, width: int = 1) -> list[int]:
-    """When each NPU has all its chunks, of which `width` run at once."""
+def exchange_of(chunks: Sequence[Phase], dimension: Dimension, endpoint: Endpoint, carry: Carry, clock: Clock, width: int = 1) -> Exchange:
+    """A collective whose NPUs are still to start; of its chunks `width` run at once."""
     scripts = [script_of(phase, dimension) for phase in chunks]
     npus = [_Npu(number, [_Stream(number, script) for script in scripts]) for number in range(dimension.size)]
-    exchange = _Exchange(Clock(), carry, npus, endpoint, width)
-    for npu in npus:
+    return Exchange(clock, carry, npus, endpoint, width)
+
+
+def finish_times(chunks: Sequence[Phase], dimension: Dimension, endpoint: Endpoint, carry: Carry, width: int = 1) -> list[int]:
+    """When each NPU has all its chunks, where all start at once."""
+    exchange = exchange_of(chunks, dimension, endpoint, carry, Clock(), width)
+    for npu in exchange.npus:
         exchange.start(npu)
     exchange.clock.run()
-    return [npu.end for npu in npus]
+    return [npu.end for npu in exchange.npus]

@@ -5,20 +5,23 @@ Of the tasks that may start it starts those with the smallest number first. A me
 and no message is in the way of another. A collective starts when all members have come to it; of some of the NPUs it is a ring over them in
 the order of the group, message by message, as neighbours may be differently far apart. (astra-sim/astra-sim, workload/Workload.cc and
 HardwareResource.cc, congestion_unaware network.) Replays that do not wait for other NPUs are not meant: they say nothing about a plan.
+
+With congestion, which is told for one dimension, all messages share its links, those of collectives among them, and a member of a
+collective begins to send when it comes to it, whoever is still to come.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import count
 from types import MappingProxyType
 from typing import Literal
 
 from crossopt.crossflow.astra.chunks import chunk_sizes, equal_chunks
 from crossopt.crossflow.astra.collective import Network, time_collective
 from crossopt.crossflow.astra.dimension import Collective, Dimension, hops_between, message_time
-from crossopt.crossflow.astra.messages import Call, Clock, finish_times
+from crossopt.crossflow.astra.links import congested
+from crossopt.crossflow.astra.messages import Call, Carry, Clock, Exchange, exchange_of, finish_times
 from crossopt.crossflow.astra.phase import Phase
 
 
@@ -67,29 +70,29 @@ class _Replay:
     ways: Mapping[Collective, Network]
     """The network with the algorithms of a collective of all NPUs, where those differ."""
     npus: list[_Npu]
-    events: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """When, in which turn, on which NPU which task ends; a message that arrives is of no task."""
-    turn: "count[int]" = field(default_factory=count)
+    carry: Carry | None = None
+    """How messages share links; None where each flies as if it were alone."""
+    clock: Clock = field(default_factory=Clock)
     arrived: Counter[Message] = field(default_factory=Counter)
     awaited: dict[Message, list[int]] = field(default_factory=dict)
     joined: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
     """By group and number of the collective in it, who has come with which task."""
     issued: Counter[tuple[int, int]] = field(default_factory=Counter)
     times: dict[tuple[int, Collective, int], int] = field(default_factory=dict)
+    exchanges: dict[tuple[int, int], Exchange] = field(default_factory=dict)
+    """Collectives whose messages share links, by group and number."""
 
     def run(self) -> list[int]:
         for number in range(len(self.npus)):
             self.start(number, 0)
-        while self.events:
-            now, _, number, task = heappop(self.events)
-            self.finish(number, task, now)
+        self.clock.run()
         left = [number for number, npu in enumerate(self.npus) if npu.left]
         if left:
             raise StuckError(f"NPU {left[0]} waits for ever with {self.npus[left[0]].left} tasks to go")
         return [npu.end for npu in self.npus]
 
     def plan(self, time: int, npu: int, task: int) -> None:
-        heappush(self.events, (time, next(self.turn), npu, task))
+        self.clock.at(time, lambda: self.finish(npu, task, time))
 
     def finish(self, number: int, task: int, now: int) -> None:
         npu = self.npus[number]
@@ -126,7 +129,7 @@ class _Replay:
         if task.kind == "compute":
             self.plan(now + task.time, number, task.number)
         elif task.kind == "send":
-            self.plan(now + between(self.network, number, task.peer, task.bytes), number, task.number)
+            self.send(number, task, now)
         elif task.kind == "receive":
             message = (task.peer, number, task.tag, task.bytes)
             if self.arrived[message]:
@@ -137,16 +140,50 @@ class _Replay:
         else:
             self.join(number, task, now)
 
+    def send(self, number: int, task: Task, now: int) -> None:
+        if self.carry is None or number == task.peer:
+            self.plan(now + between(self.network, number, task.peer, task.bytes), number, task.number)
+        else:
+            self.carry(self.clock, number, task.peer, task.bytes, lambda: self.finish(number, task.number, self.clock.now))
+
     def join(self, number: int, task: Task, now: int) -> None:
         """Come to a collective; the last member starts it for all."""
         key = task.group, self.issued[task.group, number]
         self.issued[task.group, number] += 1
+        if self.carry is not None:
+            self.share(key, number, task, now)
+            return
         members = self.joined.setdefault(key, [])
         members.append((number, task.number))
         if len(members) == len(self.groups.get(task.group, self.npus)):
             end = now + self.collective_time(task)
             for npu, other in members:
                 self.plan(end, npu, other)
+
+    def share(self, key: tuple[int, int], number: int, task: Task, now: int) -> None:
+        """Begin to send of a collective whose messages share links."""
+        members = self.groups.get(task.group, range(len(self.npus)))
+        if len(members) < 2:
+            self.plan(now, number, task.number)
+            return
+        if key not in self.exchanges:
+            self.exchanges[key] = self.exchange(members, task)
+        exchange, place = self.exchanges[key], members.index(number)
+        exchange.npus[place].done = lambda: self.finish(number, task.number, self.clock.now)
+        exchange.start(exchange.npus[place])
+
+    def exchange(self, members: Sequence[int], task: Task) -> Exchange:
+        """Of all NPUs as the dimension has it, of some a ring over them."""
+        carried, phases = self.carry, [Phase(0, task.collective, each) for each in chunk_sizes(task.bytes, self.chunks)]
+
+        def carry(clock: Clock, source: int, to: int, message: int, arrive: Call) -> None:
+            if carried is not None:
+                carried(clock, members[source], members[to], message, arrive)
+
+        [whole] = self.ways.get(task.collective, self.network).dimensions
+        is_whole = len(members) == len(self.npus)
+        dimension = whole if is_whole else Dimension("ring", len(members), 1.0, 0.0, "ring")
+        return exchange_of(phases, dimension, self.network.endpoint, carry, self.clock, self.network.width)
 
     def collective_time(self, task: Task) -> int:
         key = task.group, task.collective, task.bytes
@@ -193,8 +230,12 @@ def replay_npus(
     network: Network,
     chunks: int = 1,
     ways: Mapping[Collective, Network] = MappingProxyType({}),
+    *,
+    congestion: bool = False,
 ) -> list[int]:
-    """ns at which each NPU is done; a StuckError where some never are."""
+    """ns at which each NPU is done; a StuckError where some never are. With congestion, of a network of one dimension, messages wait for
+    the links that others hold."""
+    carry = congested(network.dimensions[0]) if congestion else None
     npus = list[_Npu]()
     for own in tasks:
         npu = _Npu({task.number: task for task in own}, left=len(own))
@@ -205,4 +246,4 @@ def replay_npus(
             if not task.after:
                 heappush(npu.ready[_lane(task)], task.number)
         npus.append(npu)
-    return _Replay(network, groups, chunks, ways, npus).run()
+    return _Replay(network, groups, chunks, ways, npus, carry).run()

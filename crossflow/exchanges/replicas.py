@@ -13,9 +13,9 @@ from crossopt.crossflow.collectives import (
     broadcasts_time,
     exchange_energy,
     exchange_time,
+    replicas_gather,
+    replicas_gather_time,
     ring_all_reduce,
-    ring_gather,
-    ring_time,
     send,
 )
 from crossopt.crossflow.hardware import Hardware, Link
@@ -144,8 +144,8 @@ def _fullest(model: Transformer, sharding: Sharding) -> Weights:
 
 
 def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
-    shared = ring_time(ring_gather(size * weights.shared, layout.shared), links)
-    return shared + np.where(weights.routed > 0.0, ring_time(ring_gather(size * weights.routed, layout.routed), links), 0.0)
+    shared = replicas_gather_time(size * weights.shared, layout.shared, links)
+    return shared + np.where(weights.routed > 0.0, replicas_gather_time(size * weights.routed, layout.routed, links), 0.0)
 
 
 def _publication_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
@@ -164,8 +164,8 @@ def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tu
 
 
 def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
-    shared = exchange_energy(ring_gather(size * weights.shared, layout.shared), links)
-    return shared + exchange_energy(ring_gather(size * weights.routed, layout.routed), links)
+    shared = exchange_energy(replicas_gather(size * weights.shared, layout.shared, links), links)
+    return shared + exchange_energy(replicas_gather(size * weights.routed, layout.routed, links), links)
 
 
 def _across_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:

@@ -76,12 +76,12 @@ class Range:
         return f"{self.section}.{self.figure}"
 
 
-def doubted(device: Hardware, ranges: Mapping[str, RangeEntry], given: Sequence[bool]) -> Hardware:
+def doubted(device: Hardware, ranges: Mapping[str, RangeEntry], levels: Sequence[str | None]) -> Hardware:
     """The device with what sources leave of its L2 and links beside its optimistic and its pessimistic constants: for stacks of which no
-    run says how far off all of them are together. `given` are links whose figures somebody else vouches for, innermost first."""
+    run says how far off all of them are together. `levels` are the sections of its links, innermost first; None of those whose figures
+    somebody else vouches for."""
     if not ranges or len(device.variants) != len(_FAST_AND_SLOW):
         return device
-    levels = [None if known else ("network" if level else "node_network") for level, known in enumerate(given)]
 
     def end(section: str | None, figure: str, place: int) -> float:
         found = ranges.get(f"{section}.{figure}")

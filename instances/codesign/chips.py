@@ -11,9 +11,9 @@ from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import alike, die_with_links, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, generate, has_edge, row_of, wires_of
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.technology import HOLDING, Technology
-from crossopt.instances.codesign.instance import FreeHardware, Options
+from crossopt.instances.codesign.instance import FreeHardware, Join, Options
 
 PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
 """The generator's name for each part that a choice names."""
@@ -92,7 +92,8 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
     the edge."""
     device = device_from(free.technology, built, 2.0, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
-    links = tuple(given or made[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
+    levels = zip(free.levels, free.overrides, free.joins, strict=True)
+    links = tuple(given or joined(made[("intra", "inter").index(level)], join) for level, given, join in levels)
     beside_dies = free.technology.dram.stack_edge and np.equal(least.dies, most.dies)
     found = np.where(beside_dies, alike(built.dram.stacks, most.dies), built.dram.stacks)
     placed = np.where(np.less(found, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
@@ -107,6 +108,11 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
         host=free.host,
         variants=free.variants,
     )
+
+
+def joined(link: Link, join: Join) -> Link:
+    """Its share of the wires of such links, as the level's shape joins them."""
+    return replace(link, bandwidth=link.bandwidth * join.share, shape=join.shape, size=join.units)
 
 
 def drawn_of(free: FreeHardware, chosen: Mapping[str, float]) -> dict[str, float]:

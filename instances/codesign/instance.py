@@ -1,11 +1,11 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures
-from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.workload import Workload
 from crossopt.instances.codesign.goals import Goal
 
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
 """Names of choices and their options, in the order in which designs are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """How a network level joins units of the one inside, how many where that counts, and its share of the links that it uses."""
+
+    shape: Shape
+    units: int
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class FreeHardware:
     """Which of the links, `intra` and `inter`, each network level uses."""
     overrides: tuple[Link | None, ...]
     """Given links of those levels, where the question gives them."""
+    joins: tuple[Join, ...]
+    """The shapes of those levels."""
     options: Options
     """Choices of hardware."""
     prices: Prices | None = None
@@ -129,23 +140,45 @@ class Portfolio:
         return self.parts[0].objective
 
 
+class Place(NamedTuple):
+    """What sets one of several questions apart: devices; the batch, 0 where there is one only; the network, empty where there is one."""
+
+    devices: int
+    batch: int = 0
+    network: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A question that leaves the number of devices open, or the batch, or both."""
+    """A question that leaves the number of devices open, the batch, or sizes and bandwidths of the network."""
 
     name: str
     objective: str
     """That of every part; or `devices`, for the fewest, where the parts ask for the least step time."""
-    counts: tuple[int, ...]
-    """Devices of each part, ascending."""
+    places: tuple[Place, ...]
+    """Of each part, devices ascending."""
     parts: tuple[Instance, ...]
-    """One question for each number of devices and each batch."""
+    """One question for each number of devices, each batch and each network."""
     document: dict[str, Any]
     """The question as it was written."""
-    batches: tuple[int, ...] = ()
-    """Samples of a step of each part, where several batches are asked about."""
-    impossible: tuple[tuple[int, int, str], ...] = ()
-    """Devices and batch (0 where there is one) that no question can be asked about, beside those that are, and why."""
+    impossible: tuple[tuple[Place, str], ...] = ()
+    """Those that no question can be asked about, beside those that are, and why."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Devices of each part."""
+        return tuple(place.devices for place in self.places)
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """Samples of a step of each part; none where there is one batch."""
+        return tuple(place.batch for place in self.places if place.batch)
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The networks with those that are impossible, each once; none where there is one."""
+        every = (*self.places, *(place for place, _ in self.impossible))
+        return tuple(dict.fromkeys(place.network for place in every if place.network))
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -155,27 +188,20 @@ class Counted:
     @property
     def asked_for(self) -> tuple[int, ...]:
         """The numbers of devices with those that are impossible, each once."""
-        return tuple(dict.fromkeys((*self.counts, *(count for count, *_ in self.impossible))))
+        return tuple(dict.fromkeys((*self.counts, *(place.devices for place, _ in self.impossible))))
 
     @property
     def by_devices(self) -> bool:
         """Whether parts are told apart by their number of devices."""
-        return len(self.asked_for) > 1 or not self.batches
+        return len(self.asked_for) > 1 or not (self.batches or self.networks)
 
     @property
     def samples(self) -> tuple[int, ...]:
         """The batches, each once; none where there is one."""
         return tuple(dict.fromkeys(self.batches))
 
-    @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Devices and batch of each part, the latter 0 where there is one."""
-        return tuple(zip(self.counts, self.batches or (0,) * len(self.counts), strict=True))
-
     def part_name(self, place: int) -> str:
         """What sets a part apart from the others."""
-        devices = f"{self.counts[place]:,} devices"
-        if not self.batches:
-            return devices
-        batch = f"batch {self.batches[place]:,}"
-        return f"{devices}, {batch}" if self.by_devices else batch
+        devices, batch, network = self.places[place]
+        words = [f"{devices:,} devices"] if self.by_devices else []
+        return ", ".join([*words, *([f"batch {batch:,}"] if batch else []), *([network] if network else [])])

@@ -1,6 +1,7 @@
 """A question with several workloads or numbers of devices as questions with one each: what they share, and what each has of its own."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
@@ -9,6 +10,9 @@ from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULE
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE, WHOLE_PARTS
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.codesign.cluster.networks import network_settings, network_words, networks_of
+from crossopt.instances.codesign.cluster.section import ClusterSection
+from crossopt.instances.codesign.instance import Place
 from crossopt.instances.codesign.plans.choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
 from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, SharingSection
 from crossopt.instances.files.document import Node
@@ -38,7 +42,7 @@ _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromk
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""
 MOST_COUNTS = 64
-"""Numbers of devices of a question, or pairs of them and a batch; each is a question of its own."""
+"""Numbers of devices of a question, or of them with a network and a batch; each is a question of its own."""
 _MOST = 16
 """Workloads of a question."""
 
@@ -60,23 +64,25 @@ def batches_of(file: CodesignFile) -> tuple[int, ...]:
     return batches if batches is not None and len(batches) > 1 else ()
 
 
-def by_part(file: CodesignFile) -> tuple[tuple[CodesignFile, tuple[str, ...]], ...]:
-    """A question for each number of devices and each batch, as if they alone had been written, and the settings that make it that."""
-    counts, several = file.cluster.devices, batches_of(file)
+def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile, tuple[str, ...]]]:
+    """A question for each number of devices, each network, of which there are so many at the most, and each batch, as if they alone had
+    been written, and the settings that make it that."""
+    counts, several, listed = file.cluster.devices, batches_of(file), file.cluster.network
     objective = "step_time" if file.objective == FEWEST else file.objective
-    found = []
     for count in counts:
-        for batch in several or (0,):
-            one = replace(file, objective=objective, cluster=replace(file.cluster, devices=(count,)))
-            if batch and file.workload is not None:
-                one = replace(one, workload=replace(file.workload, global_batch=(batch,)))
-            settings = (
-                *((f"cluster.devices={count}",) if len(counts) > 1 else ()),
-                *((f"workload.global_batch={batch}",) if batch else ()),
-                *((f"objective={objective}",) if several or objective != file.objective else ()),
-            )
-            found.append((one, settings))
-    return tuple(found)
+        for network in networks_of(file.cluster, count, most):
+            chosen = listed is not None and network is not None and network != listed
+            for batch in several or (0,):
+                one = replace(file, objective=objective, cluster=replace(file.cluster, devices=(count,), network=network))
+                if batch and file.workload is not None:
+                    one = replace(one, workload=replace(file.workload, global_batch=(batch,)))
+                settings = (
+                    *((f"cluster.devices={count}",) if len(counts) > 1 else ()),
+                    *(network_settings(listed, network) if listed and network else ()),
+                    *((f"workload.global_batch={batch}",) if batch else ()),
+                    *((f"objective={objective}",) if several or objective != file.objective else ()),
+                )
+                yield Place(count, batch, network_words(listed, network) if chosen and listed and network else ""), one, settings
 
 
 def per_sample(file: CodesignFile, root: Node) -> CodesignFile:
@@ -99,6 +105,13 @@ def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
             ("objective", "the fewest devices for one of several batches need a limit on the whole run (write goal: {tokens, deadline})")
         )
     return faults
+
+
+def zero_faults(section: ClusterSection) -> list[tuple[str, str]]:
+    """Where one of several bandwidths or shares of a dimension is none at all."""
+    places = enumerate(section.network or ())
+    named = [(f"cluster.network[{place}].{key}", getattr(one, key) or ()) for place, one in places for key in ("bandwidth", "share")]
+    return [(path, "zero is no link (leave it out)") for path, values in named if len(values) > 1 and 0.0 in values]
 
 
 def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Question, ...]:

@@ -1,9 +1,11 @@
 """From what is written to the question of a joint design, of one workload or several, on one number of devices or several."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any, NoReturn
 
 from crossopt.instances import question
@@ -11,7 +13,7 @@ from crossopt.instances.catalogue.hub.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
 from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named
 from crossopt.instances.catalogue.workload_words import model_words
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Counted, Instance, Place, Portfolio
 from crossopt.instances.codesign.open_questions import (
     FEWEST,
     MOST_COUNTS,
@@ -23,6 +25,7 @@ from crossopt.instances.codesign.open_questions import (
     opened,
     per_sample,
     questions_of,
+    zero_faults,
 )
 from crossopt.instances.codesign.plans.choices import TRANSFORMER_CHOICES, Report
 from crossopt.instances.codesign.plans.left_out import last_with_plan
@@ -40,6 +43,8 @@ __all__ = ["KEYS", "about_of", "asked_in", "read", "read_asked", "read_instance"
 
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """What stands in for sections that are needed and cannot be read."""
+Part = tuple[Place, CodesignFile, tuple[str, ...]]
+"""What sets a question apart, the question, and the settings that make it that."""
 _LOOKS_AT = {
     "": ("hardware", "technology", "workload", "workloads"),
     "workload": ("workloads",),
@@ -142,7 +147,7 @@ def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | P
     """The section is read once, and is a question for each number of devices, each batch and each workload."""
     file = per_sample(file, written.root)
     counts, batches = file.cluster.devices, batches_of(file)
-    faults = batch_faults(file) if batches else []
+    faults = [*(batch_faults(file) if batches else []), *zero_faults(file.cluster)]
     for size, path, what in (
         (len(counts), "cluster.devices", "numbers of devices"),
         (len(batches), "workload.global_batch", "batches"),
@@ -156,31 +161,35 @@ def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | P
     if faults:
         return None
     _keep_configs(file, written)
-    document = written.document
-    if len(counts) == 1 and not batches:
-        return _of_workloads(file, written, document, report)
-    return _counted(file, written, [(count, batch) for count in counts for batch in batches or (0,)], report)
+    parts = tuple(islice(by_part(file, MOST_COUNTS + 1), MOST_COUNTS + 1))
+    if len(parts) > MOST_COUNTS:
+        what = "networks, with numbers of devices and batches," if len(counts) * len(batches or (0,)) > 1 else "networks"
+        report("cluster.network", f"more {what} are left open than the {MOST_COUNTS} that a question may have (give fewer options)")
+        return None
+    if len(parts) == 1 and not batches:
+        one = replace(file, cluster=parts[0][1].cluster)
+        return _of_workloads(one, written, written.document, report)
+    return _counted(file, written, parts, report)
 
 
-def _counted(file: CodesignFile, written: Written, places: list[tuple[int, int]], report: Report) -> Counted | None:
-    """A question for each number of devices and batch; where there is one for some of them, the others are told beside their answers."""
-    document, parts, wrong = written.document, list[tuple[int, int, Instance]](), list[tuple[int, int, list[tuple[str, str]]]]()
-    for (count, batch), (one, added) in zip(places, by_part(file), strict=True):
+def _counted(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> Counted | None:
+    """A question for each number of devices, network and batch; where there is one for some, the others are told beside their answers."""
+    document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
+    for place, one, added in asked:
         heard: list[tuple[str, str]] = []
         own = {**document, "settings": [*document["settings"], *added]}
         part = _of_workloads(one, written, own, _into(heard))
         if heard or part is None:
-            wrong.append((count, batch, heard))
+            wrong.append((place, heard))
         else:
-            parts.append((count, batch, _of_one_workload(part)))
+            parts.append((place, _of_one_workload(part)))
     if not parts:
-        for path, message in (fault for *_, heard in wrong for fault in heard):
+        for path, message in dict.fromkeys(fault for _, heard in wrong for fault in heard):
             report(path, message)
         return None
-    batches = tuple(batch for _, batch, _ in parts if batch)
-    impossible = tuple((count, batch, "; ".join(message for _, message in heard)) for count, batch, heard in wrong)
-    found = tuple(part for *_, part in parts)
-    return Counted(found[0].name, file.objective, tuple(count for count, *_ in parts), found, document, batches, impossible)
+    impossible = tuple((place, "; ".join(message for _, message in heard)) for place, heard in wrong)
+    places, found = zip(*parts, strict=True)
+    return Counted(found[0].name, file.objective, places, found, document, impossible)
 
 
 def _into(heard: list[tuple[str, str]]) -> Report:
@@ -239,26 +248,26 @@ def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfoli
     if not isinstance(asked, Counted):
         return asked
     source, settings = str(asked.document["source"]), asked.document["settings"]
-    place = "cluster.devices" if asked.by_devices else "workload.global_batch"
+    place = "cluster.devices" if asked.by_devices else "cluster.network" if asked.networks else "workload.global_batch"
     message = f"{several_words(asked)} are asked for, and here one is needed (say {narrowing(asked)}; `solve` finds the best of them)"
     fault = fault_at(read_text(asked.document["text"], source), place, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
 
 
 def several_words(asked: Counted) -> str:
-    """How many numbers of devices and batches are asked for."""
-    counts, batches = len(asked.asked_for), len(asked.samples)
-    words = [f"{counts} numbers of devices"] if asked.by_devices else []
-    return " and ".join([*words, *([f"{batches} batches"] if batches else [])])
+    """How many numbers of devices, networks and batches are asked for."""
+    counts = ((len(asked.asked_for) * asked.by_devices, "numbers of devices"), (len(asked.networks), "networks"))
+    return " and ".join(f"{count} {what}" for count, what in (*counts, (len(asked.samples), "batches")) if count)
 
 
 def narrowing(asked: Counted, place: int | None = None) -> str:
     """The settings on the command line that leave one number of devices and one batch, those in this place, or such as have a plan."""
     place = last_with_plan(asked) if place is None else place
     said = [f"cluster.devices={asked.counts[place]}"] if asked.by_devices else []
+    said += [one for one in asked.parts[place].document["settings"] if one.startswith("cluster.network.")] if asked.networks else []
     said += [f"workload.global_batch={asked.batches[place]}"] if asked.batches else []
     said += ["objective=step_time"] if asked.objective == FEWEST else []
-    return " ".join(f"--set {one}" for one in said)
+    return " ".join(f"--set {quote(one)}" for one in said)
 
 
 def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
@@ -266,7 +275,7 @@ def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
 
 
 def size_of(asked: Instance | Portfolio | Counted) -> str:
-    """How many designs there are to look at, for each number of devices and each batch."""
+    """How many designs there are to look at, for each number of devices, network and batch."""
     if not isinstance(asked, Counted):
         return _size(asked)
     return "; ".join(f"{asked.part_name(place)}: {_size(part)}" for place, part in enumerate(asked.parts))

@@ -1,12 +1,11 @@
 """From the sections of a question to an `Instance`: names looked up, and every fault that no single value shows."""
 
 from dataclasses import fields, replace
-from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.hardware import Budget, Efficiency, Hardware, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
@@ -32,19 +31,13 @@ from crossopt.instances.catalogue.uncertain import (
     varied,
 )
 from crossopt.instances.catalogue.workload import build_workload
+from crossopt.instances.codesign.cluster.levels import Levels, levels_of, link_bandwidths, link_of, whole_link_of
+from crossopt.instances.codesign.cluster.section import ClusterSection, HostSection, LinkSection
 from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Other
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.choices import Report, plan_options
-from crossopt.instances.codesign.section import (
-    BudgetSection,
-    ChoicesSection,
-    ClusterSection,
-    CodesignFile,
-    HostSection,
-    LinkSection,
-    TechnologySection,
-)
+from crossopt.instances.codesign.section import BudgetSection, ChoicesSection, CodesignFile, TechnologySection
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
@@ -71,8 +64,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     if isinstance(workload, Transformer) and stack is not None:
         workload = stack.trained(workload, file.workload)
     sound = _sound(file, workload, report)
-    names, cluster = _levels(file, report)
-    hardware, ranges = _hardware(file, names, report)
+    levels, cluster = levels_of(file.cluster, _usual_node(file), report)
+    hardware, ranges = _hardware(file, levels, report)
     prices = prices_of(file, hardware, report)
     options = None
     if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
@@ -99,7 +92,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         priced_by=_priced_by(file, stack),
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
-        others=_others(file, names, ranges, report),
+        others=_others(file, levels, ranges, report),
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
@@ -140,16 +133,16 @@ _Made = tuple[Hardware | FreeHardware | None, tuple[Range, ...]]
 """Hardware, and which of its constants have ranges."""
 
 
-def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> _Made:
+def _hardware(file: CodesignFile, levels: Levels, report: Report) -> _Made:
     """The device or the technology, where exactly one of them is given."""
     if file.workload is None or (file.technology is None) == (file.hardware is None):
         return None, ()
-    hardware, ranges = (_fixed if file.hardware is not None else _free)(file, names, file.workload.precision, report)
-    unused = {"node_network", "network"} - {"node_network" if name == "node" else "network" for name in names}
+    hardware, ranges = (_fixed if file.hardware is not None else _free)(file, levels, file.workload.precision, report)
+    unused = {"node_network", "network"} - {"node_network" if level.links == "node" else "network" for level in levels}
     return hardware, tuple(one for one in ranges if one.section not in unused)
 
 
-def _others(file: CodesignFile, names: tuple[str, ...], ranges: tuple[Range, ...], report: Report) -> tuple[Other, ...]:
+def _others(file: CodesignFile, levels: Levels, ranges: tuple[Range, ...], report: Report) -> tuple[Other, ...]:
     """The hardware under the other sets of constants that the question names."""
     if file.sets and file.objective != "worst_step_time":
         report("sets", "several sets of constants are for the worst of them (write objective: worst_step_time, or remove this key)")
@@ -158,7 +151,7 @@ def _others(file: CodesignFile, names: tuple[str, ...], ranges: tuple[Range, ...
     found = []
     for name, factors in sets_of(file.sets, ranges, file.factors):
         one = replace(file, factors=factors)
-        hardware, _ = _hardware(one, names, lambda path, message: report(path.replace("factors", "sets", 1), message))
+        hardware, _ = _hardware(one, levels, lambda path, message: report(path.replace("factors", "sets", 1), message))
         found += [] if hardware is None else [Other(name, hardware)]
     return tuple(found)
 
@@ -200,7 +193,7 @@ def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str,
 
 def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     """Figures that must be above zero, because the model divides by them or nothing works without them."""
-    figures = [(f"cluster.{level}.bandwidth", _link_section(file.cluster, level).bandwidth) for level in ("node", "pod", "cluster")]
+    figures = link_bandwidths(file.cluster)
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.goal is not None:
         figures += [(f"goal.{name}", getattr(file.goal, name)) for name in ("deadline", "budget", "rent")]
@@ -229,29 +222,6 @@ def _under(section: str, path: str) -> str:
 # --- network -------------------------------------------------------------------------------------------------------------------------
 
 
-def _levels(file: CodesignFile, report: Report) -> tuple[tuple[str, ...], Cluster | None]:
-    """Names and sizes of the network levels that join more devices than the one inside."""
-    section = file.cluster
-    per_node = min(section.devices_per_node or _usual_node(file), section.number)
-    sizes = [("node", per_node), *([("pod", section.devices_per_pod)] if section.devices_per_pod else [])]
-    if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.number:
-        report(
-            "cluster.devices_per_pod", f"a pod joins more devices than a node ({per_node}) and fewer than the cluster ({section.number})"
-        )
-        return (), None
-    kept: list[tuple[str, int]] = []
-    for name, size in [*sizes, ("cluster", section.number)]:
-        if size > (kept[-1][1] if kept else 1):
-            kept.append((name, size))
-    kept = kept or [("node", 1)]
-    for (_, inner), (name, outer) in pairwise(kept):
-        if outer % inner:
-            place = "cluster.devices" if name == "cluster" else f"cluster.devices_per_{name}"
-            report(place, f"{outer} devices are no whole number of groups of {inner} (make it a multiple of {inner})")
-            return (), None
-    return tuple(name for name, _ in kept), Cluster(section.number, tuple(size for _, size in kept))
-
-
 def _usual_node(file: CodesignFile) -> int:
     if file.hardware is None:
         return 1
@@ -259,22 +229,6 @@ def _usual_node(file: CodesignFile) -> int:
         return device_given(file.hardware)[0].devices_per_node
     except ValueError:
         return 1
-
-
-def _overridden(given: LinkSection, usual: Link) -> Link:
-    return Link(
-        bandwidth=usual.bandwidth if given.bandwidth is None else given.bandwidth,
-        latency=usual.latency if given.latency is None else given.latency,
-        setup=usual.setup if given.setup is None else given.setup,
-        energy=usual.energy,
-        shares=usual.shares,
-        trees=usual.trees,
-        ring_latency=usual.ring_latency if given.ring_latency is None else given.ring_latency,
-    )
-
-
-def _link_section(cluster: ClusterSection, level: str) -> LinkSection:
-    return {"node": cluster.node, "pod": cluster.pod, "cluster": cluster.cluster}[level]
 
 
 # --- hardware ------------------------------------------------------------------------------------------------------------------------
@@ -291,7 +245,7 @@ def _tell(faults: list[Fault], report: Report) -> None:
         report(path, message)
 
 
-def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> _Made:
+def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Report) -> _Made:
     """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
     for choice in _given_hardware_choices(file.choices):
         report(f"choices.{choice}", "the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)")
@@ -299,12 +253,12 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     try:
         entry, name = device_given(file.hardware or "")
         entry = varied(entry, file.factors, faults)
-        built = build_device(entry, name, precision, 3 if "pod" in names and entry.network.pod else 2)
+        built = build_device(entry, name, precision, 3 if entry.network.pod and any(level.links == "pod" for level in levels) else 2)
     except ValueError as error:
         report("hardware", str(error))
         return None, ()
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
-    links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
+    links = tuple(link_of(level, usual[level.links]) for level in levels)
     built = launched_by(built, entry, file.launcher)
     own = _efficiency(built.efficiency, file, faults)
     variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
@@ -314,11 +268,13 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     reserved = _reserved(file, built.reserved_memory)
     built = replace(built, links=links, efficiency=own, variants=variants, host=_host(file.cluster), reserved_memory=reserved)
     if not is_inside(file.launcher or "", name, file.cluster.number):
-        built = doubted(built, entry.ranges, [_link_section(file.cluster, level).bandwidth is not None for level in names])
+        sections = ["node_network" if level.links == "node" else "network" for level in levels]
+        vouched = [level.given.bandwidth is not None for level in levels]
+        built = doubted(built, entry.ranges, [None if known else name for name, known in zip(sections, vouched, strict=True)])
     return built, ranges_of(entry, own, variants)
 
 
-def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> _Made:
+def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Report) -> _Made:
     """A technology with its usual split, and the choices of hardware."""
     from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas, usual_prices  # noqa: PLC0415 - most questions name a device
 
@@ -355,24 +311,14 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         efficiency=own,
         variants=tuple(constants_with(one, file.factors, []) for one in fitted),
         setups=setups_of(entry, section.constants),
-        levels=tuple("intra" if name == "node" else "inter" for name in names),
-        overrides=tuple(_given_link(file.cluster, name, report) for name in names),
+        levels=tuple("intra" if level.links == "node" else "inter" for level in levels),
+        overrides=tuple(whole_link_of(level, report) for level in levels),
+        joins=tuple(Join(level.shape, level.joined, level.share) for level in levels),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,
     )
     return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))
-
-
-def _given_link(cluster: ClusterSection, level: str, report: Report) -> Link | None:
-    """A link that the question gives; none where it follows from the technology."""
-    section = _link_section(cluster, level)
-    if section == LinkSection():
-        return None
-    if section.bandwidth is None:
-        report(f"cluster.{level}", "a link of a technology is given whole or not at all (add its bandwidth)")
-        return None
-    return Link(section.bandwidth, section.latency or 0.0, section.setup or 0.0)
 
 
 def _host(cluster: ClusterSection) -> Memory | None:

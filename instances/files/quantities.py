@@ -27,5 +27,6 @@ Positive: TypeAlias = Annotated[int, Bounds(1)]
 
 AreaChoice: TypeAlias = Annotated[tuple[float, ...], Unit("area"), Choice()]
 PowerChoice: TypeAlias = Annotated[tuple[float, ...], Unit("power"), Choice()]
+BandwidthChoice: TypeAlias = Annotated[tuple[float, ...], Unit("bandwidth"), Choice()]
 RatioChoice: TypeAlias = Annotated[tuple[float, ...], Unit("ratio"), Bounds(0.0, 1.0), Choice()]
 CountChoice: TypeAlias = Annotated[tuple[int, ...], Bounds(1), Choice()]

@@ -127,7 +127,8 @@ def device_for(measurement: Measurement) -> Hardware:
     built = replace(built, links=tuple(links))
     if is_inside(measurement.stack, place.gpu, measurement.cluster.devices):
         return built
-    return doubted(built, entry.ranges, [bandwidth is not None for bandwidth in given])
+    sections = ("node_network", "network", "network")
+    return doubted(built, entry.ranges, [None if own is not None else name for name, own in zip(sections, given, strict=False)])
 
 
 class _RejectedError(Exception):

@@ -64,6 +64,8 @@ def _front(options: Namespace) -> Ending:
 
 def _of_counts(asked: Counted) -> tuple[str, str, str]:
     """Which key leaves too much open for a front, the settings that mend it, and what it is one of."""
+    if asked.networks:
+        return "cluster.network", narrowing(asked), "network"
     if not asked.batches:
         return "cluster.devices", narrowing(asked), "number of devices"
     return "workload.global_batch", narrowing(asked), "batch" if len(asked.numbers) == 1 else "number of devices and one batch"

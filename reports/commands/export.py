@@ -100,7 +100,7 @@ def _of_several(result: DesignResult) -> str:
     asked = read_again(result.question, result.kind)
     if not isinstance(asked, Counted):
         return "here are answers about several questions, and one is needed (solve one of them on its own)"
-    best = None if result.answer is None else asked.places.index((result.answer.devices, result.answer.batch))
+    best = None if result.answer is None else asked.places.index(result.answer.place)
     alone = f"{'the best' if result.answer else 'one'} of them on its own: crossopt solve QUESTION {narrowing(asked, best)} --out FILE"
     return f"here are answers about {several_words(asked)}, and one is needed (solve {alone})"
 

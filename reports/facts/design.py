@@ -264,8 +264,11 @@ def asked_of_counts(counted: Counted) -> Asked:
     workload = counted.parts[-1].workload.name
     aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
     terms = tuple((name, words) for name, words in whole.terms if name != "devices")
-    terms = (*terms, ("devices", listed), *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
+    networks = counted.networks
+    terms = (*terms, ("devices", listed), *((("networks", "; ".join(networks)),) if networks else ()))
+    terms = (*terms, *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
     batch = f" with which batch, of {_or_list(counted.samples)}," if counted.batches else ""
+    batch = f" on which of {len(networks)} networks,{' and' * bool(batch)}{batch}" if networks else batch
     if batch and len(counted.numbers) == 1:
         return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, whole.open)
     how = "On how few devices" if counted.objective == FEWEST else "On how many devices"

@@ -21,6 +21,7 @@ from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
+from crossopt.reports.facts.chip.words import shape_words
 from crossopt.solvers.codesign.answer import design_of, from_words
 
 
@@ -42,6 +43,8 @@ class Network:
     sizes: tuple[int, ...]
     """Devices that each level joins."""
     bandwidths: tuple[float, ...]
+    shapes: tuple[str, ...]
+    """Of each level in words; none where all are switches."""
     exchanges: tuple[Exchanged, ...]
 
 
@@ -70,7 +73,8 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         for name, seconds in whole.items()
         if seconds > 0.0
     )
-    return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), exchanges)
+    shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
+    return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), shapes, exchanges)
 
 
 def busy_under(
@@ -105,7 +109,7 @@ def busy_under(
 
 def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
     """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
-    still = replace(hardware, links=tuple(_free(link) for link in hardware.links))
+    still = replace(hardware, links=tuple(map(_free, hardware.links)))
     both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
     return both[0] - both[1]
 

@@ -1,4 +1,4 @@
-"""A page about several numbers of devices or batches: what each of them reaches, and the best one's design in full."""
+"""A page about several numbers of devices, networks or batches: what each of them reaches, and the best one's design in full."""
 
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
@@ -22,7 +22,6 @@ from crossopt.reports.texts.devices import (
     why_not_looked_at,
 )
 from crossopt.reports.texts.goals import run_figures
-from crossopt.reports.texts.width import count_of
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 
@@ -32,7 +31,7 @@ def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Fac
         heading(counted.name, asked.sentence),
         ProofBox(label_of(result, "design"), _words(counted, result), result.proved),
     )
-    question, best, numbers = question_section(result.question, asked), best_part(result), _numbers(counted, result)
+    question, best, numbers = question_section(result.question, asked), best_part(counted, result), _numbers(counted, result)
     if best is None or facts is None:
         return Page(counted.name, (*head, question, numbers), data)
     return Page(counted.name, (*head, _tiles(counted, result, best), question, numbers, *answer_sections(best, facts)), data)
@@ -40,24 +39,33 @@ def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Fac
 
 def _words(counted: Counted, result: DesignResult) -> str:
     if result.answer is None:
-        what = "batch" if counted.batches else "number of devices"
+        what = _each(counted)
         return f"No {what} that was asked about has a design." if result.settled else f"No design was found ({result.stopped})."
     best = counted.part_name(best_place(counted, result))
     if counted.objective == FEWEST:
-        are = "is" if counted.batches else "are"
+        are = _are(counted)
         return f"{best} {are} enough{', and no fewer that were asked about.' if result.settled else '; fewer may be.'}"
     if result.bound is None:
-        return f"{best} {'is' if counted.batches else 'are'} the best known; a better design may exist."
+        return f"{best} {_are(counted)} the best known; a better design may exist."
     bound = amount(result.bound, str(result.question["unit"]))
     none = f"with any of these {several_words(counted).partition(' ')[2]} is below {bound}"
     words = [f"No design {none}." if result.settled else f"A better design may exist, but none {none}."]
     return " ".join([*words, *(f"{note[0].upper()}{note[1:]}." for note in beside_batches(counted))])
 
 
+def _each(counted: Counted) -> str:
+    """What one of the parts is."""
+    return "batch" if counted.batches else "network" if counted.networks else "number of devices"
+
+
+def _are(counted: Counted) -> str:
+    return "is" if counted.batches or counted.networks else "are"
+
+
 def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
     unit, evaluation = str(result.question["unit"]), evaluation_in(best)
     place = best_place(counted, result)
-    facts = [(head, count_of(figure)) for head, figure in zip(part_heads(counted), part_figures(counted, place), strict=True)]
+    facts = list(zip(part_heads(counted), part_figures(counted, place), strict=True))
     if counted.objective != FEWEST:
         bound = "none" if result.bound is None else amount(result.bound, unit)
         facts += [(counted.objective.replace("_", " "), amount(result.value, unit)), ("lower bound", bound)]
@@ -72,22 +80,21 @@ def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
 
 def _numbers(counted: Counted, result: DesignResult) -> str:
     """Every number of devices with what it reaches."""
-    rows, lines, best = list[Row](), list[tuple[str, ...]](), best_part(result)
+    rows, lines, best = list[Row](), list[tuple[str, ...]](), best_part(counted, result)
     parted = part_heads(counted)
     for place in range(len(counted.parts)):
         answer = result.parts[place] if place < len(result.parts) else None
         label = counted.part_name(place)
         if answer is not None and answer.value is not None:
             rows.append(Row(label, answer.value, amount(answer.value, answer.question["unit"]), "best" if answer is best else ""))
-        named = tuple(map(count_of, part_figures(counted, place)))
-        lines.append((*named, *_line(answer, counted, result, counted.parts[place])))
-    lines += [(*map(count_of, figures), "-", "-", "-", why) for figures, why in impossible_rows(counted)]
+        lines.append((*part_figures(counted, place), *_line(answer, counted, result, counted.parts[place])))
+    lines += [(*figures, "-", "-", "-", why) for figures, why in impossible_rows(counted)]
     title, at = several_words(counted).partition(" ")[2].capitalize(), len(parted)
     if not rows:
         return section(title, table((*parted, "value", "bound", "step time", "design"), lines, numbers=range(at + 3)))
     asks = result.parts[0].question["objective"].replace("_", " ")
     told = "; ".join(f"{row.label}: {row.shown}" for row in rows)
-    each = "each batch" if counted.batches else "each number of devices"
+    each = f"each {_each(counted)}"
     titles = Titles("counts", f"The best {asks} with {each}", f"{told}.")
     picture = figure(
         lambda width: bars(titles.at(width), rows, min(row.value for row in rows), "the least"), f"The best {asks} with {each}."

@@ -46,7 +46,8 @@ def design_section(design: dict[str, Any], evaluation: dict[str, Any], facts: Fa
 
 def chip_rows(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) -> list[tuple[str, str]]:
     """What was chosen of the chip, and what it offers."""
-    rows = [("hardware", " · ".join(hardware_words(design, dict(facts.needed)))), ("a device offers", chip_words(evaluation, facts.l2))]
+    offered = chip_words(evaluation, facts.l2, facts.network.shapes if facts.network else ())
+    rows = [("hardware", " · ".join(hardware_words(design, dict(facts.needed)))), ("a device offers", offered)]
     ends = [named(end) for end in design["at_end_of_range"]]
     return rows + ([("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else [])
 

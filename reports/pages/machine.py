@@ -79,6 +79,7 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
         return ""
     rows, lines, busy = list[Row](), [], list[str]()
     for level, (size, speed) in enumerate(zip(network.sizes, network.bandwidths, strict=True)):
+        shape = f"{network.shapes[level]}, " if network.shapes else ""
         for one in network.exchanges:
             seconds, sent = one.seconds[level], one.bytes[level]
             if sent < 1.0:
@@ -86,7 +87,7 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
             amount = f"{time_of(seconds)}, {shown(sent, 'bytes')}"
             rows.append(Row(one.name, seconds, f"level {level + 1}: {amount}"))
             cells = (time_of(seconds), shown(sent, "bytes"), shown(sent / seconds, "bandwidth"), f"{sent / seconds / speed:.0%}")
-            lines.append((f"level {level + 1}, {size:,} devices", one.name, *cells))
+            lines.append((f"level {level + 1}, {shape}{size:,} devices", one.name, *cells))
         busy.append(f"of level {level + 1} for {time_of(sum(one.seconds[level] for one in network.exchanges if one.bytes[level] >= 1.0))}")
     if not rows:
         return ""

@@ -12,7 +12,7 @@ from crossopt.instances.codesign.question import several_words
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, lowered, rival_label, rival_words, shown, time_of
-from crossopt.reports.texts.devices import best_part, best_place, part_figures, part_heads
+from crossopt.reports.texts.devices import best_part, best_place, part_heads, part_values
 from crossopt.reports.texts.width import count_of
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
@@ -278,12 +278,12 @@ def _words(result: DesignResult) -> str:
 
 
 def of_counts(counted: Counted, result: DesignResult) -> Digest:
-    """About several numbers of devices or batches; the design is that of the best."""
-    part, fewest = best_part(result), counted.objective == FEWEST
+    """About several numbers of devices, networks or batches; the design is that of the best."""
+    part, fewest = best_part(counted, result), counted.objective == FEWEST
     best = None if part is None else of_design(part)
     rows = tuple(
         (
-            *map(float, part_figures(counted, place)),
+            *part_values(counted, place),
             answer.value,
             None if answer.bound is None else Bound(answer.bound),
             _words(answer) or (of_design(answer).verdict if answer.settled else ""),

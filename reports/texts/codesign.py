@@ -34,7 +34,7 @@ def page_of(question: Question, result: DesignResult, data: object) -> "Page":
     from crossopt.reports.pages.several import several_page  # noqa: PLC0415
 
     if isinstance(question, Counted):
-        best = best_part(result)
+        best = best_part(question, result)
         facts = None if best is None else _facts(question.parts[best_place(question, result)], best)
         return counts_page(question, result, asked_of_counts(question), facts, data)
     if isinstance(question, Portfolio):

@@ -13,7 +13,7 @@ from crossopt.reports.facts.building import clock_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
-from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words
+from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words, shapes_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_words, runs_words
@@ -178,7 +178,7 @@ def chosen_words(design: dict[str, Any], asked: Instance | None) -> tuple[str, .
 def chip_lines(evaluation: dict[str, Any], asked: Instance | None = None, design: dict[str, Any] | None = None) -> list[str]:
     """What one device offers."""
     beside = "" if asked is None or design is None else beside_l2(asked, design)
-    return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation, beside))
+    return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation, beside, () if asked is None else shapes_of(asked)))
 
 
 def model_lines(words: Sequence[str], label: str = "model") -> list[str]:

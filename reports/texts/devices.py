@@ -1,8 +1,6 @@
-"""Answers about several numbers of devices or batches for the terminal: one row for each of them, and the best of them in full."""
+"""Answers about several numbers of devices, networks or batches for the terminal: a row for each of them, and the best in full."""
 
-from dataclasses import replace
-
-from crossopt.instances.codesign.instance import Counted, Instance
+from crossopt.instances.codesign.instance import Counted, Instance, Place
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_words
@@ -14,9 +12,10 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation
 
 def counts_answer(counted: Counted, result: DesignResult) -> str:
     """A result as text."""
-    best = best_part(result)
+    best = best_part(counted, result)
     value = "" if counted.objective in (FEWEST, "step_time") else f"{counted.objective.replace('_', ' '):>24}"
-    lines = [*_headline(counted, result), "", f"  {''.join(f'{name:>9}' for name in part_heads(counted))}{value}{'step time':>12}  design"]
+    heads = f"  {''.join(_padded(name, name, counted) for name in part_heads(counted))}{value}{'step time':>12}  design"
+    lines = [*_headline(counted, result), "", heads]
     lines += [
         line
         for place, (one, part) in enumerate(zip(result.parts, counted.parts, strict=False))
@@ -24,7 +23,7 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
     ]
     unseen = range(len(result.parts), len(counted.parts))
     lines += [f"{_start(counted, place)}  {why_not_looked_at(counted, result)}" for place in unseen]
-    lines += [line for figures, why in impossible_rows(counted) for line in wrapped(f"{_figures(figures)}  ", why)]
+    lines += [line for figures, why in impossible_rows(counted) for line in wrapped(f"{_figures(counted, figures)}  ", why)]
     if best is None:
         asking = f"`crossopt explain FILE {narrowing(counted)}` names what clashes"
         return "\n".join([*lines, *(["", *wrapped("  ", asking)] if result.settled else [])]) + "\n"
@@ -34,44 +33,45 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
     return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best, part)
 
 
-def devices_in(result: DesignResult) -> int:
-    """How many devices the best design has."""
-    return result.answer.devices if result.answer else 0
-
-
-def best_part(result: DesignResult) -> DesignResult | None:
-    """The answer for the best number of devices and the best batch."""
-    whole = None if result.answer is None else replace(result.answer, batch=0)
-    return next((part for part in result.parts if part.answer is not None and _of_it(part, result) and part.answer == whole), None)
-
-
-def _of_it(part: DesignResult, result: DesignResult) -> bool:
-    """Whether a part is about the batch of the answer."""
-    batch = result.answer.batch if result.answer else 0
-    return not batch or f"workload.global_batch={batch}" in part.question["settings"]
+def best_part(counted: Counted, result: DesignResult) -> DesignResult | None:
+    """The answer for the best number of devices, the best network and the best batch."""
+    place = best_place(counted, result)
+    return result.parts[place] if 0 <= place < len(result.parts) else None
 
 
 def best_place(counted: Counted, result: DesignResult) -> int:
-    """Which part the answer is of."""
-    return counted.places.index((devices_in(result), result.answer.batch if result.answer else 0))
+    """Which part the answer is of; -1 where there is none."""
+    return -1 if result.answer is None else counted.places.index(result.answer.place)
 
 
 def part_heads(counted: Counted) -> tuple[str, ...]:
     """What sets the parts apart."""
     devices = ("devices",) if counted.by_devices else ()
-    return (*devices, *(("batch",) if counted.batches else ()))
+    network = ("network",) if counted.networks else ()
+    return (*devices, *network, *(("batch",) if counted.batches else ()))
 
 
-def part_figures(counted: Counted, place: int) -> tuple[int, ...]:
+def part_figures(counted: Counted, place: int) -> tuple[str, ...]:
     """The same of one part."""
-    devices = (counted.counts[place],) if counted.by_devices else ()
-    return (*devices, *((counted.batches[place],) if counted.batches else ()))
+    return _figures_of(counted, counted.places[place])
 
 
-def impossible_rows(counted: Counted) -> list[tuple[tuple[int, ...], str]]:
+def part_values(counted: Counted, place: int) -> tuple[float | str, ...]:
+    """The same as values, for tables."""
+    devices, batch, network = counted.places[place]
+    named = (network,) if counted.networks else ()
+    return (*((float(devices),) if counted.by_devices else ()), *named, *((float(batch),) if batch else ()))
+
+
+def _figures_of(counted: Counted, place: Place) -> tuple[str, ...]:
+    devices = (count_of(place.devices),) if counted.by_devices else ()
+    network = (place.network,) if counted.networks else ()
+    return (*devices, *network, *((count_of(place.batch),) if place.batch else ()))
+
+
+def impossible_rows(counted: Counted) -> list[tuple[tuple[str, ...], str]]:
     """The figures of those that nothing can be asked about, and why."""
-    places = [((count,) if counted.by_devices else (), (batch,) if batch else (), why) for count, batch, why in counted.impossible]
-    return [((*devices, *batches), f"no plan at all: {why}") for devices, batches, why in places]
+    return [(_figures_of(counted, place), f"no plan at all: {why}") for place, why in counted.impossible]
 
 
 def beside_batches(counted: Counted) -> tuple[str, ...]:
@@ -84,11 +84,17 @@ def beside_batches(counted: Counted) -> tuple[str, ...]:
 
 
 def _start(counted: Counted, place: int) -> str:
-    return _figures(part_figures(counted, place))
+    return _figures(counted, part_figures(counted, place))
 
 
-def _figures(figures: tuple[int, ...]) -> str:
-    return f"  {''.join(f'{count_of(figure):>9}' for figure in figures)}"
+def _figures(counted: Counted, figures: tuple[str, ...]) -> str:
+    return f"  {''.join(_padded(words, head, counted) for words, head in zip(figures, part_heads(counted), strict=True))}"
+
+
+def _padded(words: str, head: str, counted: Counted) -> str:
+    """As wide as a number, or as the longest network."""
+    width = max(map(len, counted.networks), default=0) + 2 if head == "network" else 9
+    return f"{words:>{width}}"
 
 
 def why_not_looked_at(counted: Counted, result: DesignResult) -> str:
@@ -102,7 +108,8 @@ def _headline(counted: Counted, result: DesignResult) -> list[str]:
     if result.answer is None:
         proof = f"none has a design, proved in {seconds_of(result.seconds)}" if result.settled else f"no design found ({result.stopped})"
         return wrapped(label, f"{numbers}, {proof}")
-    best = counted.part_name(best_place(counted, result)) if counted.batches else count_of(result.answer.devices)
+    named = counted.batches or counted.networks
+    best = counted.part_name(best_place(counted, result)) if named else count_of(result.answer.devices)
     if result.settled:
         what = "enough" if counted.objective == FEWEST else "best"
         return wrapped(label, f"{numbers}, {best} is {what}, {'as told,' if result.told else 'proved'} in {seconds_of(result.seconds)}")
@@ -143,7 +150,7 @@ def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
     refuted, planless, unknown = (
         ", ".join(count for count, kind in without if kind == asked) for asked in ("refuted", "planless", "unknown")
     )
-    what = "" if counted.batches else " devices"
+    what = "" if counted.batches or counted.networks else " devices"
     words = [f"no design with {refuted}{what} keeps every limit"] if refuted else []
     words += [f"{planless}{what} have no plan at all"] if planless else []
     words += [f"whether {unknown}{what} would do is not known"] if unknown else []

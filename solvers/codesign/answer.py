@@ -1,6 +1,6 @@
 """What is answered about a joint design: a chip and the plan of each workload, in the user's words, both ways; and what the judge says."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from crossopt.crossflow.evaluate import Design, Evaluation
@@ -8,7 +8,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.chips import drawn_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Place
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
 from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.solvers.answer import Result
@@ -30,6 +30,21 @@ class Designs:
     """The optimum of each workload on a chip of its own, where regrets are asked for."""
     batch: int = 0
     """Samples of a step, where several batches are asked about; else 0."""
+    network: str = ""
+    """Which network it is, where several are asked about; else empty."""
+
+    @property
+    def place(self) -> Place:
+        """Which of several questions it answers."""
+        return Place(self.devices, self.batch, self.network)
+
+    def told(self, place: Place) -> "Designs":
+        """The same as an answer to several questions."""
+        return replace(self, batch=place.batch, network=place.network)
+
+    def alone_there(self) -> "Designs":
+        """The same as an answer to its own question alone."""
+        return replace(self, batch=0, network="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,10 +73,9 @@ def _quick(question: Question, deadline: float) -> Designs | None:
 
     if isinstance(question, Counted):
         found = (
-            (quick_answer(FAMILY, part, deadline - monotonic()), batch)
-            for part, (_, batch) in zip(question.parts, question.places, strict=True)
+            (quick_answer(FAMILY, part, deadline - monotonic()), place) for part, place in zip(question.parts, question.places, strict=True)
         )
-        return next((replace(answer, batch=batch) for answer, batch in found if answer is not None), None)
+        return next((answer.told(place) for answer, place in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, simplest_design(question, deadline))
     if question.combine == "worst_regret":  # nobody regrets without the optima alone
@@ -110,7 +109,7 @@ def _parts(question: Question) -> tuple[Question, ...]:
 
 
 def _part_name(question: Question, part: Question) -> str:
-    """A workload, or how many devices there are, or which batch."""
+    """A workload, or how many devices there are, which network or which batch."""
     if isinstance(question, Counted):
         return next(question.part_name(place) for place, one in enumerate(question.parts) if one is part)
     return part.name

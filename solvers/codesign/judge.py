@@ -20,10 +20,12 @@ from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combi
 def judge(question: Instance | Portfolio | Counted, answer: Designs) -> Verdict[Priced]:
     """Every plan priced anew on the chip, and what the values make together; a ValueError where this is no answer to the question."""
     if isinstance(question, Counted):
-        if (answer.devices, answer.batch) not in question.places:
-            what = f"{answer.devices} devices{f' with a batch of {answer.batch}' if answer.batch else ''}"
+        if answer.place not in question.places:
+            beside = [f"a batch of {answer.batch}"] if answer.batch else []
+            beside += [f"the network {answer.network}"] if answer.network else []
+            what = " with ".join([f"{answer.devices} devices", *beside])
             raise ValueError(f"{what} are none of the numbers that are asked for")
-        verdict = judge(question.parts[question.places.index((answer.devices, answer.batch))], replace(answer, batch=0))
+        verdict = judge(question.parts[question.places.index(answer.place)], answer.alone_there())
         return replace(verdict, value=float(answer.devices)) if question.objective == FEWEST else verdict
     parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
     _refuse_strangers(question, parts, answer)
@@ -44,6 +46,8 @@ def _refuse_strangers(question: Instance | Portfolio, parts: tuple[Instance, ...
     regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
     if answer.devices != parts[0].cluster.devices:
         raise ValueError(f"{parts[0].cluster.devices} devices are asked for, and these are {answer.devices}")
+    if answer.network:
+        raise ValueError("the network is told where several are asked for, and only there")
     if answer.batch:
         raise ValueError("the batch is told where several are asked for, and only there")
     if len(answer.designs) != len(parts):

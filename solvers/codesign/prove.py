@@ -37,7 +37,8 @@ def prove(question: Instance | Portfolio | Counted, result: DesignResult, watch:
     """The proof carried out again, in its own form."""
     proof = result.proof
     if isinstance(question, Counted) and isinstance(proof, Parts):
-        return Proved((f"what is said of all {'batches' if question.batches else 'numbers of devices'} follows from them",))
+        what = "batches" if question.batches else "networks" if question.networks else "numbers of devices"
+        return Proved((f"what is said of all {what} follows from them",))
     if isinstance(question, Portfolio):
         return _of_several(question, result, proof, watch)
     return _of_one(question, result, watch) if isinstance(question, Instance) else Proved(refused=(NOTHING,))

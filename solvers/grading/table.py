@@ -2,6 +2,7 @@
 
 from crossopt.solvers.grading.assignments.alternating import ALTERNATING
 from crossopt.solvers.grading.assignments.chips import CHIPS
+from crossopt.solvers.grading.assignments.collectives import COLLECTIVES
 from crossopt.solvers.grading.assignments.curves import CURVES
 from crossopt.solvers.grading.assignments.expert import EXPERT
 from crossopt.solvers.grading.assignments.knapsack import KNAPSACK
@@ -12,7 +13,7 @@ from crossopt.solvers.grading.assignments.trees import TREES
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Assignment
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT, ALTERNATING)
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT, ALTERNATING, COLLECTIVES)
 LAB = "phaze-lab"
 """A folder beside the assignments."""
 SOLUTIONS = HANDOUTS / "solutions"

@@ -13,11 +13,14 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import reticle_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
+from crossopt.reports.facts.chip.words import shape_words
 from crossopt.reports.facts.design import facts_of
+from crossopt.reports.facts.network import network_of
 from crossopt.reports.pages.evaluated import chip_section
+from crossopt.reports.pages.machine import network_section
 from crossopt.reports.pages.shell import TIE
-from crossopt.reports.texts.design import chosen_words, end_lines, power_lines
-from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_json, from_words, to_words
+from crossopt.reports.texts.design import chip_lines, chosen_words, end_lines, power_lines
+from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_in, evaluation_json, from_words, to_words
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
@@ -125,3 +128,20 @@ def test_an_l2_is_called_an_estimate_where_the_sources_of_the_registry_do() -> N
 def test_a_die_that_no_reticle_exposes_is_told_in_a_sentence(settings: tuple[str, ...], words: str) -> None:
     asked = ask(TINY_FREE, *settings)
     assert reticle_words(asked) == words
+
+
+def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimension() -> None:
+    """On the page too, where each level's share of the exchanges stands beside its shape."""
+    asked = read_instance(
+        INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", "cluster.network=[{size: 4, shape: ring}, {size: 2, shape: rails}]")
+    )
+    result = answered(asked)
+    design, evaluation = design_in(result), evaluation_in(result)
+    assert design is not None
+    assert evaluation is not None
+    assert "network ring of 4 at 114.5 GB/s, rails of 2 at 114.5 GB/s" in " ".join(" ".join(chip_lines(evaluation, asked, design)).split())
+    network = network_of(asked, design)
+    assert network is not None
+    assert network.shapes == ("ring of 4", "rails of 2")
+    assert "level 1, ring of 4, 4 devices" in network_section(network)
+    assert shape_words(("switch", "switch"), (4, 8)) == ()

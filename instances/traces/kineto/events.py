@@ -1,22 +1,23 @@
 """Events of a Kineto file by what they are: calls of threads to the device's runtime, what devices did, and what waited for what.
 
 Times are whole nanoseconds from the first event. Operators of the framework (`cpu_op`) only give names to the time between calls, and
-annotations are not read.
+of annotations those of the profiler's steps are read alone.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.packed import Faults, nanoseconds, plain, refuse
+from crossopt.instances.traces.window import WHOLE, Window, ends_of
 
 _KNOWN_SCHEMA = 1
 _SHORT = 24
 _CALLS = ("cuda_runtime", "cuda_driver", "runtime", "driver", "privateuse1_runtime")
 _DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset": "copy", "memset": "copy"}
-_SYNC, _OPERATOR = "cuda_sync", "cpu_op"
+_SYNC, _OPERATOR, _MARK, _STEP = "cuda_sync", "cpu_op", "user_annotation", "ProfilerStep#"
 _ELEMENT = {"float": 4, "int": 4, "bfloat16": 2, "half": 2, "double": 8, "long": 8, "byte": 1, "char": 1, "bool": 1, "float8": 1}
 """Bytes of an element, by the beginning of its name in lower case; those that begin with a longer one stand before."""
 
@@ -74,6 +75,10 @@ class Events:
     operators: list[Operator] = field(default_factory=list)
     waited: dict[int, Waited] = field(default_factory=dict)
     """By the correlation of the call."""
+    steps: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """When each step that the profiler marked began and ended."""
+    before: int = 0
+    """Work of the window that is left out, as it was launched before."""
     span: int = 0
     rank: int | None = None
 
@@ -82,8 +87,8 @@ def is_kineto(document: object) -> bool:
     return isinstance(document, list) or (isinstance(document, dict) and "traceEvents" in document)
 
 
-def events_in(path: Path, document: Any) -> Events:  # noqa: ANN401 - JSON as it is
-    """The events of a document; an InstanceError with every fault."""
+def events_in(path: Path, document: Any, window: Window = WHOLE) -> Events:  # noqa: ANN401 - JSON as it is
+    """The events of a document, as far as they are of the window; an InstanceError with every fault."""
     rows = document if isinstance(document, list) else document["traceEvents"]
     if not isinstance(rows, list):
         refuse(path, "traceEvents: a list is needed")
@@ -103,7 +108,34 @@ def events_in(path: Path, document: Any) -> Events:  # noqa: ANN401 - JSON as it
     about = {} if isinstance(document, list) else document.get("distributedInfo")
     rank = about.get("rank") if isinstance(about, dict) else None
     found.rank = rank if type(rank) is int else None
-    return _from_zero(found)
+    return _from_zero(_within(path, found, window) if window else found)
+
+
+def _within(path: Path, events: Events, window: Window) -> Events:
+    """The calls that begin within the window and the work that they launch, and of work that nobody launches what begins there."""
+    begin, end = ends_of(path, window, events.steps, _first(events))
+    calls = [call for call in events.calls if begin <= call.begin < end]
+    launching, launched = {call.correlation for call in calls}, {call.correlation for call in events.calls}
+    inside = [begin <= one.begin < end for one in events.work]
+    kept = [
+        one
+        for one, is_inside in zip(events.work, inside, strict=True)
+        if (one.correlation in launching if one.correlation in launched and one.correlation >= 0 else is_inside)
+    ]
+    if not kept:
+        what = f"step {window.step}" if window.step is not None else "this window"
+        refuse(path, f"nothing of a device is launched in {what} (the trace lasts {(_last(events) - _first(events)) / 1e6:,.3f} ms)")
+    left = sum(inside) - sum(begin <= one.begin < end for one in kept)
+    operators = [one for one in events.operators if begin <= one.begin < end]
+    return replace(events, calls=calls, work=kept, operators=operators, before=left)
+
+
+def _first(events: Events) -> int:
+    return min([one.begin for one in events.work] + [one.begin for one in events.calls])
+
+
+def _last(events: Events) -> int:
+    return max([one.end for one in events.work] + [one.end for one in events.calls])
 
 
 @dataclass(slots=True)
@@ -131,8 +163,18 @@ class _Reader:
             begin, took = (nanoseconds(row.get(key), _ignored) for key in ("ts", "dur"))
             if took > 0:
                 self.events.operators.append(Operator(begin, begin + took, _name_of(row), _thread_of(row)))
+        elif category == _MARK and str(row.get("name")).startswith(_STEP):
+            self.mark(place, row)
         elif category == _SYNC:
             self.events.waited[self.number(place, args, "correlation")] = _waited(row, args)
+
+    def mark(self, place: int, row: Mapping[str, Any]) -> None:
+        """A step, which several threads may have marked."""
+        number = str(row["name"]).removeprefix(_STEP)
+        if number.isdecimal() and len(number) <= _SHORT:
+            begin, end = self.times(place, row)
+            known = self.events.steps.get(int(number), (begin, end))
+            self.events.steps[int(number)] = min(begin, known[0]), max(end, known[1])
 
     def times(self, place: int, row: Mapping[str, Any]) -> tuple[int, int]:
         at = f"traceEvents[{place}]"
@@ -203,19 +245,18 @@ def _sent(args: Mapping[str, Any]) -> int:
 
 def _from_zero(events: Events) -> Events:
     """The same with times from the first begin, streams without the device where there is one, and threads without the process."""
-    first = min([one.begin for one in events.work] + [one.begin for one in events.calls])
-    last = max([one.end for one in events.work] + [one.end for one in events.calls])
+    first, last = _first(events), _last(events)
     streams = {one.stream for one in events.work}
     shorter = _shorter(streams | {name for one in events.waited.values() for name in (one.stream, one.other)}, streams)
     called = {one.thread for one in events.calls}
     threads, named = _shorter(called, called), [one for one in events.operators if one.thread in called]
-    return Events(
-        [one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in events.calls],
-        [one._replace(begin=one.begin - first, end=one.end - first, stream=shorter[one.stream]) for one in events.work],
-        [one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in named],
-        {key: one._replace(stream=shorter[one.stream], other=shorter[one.other]) for key, one in events.waited.items()},
-        last - first,
-        events.rank,
+    return replace(
+        events,
+        calls=[one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in events.calls],
+        work=[one._replace(begin=one.begin - first, end=one.end - first, stream=shorter[one.stream]) for one in events.work],
+        operators=[one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in named],
+        waited={key: one._replace(stream=shorter[one.stream], other=shorter[one.other]) for key, one in events.waited.items()},
+        span=last - first,
     )
 
 

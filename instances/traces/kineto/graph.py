@@ -9,22 +9,29 @@ from crossopt.instances.traces.imported import Imported, counted
 from crossopt.instances.traces.kineto.dependencies import DEVICE_GAP, Building, building_of, graph_in
 from crossopt.instances.traces.kineto.events import events_in
 from crossopt.instances.traces.packed import refuse
+from crossopt.instances.traces.window import WHOLE, Window
+
+KINETO = "Kineto"
 
 
-def imported_kineto(path: Path, document: Any) -> Imported:  # noqa: ANN401 - JSON as it is
-    """The trace; an InstanceError with every fault."""
-    events = events_in(path, document)
+def imported_kineto(path: Path, document: Any, window: Window = WHOLE) -> Imported:  # noqa: ANN401 - JSON as it is
+    """The trace, or what of it is in the window; an InstanceError with every fault."""
+    events = events_in(path, document, window)
     building = building_of(events)
     if sum(operation[3] for operation in building.operations) >= SPAN_ENDS:
         refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (trace fewer steps)")
     graph = graph_in(building)
     refuse_cycle(graph, str(path))
     source = path.name if events.rank is None else f"{path.name}, rank {events.rank}"
-    return Imported(Trace(graph, source, events.span), "Kineto", tuple(_remarks(building)), events.rank)
+    source += "" if window.step is None else f", step {window.step}"
+    return Imported(Trace(graph, source, events.span), KINETO, tuple(_remarks(building)), events.rank)
 
 
 def _remarks(building: Building) -> list[str]:
-    remarks, works = list[str](), building.events.work
+    remarks, works, left = list[str](), building.events.work, building.events.before
+    if left:
+        begins = counted(left, "operation that begins", "operations that begin")
+        remarks.append(f"{begins} in the window and {'was' if left == 1 else 'were'} launched before it: left out")
     if building.overlapping:
         longest, number = max(building.overlapping)
         work = works[number]

@@ -10,6 +10,7 @@ from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.graph_file import document_of
 from crossopt.instances.traces.packed import LARGEST
 from crossopt.instances.traces.ranks import joined
+from crossopt.instances.traces.window import Window
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.traces.text import text_of_trace
@@ -21,8 +22,13 @@ def import_traces(options: Namespace) -> int:
     check_target(options.out)
     for path in options.files:
         spare_data(options.out, path, "--out")
-    found = joined(options.files, [read_any(path) for path in options.files], options.rank)
-    told = fitted(text_of_trace(found))
+    window = Window(options.begin, options.end, options.step)
+    if options.step is not None and window != Window(step=options.step):
+        raise RefusedError("--step: a step begins and ends where it was marked (leave --from and --to out)")
+    if options.begin is not None and options.end is not None and options.begin >= options.end:
+        raise RefusedError("--to: the window ends before it begins (give a later time than --from)")
+    found = joined(options.files, [read_any(path, window) for path in options.files], options.rank)
+    told = fitted(text_of_trace(found, every=options.kernels))
     if options.out is None:
         sys.stdout.write(told)
         return ANSWERED

@@ -1,12 +1,14 @@
-"""How long traces of all NPUs take on a network of ASTRA-sim's, by its congestion-unaware model."""
+"""How long traces of all NPUs take on a network of ASTRA-sim's, by its congestion-unaware model, and of one dimension by the other one."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
 from crossopt.crossflow.astra.collective import Network
 from crossopt.crossflow.astra.dimension import GIGABYTE, Collective, Dimension, Endpoint
 from crossopt.crossflow.astra.npus import StuckError, Task, replay_npus
+from crossopt.crossflow.astra.phase import Phase, count_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.network.collective.astra_files import Simulated, simulated
@@ -17,6 +19,8 @@ from crossopt.instances.traces.chakra.written import STEP, Archive, traces_in
 
 MOST = 400_000
 """Nodes of all traces together, which are all held."""
+MOST_MESSAGES = 1_000_000
+"""Messages that are followed link by link, some ten seconds of them."""
 _NS = 1e9
 
 
@@ -40,14 +44,25 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
             f"{files[0]}: npus_count {sizes} makes {npus:,} NPUs, and there are {sums.npus:,} traces (give sizes that multiply to that)"
         )
     ways = {name: _network(one) for name, one in found.items()}
+    listed, network, chunks = [tasks[npu] for npu in range(npus)], _network(first), first.chunks[0]
     try:
-        ends = replay_npus([tasks[npu] for npu in range(npus)], archive.groups, _network(first), first.chunks[0], ways)
+        ends = replay_npus(listed, archive.groups, network, chunks, ways)
     except StuckError as error:
         raise RefusedError(f"{archive.path}: {error} (what it waits for is not sent)") from error
     yield f"{max(ends):,} ns by ASTRA-sim's congestion-unaware model, {min(ends):,} ns on the first NPU that is done"
+    if len(network.dimensions) == 1 and _messages(listed, archive.groups, chunks) <= MOST_MESSAGES:
+        shared = replay_npus(listed, archive.groups, network, chunks, ways, congestion=True)
+        yield f"{max(shared):,} ns where messages wait for links that others hold, by its congestion-aware model"
     if type(step := archive.about.get(STEP)) is int:
         yield f"{step:,} ns as the plan is priced, which hides exchanges behind work where it can; traces hide none"
     yield "computations by a roofline of their FLOPs and bytes" if roofline else "computations as long as their traces say"
+
+
+def _messages(tasks: Sequence[Sequence[Task]], groups: Mapping[int, Sequence[int]], chunks: int) -> int:
+    """About how many messages of collectives there are, each over the links of a way."""
+    found = Counter((len(groups.get(one.group, tasks)), one.collective) for own in tasks for one in own if one.kind == "collective")
+    each = {key: count_of(Phase(0, key[1], 0), key[0], "ring") for key in found}
+    return sum(number * each[key] for key, number in found.items()) * chunks * len(tasks) // 2
 
 
 def _network(told: Simulated) -> Network:

@@ -13,14 +13,14 @@ from crossopt.reports.texts.width import listed, page_width, wrapped
 
 NEAR, NEAR_ONE = 0.01, 0.001
 """By which share of the traced span the replay may be off before that is told, of several streams and of one."""
-_LONGEST = 5
+_LONGEST, _NAMED = 5, 120
 _KINDS = {"host": "calls", "gap": "gaps", "kernel": "kernels", "copy": "copies", "collective": "collectives", "wait": "waits"}
 _ONE = {"calls": "call", "gaps": "gap", "kernels": "kernel", "copies": "copy", "collectives": "collective", "waits": "wait"}
 _ON_DEVICE = ("kernel", "copy", "collective")
 
 
-def text_of_trace(found: Imported) -> str:
-    """All lines of it."""
+def text_of_trace(found: Imported, *, every: bool = False) -> str:
+    """All lines of it, with all names of work on devices or the longest."""
     graph, replayed = found.trace.graph, replay(found.trace.graph)
     lines = [f"{found.trace.source}   {found.form}", ""]
     lines += listed("  operations     ", _told(len(graph), _operations(found)))
@@ -29,11 +29,11 @@ def text_of_trace(found: Imported) -> str:
     lines += listed("  on             ", _resources(graph))
     lines += wrapped("  span           ", _span(found, replayed))
     lines += _busy(graph, replayed)
-    lines += _longest(graph)
+    lines += [] if every else _longest(graph)
     lines += _path(graph, replayed)
     for number, remark in enumerate(found.remarks):
         lines += wrapped("  told           " if number == 0 else " " * 17, remark)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(_classes(graph) if every else ())]) + "\n"
 
 
 def _operations(found: Imported) -> list[tuple[int, str, str]]:
@@ -118,6 +118,22 @@ def _longest(graph: Graph) -> Iterator[str]:
         yield from _row(label, (took / whole, took), f"  {count[name]:>6,} x  ", name)
 
 
+def _classes(graph: Graph) -> Iterator[str]:
+    """All work on devices by kind and name: how often, how long in all, in the mean and at the most."""
+    times = dict[tuple[str, str], list[int]]()
+    for place in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
+        times.setdefault((KINDS[int(graph.kinds[place])], graph.names[place]), []).append(int(graph.durations[place]))
+    whole = sum(sum(each) for each in times.values())
+    yield from ("", f"  {'kind':<10}  {'count':>8}  {'time':>12}  {'share':>6}  {'mean':>12}  {'longest':>12}  name")
+    for (kind, name), each in sorted(times.items(), key=lambda one: (-sum(one[1]), one[0])):
+        share = sum(each) / whole if whole else 0.0
+        mean = _time(round(sum(each) / len(each)))
+        row = f"  {kind:<10}  {len(each):>8,}  {_time(sum(each)):>12}  {share:>6.1%}  {mean:>12}  {_time(max(each)):>12}  "
+        yield row + _fitting(name, page_width() - _NAMED)
+    names, count = len(times), sum(map(len, times.values()))
+    yield f"  {'all':<10}  {count:>8,}  {_time(whole):>12}  {'':>6}  {'':>12}  {'':>12}  {counted(names, 'name', 'names')}"
+
+
 def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
     """What the critical path is made of."""
     path = critical_path(graph, replayed)
@@ -137,8 +153,12 @@ def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
 def _row(label: str, told: tuple[float, int], more: str, name: str) -> Iterator[str]:
     """A share, a time and a name, as much of it as there is room for."""
     line = f"{label}{told[0]:>6.1%}  {_time(told[1]):>11}{more}"
-    room = max(page_width() - len(line), 20)
-    yield line + (name if len(name) <= room else f"{name[: room - 3]}...")
+    yield line + _fitting(name, len(line))
+
+
+def _fitting(name: str, taken: int) -> str:
+    room = max(page_width() - taken, 20)
+    return name if len(name) <= room else f"{name[: room - 3]}..."
 
 
 def _time(nanoseconds: int) -> str:

@@ -1,13 +1,19 @@
 """What was chosen of a chip, and what a device offers, as a person would say it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
+from crossopt.crossflow.hardware import Hardware, Shape
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
 
 _DIGITS: Final = 4
 """More say nothing to a reader."""
+_SHAPES: Final[Mapping[Shape, str]] = MappingProxyType(
+    {"switch": "switch of", "rails": "rails of", "ring": "ring of", "fully_connected": "links between all"}
+)
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
@@ -40,14 +46,30 @@ def choice_words(name: str, value: float, needed: float | None = None) -> str:
     return f"{words} {_shown(value, kind)}"
 
 
-def chip_words(evaluation: dict[str, Any], beside_l2: str = "") -> str:
-    """What one device offers, with what is known beside of its L2."""
+def chip_words(evaluation: dict[str, Any], beside_l2: str = "", shapes: Sequence[str] = ()) -> str:
+    """What one device offers, with what is known beside of its L2 and the shapes of its network."""
     offered = {resource["name"]: _shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
-    links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
+    speeds = [text for name, text in offered.items() if name.startswith("link")]
+    named = [f"{shape} at {speed}" for shape, speed in zip(shapes, speeds, strict=True)] if shapes else speeds
+    links = f"{'network' if shapes else 'links'} {', '.join(named)}"
     memory = f"{offered['memory']} at {offered['memory bandwidth']}"
     l2 = f"L2 {offered['L2']} at {offered['L2 bandwidth']}{f' ({beside_l2})' if beside_l2 else ''}"
-    return " · ".join([offered["matrix peak"], memory, l2, f"links {links}"])
+    return " · ".join([offered["matrix peak"], memory, l2, links])
 
 
 def _shown(value: float, dimension: str) -> str:
     return rounded_quantity(value, dimension, _DIGITS)
+
+
+def shapes_of(instance: Instance) -> tuple[str, ...]:
+    """The shapes of a question's network in words; none where all levels are switches."""
+    own = instance.hardware
+    shapes = tuple(link.shape for link in own.links) if isinstance(own, Hardware) else tuple(join.shape for join in own.joins)
+    return shape_words(shapes, instance.cluster.level_sizes)
+
+
+def shape_words(shapes: tuple[Shape, ...], sizes: tuple[int, ...]) -> tuple[str, ...]:
+    """Such as `ring of 4`, innermost first."""
+    units = (outer // inner for inner, outer in pairwise((1, *sizes)))
+    named = tuple(f"{_SHAPES[shape]} {count:,}" for shape, count in zip(shapes, units, strict=True))
+    return () if all(shape == "switch" for shape in shapes) else named

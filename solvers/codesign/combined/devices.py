@@ -1,4 +1,4 @@
-"""Every engine on a question that leaves the number of devices or the batch open: one part after the other, the fewest devices first.
+"""Every engine on a question that leaves devices, network or batch open: one part after the other, the fewest devices first.
 
 With v_k and b_k the value and the bound of the k-th part, b_k infinite where none is possible:
 
@@ -20,7 +20,6 @@ from crossopt.solvers.codesign.answer import DesignResult, Designs
 from crossopt.solvers.family import certify, family_of, simplest_of, solve
 from crossopt.solvers.proofs import Parts
 
-_WHAT = ("number of devices", "number of devices and batch")
 NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
 
 
@@ -41,8 +40,8 @@ def alone(counted: Counted, found: Found[Designs], limits: Limits) -> Found[Desi
     """What a design with one number of devices says of all numbers, where the others are not known."""
     family, parts = family_of("codesign"), list[DesignResult]()
     for place, part in zip(counted.places, counted.parts, strict=True):
-        mine = found.answer is not None and (found.answer.devices, found.answer.batch) == place
-        one = Found(replace(found.answer, batch=0) if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
+        mine = found.answer is not None and found.answer.place == place
+        one = Found(found.answer.alone_there() if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
         parts.append(certify(family, part, one, limits, 0.0))
         if mine:
             break
@@ -55,13 +54,13 @@ def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> 
     values = [_value(count, answer, fewest) for count, answer in zip(counted.counts, answers, strict=False)]
     value = min(values, default=inf)
     best = answers[values.index(value)] if isfinite(value) else None
-    answer = replace(best.answer, batch=counted.places[values.index(value)][1]) if best and best.answer else None
+    answer = best.answer.told(counted.places[values.index(value)]) if best and best.answer else None
     bounds = [_bound(count, answers[place] if place < len(answers) else None, fewest) for place, count in enumerate(counted.counts)]
     bound = min(bounds) if min(bounds) > -inf else None
     return Found(
         answer=answer,
         bound=bound,
-        proof=None if bound is None else Parts(f"the answers for each {_WHAT[bool(counted.batches)]}"),
+        proof=None if bound is None else Parts(f"the answers for each {' and '.join(_what(counted))}"),
         engine=engine,
         stopped=next((answer.stopped for answer in answers if answer.stopped != "complete"), "complete"),
         notes=(NOT_THE_FASTEST,) if fewest and best and best.status != "OPTIMAL" else (),
@@ -69,6 +68,12 @@ def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> 
         coarse=max((answer.gap_asked for answer in answers), default=0.0),
         seconds=sum(answer.seconds for answer in answers),
     )
+
+
+def _what(counted: Counted) -> list[str]:
+    """What the parts differ in."""
+    devices = ["number of devices"] if counted.by_devices or not counted.networks else []
+    return [*devices, *(["network"] if counted.networks else []), *(["batch"] if counted.batches else [])]
 
 
 def _value(count: int, answer: DesignResult, fewest: bool) -> float:

@@ -1,9 +1,11 @@
 """Several NPUs replayed: by hand, and a published plan to the nanosecond."""
 
+from dataclasses import replace
+
 import pytest
 
-from crossopt.crossflow.astra.collective import Network
-from crossopt.crossflow.astra.dimension import Dimension, Endpoint
+from crossopt.crossflow.astra.collective import Network, congested_times
+from crossopt.crossflow.astra.dimension import Collective, Dimension, Endpoint
 from crossopt.crossflow.astra.npus import StuckError, Task, between, replay_npus, ring_time
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
@@ -72,17 +74,54 @@ def published(stage: int) -> list[Item]:
 SLOW = Network(RING.dimensions, Endpoint(10, 1000.0))
 
 
-@pytest.mark.parametrize(
-    ("network", "roofline", "time"),
-    [(RING, None, 2_855_005), (TWO, None, 2_827_707), (SLOW, Roofline(100e12, 1e12), 1_552_940)],
-)
-def test_a_published_plan_takes_as_long_as_in_the_simulator(network: Network, roofline: Roofline | None, time: int) -> None:
-    """Two stages of two replicas: (4 + 2 - 1) 300 us, two messages, and an all-reduce over two hops. The traces are written and read. By a
-    roofline of 1e9 FLOPs at 100 TFLOP/s a computation takes 10 us, and messages set the pace."""
+def traced(roofline: Roofline | None = None) -> list[list[Task]]:
+    """Two stages of two replicas, as traces that are written and read."""
     tasks = list[list[Task]]()
     for number in range(4):
         replica, stage = divmod(number, 2)
         peer = 2 * replica + 1 - stage
         data = Writer(pieces_of(published(stage))).trace_of(number, {"next": peer, "previous": peer}, {"data": stage + 1})
         tasks.append(tasks_of((node_in(data, *span) for span in list(messages_in(data))[1:]), roofline))
-    assert max(replay_npus(tasks, {1: (0, 2), 2: (1, 3)}, network)) == time
+    return tasks
+
+
+GROUPS = {1: (0, 2), 2: (1, 3)}
+
+
+def test_a_published_plan_takes_longer_where_its_rings_share_links() -> None:
+    """Of either group every message takes two hops, each of which holds its link for 625 us: 4,105,005 ns in the simulator."""
+    assert max(replay_npus(traced(), GROUPS, RING, congestion=True)) == 4_105_005
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "all_to_all"])
+def test_a_collective_of_all_that_come_at_once_is_that_of_the_dimension(collective: Collective) -> None:
+    """Whoever comes late sends late: all but the last wait for it."""
+    switch = Network((Dimension("switch", 4, 50.0, 500.0, "direct"),), Endpoint(10, 1600.0))
+    for network in (RING, switch):
+        one = Task(2, "collective", bytes=MIB, collective=collective)
+        own = congested_times([MIB // 2, MIB // 2], collective, network)
+        assert replay_npus([[one]] * 4, {}, network, 2, congestion=True) == own
+        late = [[one]] * 3 + [[Task(1, "compute", time=777), replace(one, after=(1,))]]
+        ends = replay_npus(late, {}, network, 2, congestion=True)
+        assert max(own) < max(ends) <= max(own) + 777
+
+
+def test_messages_wait_for_a_link_that_another_holds() -> None:
+    """NPU 0 sends to 1 at 10,000 and holds the link until 29,531. What 3 sends over 0 waits there from 20,031 on."""
+    sends = [Task(1, "compute", time=10_000), Task(2, "send", (1,), bytes=MIB, peer=1, tag=1)]
+    over = [Task(1, "send", bytes=MIB, peer=1, tag=2)]
+    tasks = [sends, [Task(1, "receive", bytes=MIB, peer=0, tag=1), Task(2, "receive", bytes=MIB, peer=3, tag=2)], [], over]
+    assert replay_npus(tasks, {}, RING) == [30_031, 30_031, 0, 20_531]
+    assert replay_npus(tasks, {}, RING, congestion=True) == [30_031, 29_531 + 20_031, 0, 29_531 + 20_031]
+    with pytest.raises(StuckError):
+        replay_npus([[Task(1, "collective", bytes=8, group=1)], [], [], []], {1: (0, 2)}, RING, congestion=True)
+
+
+@pytest.mark.parametrize(
+    ("network", "roofline", "time"),
+    [(RING, None, 2_855_005), (TWO, None, 2_827_707), (SLOW, Roofline(100e12, 1e12), 1_552_940)],
+)
+def test_a_published_plan_takes_as_long_as_in_the_simulator(network: Network, roofline: Roofline | None, time: int) -> None:
+    """(4 + 2 - 1) 300 us, two messages, and an all-reduce over two hops. By a roofline of 1e9 FLOPs at 100 TFLOP/s a computation takes
+    10 us, and messages set the pace."""
+    assert max(replay_npus(traced(roofline), GROUPS, network)) == time

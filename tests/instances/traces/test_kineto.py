@@ -16,6 +16,8 @@ from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.imported import Imported
 from crossopt.instances.traces.packed import nanoseconds
 from crossopt.instances.traces.ranks import joined
+from crossopt.instances.traces.window import Window
+from tests.every import every
 from tests.paths import reference
 
 Row = dict[str, Any]
@@ -316,3 +318,42 @@ def test_texts_that_are_no_trace_are_told(tmp_path: Path, text: str, told: str) 
     with pytest.raises(InstanceError) as error:
         read_any(tmp_path / "x.json")
     assert told in str(error.value)
+
+
+def steps(*marks: tuple[int, float, float]) -> list[Row]:
+    """Two steps of a thread, of which the second launches while the first one's work still runs."""
+    launches = [call("cudaLaunchKernel", 0, 2, 1), call("cudaLaunchKernel", 10, 2, 2), call("cudaLaunchKernel", 14, 2, 3)]
+    work = [kernel("early", 3, 9, 1), kernel("first", 12, 4, 2), kernel("second", 17, 5, 3), kernel("alone", 25, 1, -1)]
+    return [*launches, *work, *(row("user_annotation", f"ProfilerStep#{one}", begin, took, {}, 100, 1) for one, begin, took in marks)]
+
+
+def test_a_step_is_what_its_calls_launch_whenever_that_runs(tmp_path: Path) -> None:
+    """Work of the step before, which runs into it, and work that nobody launched behind it are no part of it."""
+    path = put(tmp_path, *steps((7, 0, 9), (8, 9, 8), (8, 9.5, 4)))
+    found = read_any(path, Window(step=8))
+    assert [one[0] for one in told(found) if one[1] == "kernel"] == ["first", "second"]
+    assert (found.trace.source, found.trace.span) == ("x.json, step 8", 12_000)
+    assert replay(found.trace.graph).span == 12_000
+    assert not any("left out" in one for one in found.remarks)
+    late = read_any(path, Window(begin=3_000, end=26_000))
+    assert [one[0] for one in told(late) if one[1] == "kernel"] == ["first", "second", "alone"]
+    assert late.remarks[0] == "1 operation that begins in the window and was launched before it: left out"
+    assert read_any(path, Window(end=10_000)).trace.span == 12_000
+
+
+@every(
+    ("window", "sentence"),
+    [
+        (Window(step=5), "there is no step 5 that the profiler marked (ProfilerStep#5; those of this trace are 7 to 8)"),
+        (Window(begin=30_000), "nothing of a device is launched in this window (the trace lasts 0.026 ms)"),
+        (Window(step=8), "nothing of a device is launched in step 8"),
+    ],
+)
+def test_a_window_without_work_is_refused(window: Window, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InstanceError) as raised:
+        read_any(put(tmp_path, *steps((7, 0, 9), (8, 3, 4))), window)
+    assert sentence in str(raised.value)
+    with pytest.raises(InstanceError, match="this trace has none: call its step\\(\\) after each iteration"):
+        read_any(put(tmp_path, *steps(), name="unmarked.json"), Window(step=5))
+    with pytest.raises(InstanceError, match="Chakra in JSON has no steps and no times to cut at"):
+        read_any(reference("traces/chakra_small.json"), window)

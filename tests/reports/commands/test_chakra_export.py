@@ -145,6 +145,8 @@ def test_traces_are_timed_on_a_network_of_the_simulator(
         assert f"  {round(step * 1e9):,} ns as the plan is priced" in printed
         told = next(line for line in printed.splitlines() if "congestion-unaware" in line)
         times.append(int(told.split()[0].replace(",", "")))
+        shared = next(line for line in printed.splitlines() if "congestion-aware" in line)
+        assert int(shared.split()[0].replace(",", "")) >= times[-1]
     assert max(sum(node.duration_micros for node in nodes_of(folder, npu)) for npu in range(8)) * 1000 < times[0] < times[1]
     network.write_text("topology: [Ring]\nnpus_count: [6]\nbandwidth: [50]\nlatency: [500]\n", encoding="utf-8")
     assert main(asked) == 2

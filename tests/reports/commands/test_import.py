@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.instances.traces.graph_file import read_trace
 from crossopt.reports.cli import main
-from tests.instances.traces.test_kineto import LAUNCHED, call, kernel, put, rank
+from tests.instances.traces.test_kineto import LAUNCHED, call, kernel, put, rank, steps
 
 
 def test_what_was_read_is_told_and_the_graph_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,3 +52,27 @@ def test_ranks_and_places_are_refused_in_a_sentence(tmp_path: Path, capsys: pyte
     assert json.loads(Path(paths[0]).read_text(encoding="utf-8"))["schemaVersion"] == 1
     assert main(["import", str(tmp_path / "none.json")]) == 3
     assert "none.json: no such file or directory" in capsys.readouterr().err
+
+
+def test_a_step_and_all_its_work_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = str(put(tmp_path, *steps((8, 9, 8)))), tmp_path / "graph.json"
+    assert main(["import", path, "--step", "8", "--kernels", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "x.json, step 8   Kineto" in printed
+    assert "longest work" not in printed
+    kernels = "  kernel             1      5.000 us   55.6%      5.000 us      5.000 us  second\n"
+    assert kernels in printed
+    assert "  all                2      9.000 us" in printed
+    assert read_trace(out).span == 12_000
+    assert main(["import", path, "--from", "2.5us", "--to", "0.011 ms"]) == 0
+    assert "1 operation that begins in the window" in " ".join(capsys.readouterr().out.split())
+    for wrong, sentence in (
+        (["--from", "5us", "--to", "5us"], "--to: the window ends before it begins (give a later time than --from)"),
+        (["--step", "8", "--to", "5us"], "--step: a step begins and ends where it was marked (leave --from and --to out)"),
+    ):
+        assert main(["import", path, *wrong]) == 2
+        assert capsys.readouterr().err == f"{sentence}\n"
+    for wrong, sentence in ((["--from", "0.3ns"], "is no whole number of ns"), (["--step", "x"], "'x' is no number of a step")):
+        with pytest.raises(SystemExit):
+            main(["import", path, *wrong])
+        assert sentence in capsys.readouterr().err

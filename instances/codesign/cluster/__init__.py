@@ -1,0 +1,1 @@
+"""How many devices a question has, and the network that joins them."""
