@@ -54,7 +54,8 @@ def test_what_a_part_draws_is_one_figure_in_text_bars_and_table_and_all_of_them_
     asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "budget.power=500 W")
     design = on(asked, compute_power=300.0)
     watts, facts = watts_of(asked, design), facts_of(asked, design)
-    evaluation = evaluation_json(asked, verify(asked, from_words(asked, design)).details)
+    chosen = from_words(asked, design)
+    evaluation = evaluation_json(asked, verify(asked, chosen).details, chosen.plan)
     assert watts is not None
     [drawn] = [limit["used"] for limit in evaluation["limits"] if limit["name"] == "power"]
     text, page = "\n".join(power_lines(asked, design)), chip_section(facts)
