@@ -8,7 +8,7 @@ from typing import Final
 
 from crossopt.reports.drawing.svg import WIDTH, line, widest, width_of, words
 
-LABEL: Final = 150.0
+LABEL: Final = 190.0
 """Room for labels at the left of rows, at the most."""
 
 Point = tuple[float, float]
