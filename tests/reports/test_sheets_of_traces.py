@@ -41,6 +41,7 @@ def test_a_benchmark_tells_its_mix_beside_that_of_the_trace() -> None:
     """Five runs of 60,000 ns of 3,002,000 are 9.99 %; the six runs of the trace are 360,000 of 9,078,000."""
     question = read(INSTANCES / "traces" / "a-third-of-a-step.yaml", ())
     shown = sheet_of_benchmark(question, solve(BENCHMARKS, question, "auto", Limits(), unwatched))
+    assert shown.sentence.endswith("stand for 33.3333% of the trace of a-third-of-a-step?")
     [kernels] = [section for section in shown.sections if section.title == "Kernels"]
     [table] = [part for part in kernels.parts if isinstance(part, Table)]
     told = {row[0]: row[4:] for row in zip(*(column.words for column in table.columns), strict=True)}
