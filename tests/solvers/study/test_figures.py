@@ -114,7 +114,7 @@ def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_thei
 
 
 def test_figures_are_headed_as_distances_only_where_there_is_a_bound() -> None:
-    axes, at = (Axis("questions", ("one", "two")),), (("one",), ("two",))
+    axes, at = (Axis("questions", "questions", ("one", "two")),), (("one",), ("two",))
     found = [searched(110.0, question=place) for place in (0, 1)]
     assert "  values, as no engine proved a bound (of" in study_text(study_of(*found, at=at, axes=axes))
     assert "  how far above the bound, or the value where no bound was proved (of" in study_text(study_of(RUN, *found, at=at, axes=axes))
