@@ -16,7 +16,7 @@ from crossopt.instances.traces.whatif.effects import matched
 from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of
 from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.sheets.amounts import digits, listed, several
+from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.answer import Changed, Changes
@@ -37,8 +37,8 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
     made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
     if details is not None and answer is not None:
         summary = listed([question.names[place] for place in made]) or "nothing is changed"
-        figures = [("as traced", digits(details.traced, "ns"))]
-        figures += [("afterwards", digits(details.span, "ns"))] if question.file.objective != "time" else []
+        figures = [("as traced", short(details.traced, "ns"))]
+        figures += [("afterwards", short(details.span, "ns"))] if question.file.objective != "time" else []
         figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
         figures += [
             (_CALLED.get(name, name), _amount(name, Fraction(getattr(details, name))))
