@@ -66,7 +66,8 @@ def seconds_of(text: str | None) -> float:
     try:
         return parse_quantity(text, "time")
     except ValueError:
-        usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
+        known = f"{text} has no unit (write {text}s for seconds" if text.isdecimal() else f"{text!r} is no time (write for example 60s"
+        usage(f"--time-limit: {known}, 5min or 2h)")
 
 
 def question_of(options: argparse.Namespace, keys: Mapping[str, str]) -> Any:  # noqa: ANN401 - of any kind

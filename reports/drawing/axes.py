@@ -8,7 +8,7 @@ from typing import Final
 
 from crossopt.reports.drawing.svg import WIDTH, line, widest, width_of, words
 
-LABEL: Final = 150.0
+LABEL: Final = 190.0
 """Room for labels at the left of rows, at the most."""
 
 Point = tuple[float, float]
@@ -24,6 +24,8 @@ class Scale:
     room: float
     upward: bool = False
     tenfold: bool = False
+    plus: float = 0.0
+    """Added to figures of a tenfold scale, so that zero has a place on it, and small ones more room than large ones."""
 
     @property
     def end(self) -> float:
@@ -31,7 +33,7 @@ class Scale:
 
     def at(self, value: float) -> float:
         """Where a figure stands; where steps are tenfold, a positive one."""
-        value = log10(value) if self.tenfold else value
+        value = log10(value + self.plus) if self.tenfold else value
         part = self.high - value if self.upward else value - self.low
         return self.start + self.room * part / (self.high - self.low)
 

@@ -154,6 +154,8 @@ def _piece(drawn: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tup
         _joined(shapes[one.kind, one.stage], (x, y, width, height))
         if one.label and width_of(one.label, 9.0) + 3.0 <= width:
             labels.append(words(x + width / 2.0, y + height / 2.0 + 3.4, one.label, "on", "middle", 9.0))
-    for kind, stage in sorted(shapes):
-        yield boxes(shapes[kind, stage], f"{hue(kind)} cut fine", tips.get((stage, kind), ""))
+    for kind, stage in shapes:  # what follows the passes comes last, and lies above them
+        for thin, looks in ((False, f"{hue(kind)} cut fine"), (True, hue(kind))):
+            if some := [shape for shape in shapes[kind, stage] if (shape[2] < _THIN) == thin]:
+                yield boxes(some, looks, tips.get((stage, kind), ""))
     yield from labels

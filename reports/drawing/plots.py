@@ -169,6 +169,8 @@ def _shape(place: int, x: float, y: float) -> str:
 
 _ROW, _TALL_ROW, _INSIDE = 22.0, 38.0, 18.0
 _LABEL: Final = 190.0
+_FAR: Final = 20.0
+"""Figures up to which one from nothing is told on an axis of equal steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +193,14 @@ class Row:
 
 def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str:
     """Rows of marks with lines through them as wide as their ranges, and words beside them, on one axis from zero or one where each step
-    is tenfold; what never came stands beyond its end as a cross."""
+    is tenfold; what never came stands beyond its end as a cross. An axis from zero that reaches far is wider near zero."""
     ends = [value for row in rows for mark in row.marks for value in (mark.middle, mark.least, mark.most) if value < inf]
     label = 0.0 if titles.narrow else min(widest(row.label for row in rows if row.marks) + 14.0, _LABEL)
     side, high = (0.0, _TALL_ROW) if titles.narrow else (widest(row.shown for row in rows) + 26.0, _ROW)
     scale = _scale(ends, label + _INSIDE, titles.width - label - side - _INSIDE - 24.0, tenfold)
     bottom = 20.0 + high * len(rows)
-    body = [words(label, 11.0, axis, "m")]
-    for tick in tenfold_steps(scale.low, scale.high, most=6) if tenfold else round_steps(scale.low, scale.high, 3 if titles.narrow else 5):
+    body = [words(label, 11.0, f"{axis}, wider near zero" if scale.plus else axis, "m")]
+    for tick in _steps(scale, titles):
         body += upright(scale.at(tick), (18.0, bottom), f"{tick:.6g}", 15.0)
     for place, row in enumerate(rows):
         y = 20.0 + high * (place + 0.5)
@@ -213,15 +215,23 @@ def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str
 
 def _scale(ends: Sequence[float], left: float, room: float, tenfold: bool) -> Scale:
     if not tenfold:
-        return Scale(0.0, max(ends, default=0.0) * 1.02 or 1.0, left, room)
+        most = max(ends, default=0.0) * 1.02
+        return Scale(0.0, log10(1.0 + most), left, room, tenfold=True, plus=1.0) if most > _FAR else Scale(0.0, most or 1.0, left, room)
     known = [value for value in ends if value > 0.0] or [1.0]
     low, high = floor(log10(min(known))), ceil(log10(max(known)))
     return Scale(low, max(high, low + 1), left, room, tenfold=True)
 
 
+def _steps(scale: Scale, titles: Titles) -> list[float]:
+    """Ticks; where there is a place for zero, it and a third and all of each power of ten."""
+    if scale.plus:
+        return [0.0, *tenfold_steps(0.0, scale.high, (1.0, 3.0))]
+    return tenfold_steps(scale.low, scale.high, most=6) if scale.tenfold else round_steps(scale.low, scale.high, 3 if titles.narrow else 5)
+
+
 def _ranged(scale: Scale, mark: Mark, y: float, number: int, tip: str) -> Iterator[str]:
     """The range and the mark; a cross beyond the end for what never came."""
-    end, least = scale.end + 10.0, 10.0**scale.low if scale.tenfold else scale.low
+    end, least = scale.end + 10.0, 10.0**scale.low - scale.plus if scale.tenfold else scale.low
     x, first, last = (scale.at(max(value, least)) if value < inf else end for value in (mark.middle, mark.least, mark.most))
     if last > first:
         yield line([(first, y), (last, y)], f"step k{number}-line")

@@ -6,7 +6,7 @@ where it comes nearer to the roof of another level, a hollow mark at that level'
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import log10
+from math import hypot, log10
 from typing import Final
 
 from crossopt.reports.drawing.axes import Frame, Scale, tenfold_steps
@@ -27,6 +27,10 @@ _FAR: Final = (13.0, 20.0, 28.0, 38.0, 50.0, 64.0, 80.0, 98.0)
 Room = tuple[float, float, float, float]
 """Left, top, width and height."""
 _PARTS: Final = 120
+_STEP: Final = 8.0
+"""Between places of a frame where letters may stand that nothing nearer has room for."""
+_ROW: Final = 3
+"""Letters that follow each other from which on their ends are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,9 @@ def roofline(titles: Titles, marks: Sequence[Mark], memories: Sequence[Roof], en
     for engine in engines:
         x, y = frame.at((engine.amount / fastest, engine.amount))
         body.append(line([(x, y), (frame.across.end, y)], "roof"))
-        room = _beside(frame, y, width_of(engine.label), taken)
+        room = _beside(frame, y, width_of(engine.name_in(frame)), taken)
         taken += [room, (_LEFT, y - 1.0, frame.across.room, 2.0)]
-        body.append(words(room[0] + room[2], room[1] + 12.0, engine.label, "m", "end"))
+        body.append(words(room[0] + room[2], room[1] + 12.0, engine.name_in(frame), "m", "end"))
     body += _marks(frame, marks)
     body += _letters(frame, marks, taken)
     body += frame.named(("FLOPs for each byte", "FLOP/s"))
@@ -195,7 +199,17 @@ def _first_clear(frame: Frame, mark: tuple[float, float], around: Sequence[Room]
             if not any(_meet(step, label) for step in _between(mark, room) for label in labels):
                 return room
             free.append(room)
-    return free[0] if free else _moved_inside(frame, around[0])
+    return free[0] if free else _nearest(frame, mark, around[0], taken)
+
+
+def _nearest(frame: Frame, mark: tuple[float, float], first: Room, taken: Sequence[Room]) -> Room:
+    """The free place of the whole frame that is nearest to a mark; where there is none, the first one, inside."""
+    _, _, width, height = first
+    lefts = [_LEFT + _STEP * number for number in range(int((frame.across.room - width) / _STEP) + 1)]
+    tops = [_TOP + _STEP * number for number in range(int((_TALL - height) / _STEP) + 1)]
+    rooms = [(left, top, width, height) for left in lefts for top in tops]
+    rooms.sort(key=lambda room: hypot(room[0] + width / 2.0 - mark[0], room[1] + height / 2.0 - mark[1]))
+    return next((room for room in rooms if not any(_meet(room, other) for other in taken)), _moved_inside(frame, first))
 
 
 def _moved_inside(frame: Frame, room: Room) -> Room:
@@ -221,7 +235,19 @@ def _together(frame: Frame, marks: Sequence[Mark]) -> list[tuple[tuple[float, fl
             near[0][1].append(letter(mark.place))
         else:
             groups.append(((x, y), [letter(mark.place)]))
-    return [(place, " ".join(names)) for place, names in groups]
+    return [(place, " ".join(_in_short(names))) for place, names in groups]
+
+
+def _in_short(names: Sequence[str]) -> Iterator[str]:
+    """Letters, three and more in a row by their ends: A-D F."""
+    runs = list[list[str]]()
+    for name in names:
+        if runs and len(name) == len(runs[-1][-1]) == 1 and ord(name) == ord(runs[-1][-1]) + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    for run in runs:
+        yield from [f"{run[0]}-{run[-1]}"] if len(run) >= _ROW else run
 
 
 def _inside(frame: Frame, room: Room) -> bool:

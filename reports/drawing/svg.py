@@ -16,6 +16,8 @@ NARROW: Final = 360.0
 HUES: Final = 8
 """Colours that the page has for parts, `k0` to `k7`; parts carry letters or names too, so that none is told by its colour alone."""
 SIZE: Final = 12.0
+OUTLINED: Final = 3.0
+"""Pixels from which on a mark has an outline; of a narrower one it would leave nothing."""
 _BESIDE: Final = 500.0
 _NARROW: Final = frozenset("iljtfrI.,:;'|!()[] /-\"·`")
 _WIDE: Final = frozenset("mwMW@%—½…≥≤→")

@@ -9,7 +9,15 @@ from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.facts.measured_runs import doubt_words
 from crossopt.reports.facts.uses import saved_words
-from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section, uses_table
+from crossopt.reports.pages.evaluated import (
+    chip_section,
+    design_section,
+    limits_section,
+    memory_section,
+    time_section,
+    uses_lettered,
+    uses_table,
+)
 from crossopt.reports.pages.frame.first import first_screen
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
@@ -53,7 +61,12 @@ def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
     evaluation, design = evaluation_in(result) or {}, design_in(result) or {}
     machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
     return (
-        *(design_section(design, evaluation, facts), time_section(evaluation), step_section(facts.step), *machine),
+        *(
+            design_section(design, evaluation, facts),
+            time_section(evaluation),
+            step_section(facts.step, uses=uses_lettered(evaluation)),
+            *machine,
+        ),
         *(limits_section(evaluation["limits"]), _rivals(result, facts), _search(result), linear_section(facts.linear), _near(result)),
         *(assumptions_section(facts), _proof(result)),
     )

@@ -62,6 +62,11 @@ def time_section(evaluation: dict[str, Any], of: Of = ALONE) -> str:
     return section(f"Where the step{of.words} goes", whole, parts_table(("use", "time"), parts))
 
 
+def uses_lettered(evaluation: dict[str, Any]) -> tuple[str, ...]:
+    """Where the time goes, by letters of the picture of the step."""
+    return tuple(part.label for part in _parts(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]), "time"))
+
+
 def _parts(items: Any, dimension: str) -> list[Part]:  # noqa: ANN401 - pairs of a name and an amount, from a mapping or a tuple
     """What is there at all, the most first."""
     found = [Part(name, value, shown(value, dimension), place) for place, (name, value) in enumerate(items) if value > 0.0]

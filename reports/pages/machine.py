@@ -20,7 +20,8 @@ def operators_section(roofs: Roofs | None, of: Of = ALONE) -> str:
     marks = [_mark(place, work, roofs) for place, work in enumerate(works)]
     pairs = zip(MEMORIES, roofs.bandwidths, strict=True)
     memories = [Roof(f"{name} {shown(speed, 'bandwidth')}", speed, name) for (name, _), speed in pairs if speed > 0.0]
-    engines = [Roof(f"matrix peak {_rate(roofs.matrix)}", roofs.matrix), Roof(f"vector peak {_rate(roofs.vector)}", roofs.vector)]
+    peaks = (("matrix peak", roofs.matrix), ("vector peak", roofs.vector))
+    engines = [Roof(f"{name} {_rate(speed)}", speed, name) for name, speed in peaks]
     best = max(work.flops / work.seconds / roofs.matrix for work in works)
     told = f"{len(works)} operators; the best reaches {best:.0%} of the matrix peak"
     titles = Titles(f"roofline{of.mark}", f"Operators{of.words} under their roofs", f"{told}.")

@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import assumptions_section, question_section
-from crossopt.reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
+from crossopt.reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section, uses_lettered
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, heading, listing, paragraph, section, table, tiles
@@ -87,7 +87,11 @@ def _workloads(shares: tuple[Share, ...], plans: list[str]) -> str:
 def _share(number: int, share: Share, facts: Facts) -> tuple[str, ...]:
     of = Of(share.name, number)
     return (
-        *(time_section(share.evaluation, of), step_section(facts.step, of), operators_section(facts.roofs, of)),
+        *(
+            time_section(share.evaluation, of),
+            step_section(facts.step, of, uses_lettered(share.evaluation)),
+            operators_section(facts.roofs, of),
+        ),
         *(network_section(facts.network, of), memory_section(facts, share.evaluation, of)),
     )
 

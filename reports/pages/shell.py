@@ -22,6 +22,8 @@ _MANY: Final = 6
 """Columns beyond which a table is set small, and its figures may stand in two lines."""
 _NARROW: Final = 4
 """Columns that a narrow screen has room for; a table of more says that it scrolls there."""
+_FOLDED: Final = 60
+"""Rows beyond which a table is shown when it is asked for: what stands below it would be screens away."""
 _TILES: Final = 5
 """Figures in a line at the most; more are shared out evenly over several."""
 _AMOUNT: Final = re.compile(r"([\d.,e+-]+) ([A-Za-z/]+)")
@@ -231,9 +233,15 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, nu
         + "</tr>"
         for row in rows
     ]
-    named = f"<caption>{said(caption)}</caption>" if caption else ""
+    named = f"<caption><span>{said(caption)}</span></caption>" if caption else ""
     top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
-    return "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
+    drawn = "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
+    return folded(f"All {len(rows):,} rows", drawn) if len(rows) > _FOLDED else drawn
+
+
+def folded(title: str, drawn: str) -> str:
+    """Drawings or tables that would be long to scroll past, shown when they are asked for."""
+    return f'<details class="drawn-out">\n<summary>{said(title)}</summary>\n{drawn}\n</details>'
 
 
 def _share(value: float, total: float) -> str:

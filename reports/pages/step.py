@@ -17,6 +17,8 @@ from crossopt.reports.texts.design import time_of
 _KINDS = ("forward", "backward", "recompute", "communication")
 _IN_PARTS = ("forward", "gradients of inputs", "recompute", "communication", "gradients of weights")
 _NEAR = 1e-9
+_ONCE = 2
+"""The lane of what follows the passes, which fills both of theirs."""
 
 
 class Pieces(Protocol):
@@ -25,8 +27,8 @@ class Pieces(Protocol):
     def __call__(self, *, width: float) -> tuple[tuple[float, float], ...]: ...
 
 
-def step_section(step: Step | None, of: Of = ALONE) -> str:
-    """The section; nothing where no step is known."""
+def step_section(step: Step | None, of: Of = ALONE, uses: Sequence[str] = ()) -> str:
+    """The section; nothing where no step is known. `uses` have letters and colours already, in this order, by which they are known here."""
     if step is None:
         return ""
     count, slot = len(step.passes), max(one.total for one in step.passes)
@@ -37,9 +39,9 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
     kinds = kinds_of(step)
     words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
     titles = Titles(f"step{of.mark}", f"One step{of.words} over time", f"{words} The step takes {time_of(step.total)}.")
-    blocks = list(blocks_of(step, draw_stages(count)))
+    blocks, labels = _lettered(list(blocks_of(step, draw_stages(count))), kinds, uses)
     axis = Axis(pieces(), unit, one)
-    tips = _tips(step, kinds)
+    tips = {(stage, labels.index(kinds[kind])): told for (stage, kind), told in _tips(step, kinds).items() if kinds[kind] in labels}
     picture = partial(_drawn, titles, (blocks, tips), count, (axis, pieces))
     lanes = (
         "The upper lane of a stage is forward, the lower one backward; recomputation is half as high, communication that nothing hides "
@@ -50,11 +52,20 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
     return section(
         f"One step{of.words} over time",
         paragraph(words),
-        swatch_row(kinds, {one.kind for one in blocks}),
+        swatch_row(labels, {one.kind for one in blocks}),
         figure(picture, f"{lanes}{numbers}{gap}", zooms=True),
         _table(step),
         paragraph(_margin(step)),
     )
+
+
+def _lettered(blocks: Sequence[Block], kinds: Sequence[str], uses: Sequence[str]) -> tuple[list[Block], list[str]]:
+    """The blocks by their places among letters and colours, and what stands at each: uses that are known already keep theirs, whatever
+    else is drawn comes behind all of them."""
+    drawn = [kinds[kind] for kind in sorted({one.kind for one in blocks})]
+    labels = [*uses, *(name for name in drawn if name not in uses)]
+    found = [replace(one, kind=labels.index(kinds[one.kind])) for one in blocks]
+    return [replace(one, label=letter(one.kind)) if one.lane == _ONCE else one for one in found], labels
 
 
 def _drawn(titles: Titles, blocks: tuple[Sequence[Block], Tips], count: int, time: tuple[Axis, Pieces], width: float) -> str:
@@ -145,7 +156,7 @@ def _following(step: Step, stages: Sequence[int]) -> Iterator[Block]:
     for stage in stages:
         start = step.pipeline
         for kind, (_, seconds) in enumerate(step.after, len(_kinds(step))):
-            yield Block(stage, 2, kind, 1.0, start, start + seconds, letter(kind))
+            yield Block(stage, _ONCE, kind, 1.0, start, start + seconds, letter(kind))
             start += seconds
 
 

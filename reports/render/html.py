@@ -58,7 +58,7 @@ def _answer(sheet: Sheet) -> str:
     figures = [*sheet.shortly, *sheet.figures]
     if beside is not None and beside.value and best is not None:
         figures.append(lead_over(beside.name, best, beside.value))
-    chosen = [paragraph(sheet.summary, "answer")] if sheet.summary else []
+    chosen = [paragraph(words, kind) for words, kind in ((sheet.summary, "answer"), (sheet.chosen, "")) if words]
     return "\n".join([*chosen, tiles(figures)])
 
 

@@ -1,5 +1,7 @@
 """Values and bounds in words: exactly, and as people say them. No bound is told above what it is."""
 
+from collections.abc import Sequence
+
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.texts.design import bound_amount, lowered
 from crossopt.solvers.answer import Number
@@ -7,13 +9,25 @@ from crossopt.solvers.answer import Number
 _DIGITS = 7
 _SECONDS = {"s": 1, "ms": 10**3, "ns": 10**9}
 """Units of time by how many of them a second has."""
+_SUITED = ((9, "s"), (6, "ms"), (3, "us"))
+_FEW = 6
+"""Names that are told."""
 _LONG = 10**7
 """Whole numbers from which on not every digit is told."""
 
 
 def digits(value: Number, unit: str) -> str:
-    """With seven digits; whole numbers with all."""
+    """With seven digits; whole numbers with all, and whole ns in the unit that suits them: 3,274,001 ns is 3.274001 ms."""
+    if unit == "ns" and isinstance(value, int):
+        return _nanoseconds(value)
     return f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{value:.{_DIGITS}g} {unit}".rstrip()
+
+
+def _nanoseconds(value: int) -> str:
+    power, name = next(((power, name) for power, name in _SUITED if abs(value) >= 10**power), (0, "ns"))
+    whole, part = divmod(abs(value), 10**power)
+    behind = f".{part:0{power}d}".rstrip("0") if part else ""
+    return f"{'-' * (value < 0)}{whole:,}{behind} {name}"
 
 
 def digits_below(bound: Number, value: Number | None, unit: str) -> str:
@@ -61,3 +75,10 @@ def share_of(gap: float | None) -> str:
 def several(number: int, what: str) -> str:
     """A number of things."""
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row; of many the first ones, and how many others there are."""
+    if len(names) <= _FEW:
+        return ", ".join(names)
+    return f"{', '.join(names[: _FEW - 1])} and {len(names) - _FEW + 1:,} more"

@@ -7,6 +7,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.cut import cut_words
 from crossopt.reports.sheets.operators import operators_of
 from crossopt.reports.sheets.replayed import busy, cpu_runs
 from crossopt.reports.sheets.sheet import Column, Part, Search, Section, Sheet, Table, Timeline, counts, memory, names, rivals_in, times
@@ -27,10 +28,11 @@ _ORDERS = {
 def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
     """What is shown."""
     latency, details, value = question.problem == "latency", result.details, result.value
-    summary, sections = "", tuple[Section, ...]()
+    summary, chosen, sections = "", "", tuple[Section, ...]()
     if details is not None and value is not None and result.answer is not None:
         used = sum(load.nodes > 0 for load in details.loads)
         summary = f"{several(len(question.graph), 'operator')} on {used:,} of {several(len(details.loads), 'device')}"
+        chosen = cut_words(question, result.answer, details.loads)
         sections = (
             *([_schedule(question, result.answer, details)] if latency else []),
             _loads(question, details, value),
@@ -42,6 +44,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         sentence=_sentence(question),
         asks="time of a sample" if latency else "busiest device",
         summary=summary,
+        chosen=chosen,
         figures=(("samples a second", f"{1e3 / value:.5g}"),) if value and not latency else (),
         given=_given(question),
         sections=(

@@ -136,6 +136,8 @@ class Sheet:
     """What the value is called."""
     summary: str = ""
     """What was chosen, in a few words."""
+    chosen: str = ""
+    """The same in a sentence or two, for the first screen of a page."""
     figures: tuple[tuple[str, str], ...] = ()
     """Others that a reader looks for first."""
     given: tuple[tuple[str, str], ...] = ()

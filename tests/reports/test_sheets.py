@@ -16,7 +16,7 @@ from crossopt.reports.pages.shell import page
 from crossopt.reports.render.html import html
 from crossopt.reports.render.tables import digest
 from crossopt.reports.render.terminal import terminal
-from crossopt.reports.sheets.amounts import digits_below, share_of, short, short_below
+from crossopt.reports.sheets.amounts import digits, digits_below, listed, share_of, short, short_below
 from crossopt.reports.sheets.sheet import Bar, Bars, Column, Part, Picture, Section, Sheet, Table, Timeline, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.proofs import Word
@@ -130,6 +130,13 @@ def test_a_reader_sees_the_first_rows_and_a_spreadsheet_all() -> None:
     assert "second" not in page(html(sheet(part), {}))
     [table] = digest(sheet(part)).tables
     assert (table.heads, table.rows) == (("name", "figure in s"), (("first", 1 / 3), ("second", 2 / 3)))
+
+
+def test_whole_nanoseconds_keep_every_digit_in_the_unit_that_suits_them() -> None:
+    told = [digits(value, "ns") for value in (0, 999, 1_000, -177_500, 3_274_001, 1_397_440_619)]
+    assert told == ["0 ns", "999 ns", "1 us", "-177.5 us", "3.274001 ms", "1.397440619 s"]
+    assert listed("abcdef") == "a, b, c, d, e, f"
+    assert listed("abcdefg") == "a, b, c, d, e and 2 more"
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "ns", ""])

@@ -25,7 +25,10 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     assert (told["10"], told["5"], told["0"]) == (f"{result.value:,}", f"{least.value:,}", "9,118,000")
     [way] = [part for part in sections["From the trace to the answer"].parts if isinstance(part, Timeline)]
     assert [track.label for track in way.tracks] == ["as traced", "mixed precision", "CUDA graph", "compressed gradients", "afterwards"]
-    assert sum(int(track.shown.replace(",", "")) for track in way.tracks[:-1]) == result.value
+    parts = [track.shown.split() for track in way.tracks]
+    scale = {"ms": 10**6, "us": 10**3}
+    assert sum(round(float(amount) * scale[unit]) for amount, unit in parts[:-1]) == result.value
+    assert sheet(question, result).summary == "mixed precision, CUDA graph, compressed gradients"
     alone = dict(zip(*(tables["What the changes save"].columns[place].exact for place in (2, 3)), strict=True))
     assert alone[0] == 1_861_500
     parts = [part for part in sections["What the changes save"].parts if isinstance(part, str)]
@@ -38,6 +41,7 @@ def test_a_benchmark_tells_its_mix_beside_that_of_the_trace() -> None:
     """Five runs of 60,000 ns of 3,002,000 are 9.99 %; the six runs of the trace are 360,000 of 9,078,000."""
     question = read(INSTANCES / "traces" / "a-third-of-a-step.yaml", ())
     shown = sheet_of_benchmark(question, solve(BENCHMARKS, question, "auto", Limits(), unwatched))
+    assert shown.sentence.endswith("stand for 33.3333% of the trace of a-third-of-a-step?")
     [kernels] = [section for section in shown.sections if section.title == "Kernels"]
     [table] = [part for part in kernels.parts if isinstance(part, Table)]
     told = {row[0]: row[4:] for row in zip(*(column.words for column in table.columns), strict=True)}

@@ -45,6 +45,7 @@ main{padding-top:14px}.first .proof{font-size:13px}}
 .tools button,.tools input{font:13px/1.4 inherit;color:var(--soft);background:var(--page);border:1px solid var(--rule);border-radius:6px}
 .tools button,.tools input{padding:2px 9px;min-height:26px}.tools input{color:var(--ink);width:150px}.tools button:hover{color:var(--ink)}
 .sort{font:inherit;color:inherit;background:none;border:0;padding:0;margin:0;text-align:inherit;cursor:pointer}
+.sort,main a{display:inline-block;min-height:24px;min-width:24px}summary{min-height:24px}
 .sort::after{content:" \\2195";opacity:.45}[aria-sort=ascending] .sort::after{content:" \\2191";opacity:1}
 [aria-sort=descending] .sort::after{content:" \\2193";opacity:1}
 .tip{position:fixed;z-index:9;background:var(--ink);color:var(--page);font-size:13px;padding:3px 9px;border-radius:6px;max-width:300px}
@@ -80,6 +81,9 @@ pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
+@media screen and (max-width:640px){.many th:first-child,.slides th:first-child{position:sticky;left:0;background:var(--page);z-index:1}
+.wide tbody th:first-child,.many tbody th:first-child{min-width:104px}
+caption span{display:block;position:sticky;left:0;max-width:calc(100vw - 40px)}}
 @media screen and (max-width:640px){.many::before,.slides::before{content:"\\2194  scrolls sideways"}}
 @media screen and (max-width:640px){.many::before,.slides::before{color:var(--soft);font-size:13px}}
 @media screen and (max-width:640px){.many::before,.slides::before{display:block;position:sticky;left:0}}
@@ -87,7 +91,7 @@ footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:v
 caption,thead{break-after:avoid;break-inside:avoid}.many table,.many thead th{font-size:9.5px}.many th,.many td{padding-right:5px}
 table,figcaption,caption,thead th{font-size:12px}
 .wide table,.wide thead th{font-size:10px}.wide th,.wide td{padding-right:6px}
-main{max-width:none;padding:0}details,.screen,.tools,.contents,.tip{display:none}.sort::after{content:none}
+main{max-width:none;padding:0}details:not(.drawn-out),.screen,.tools,.contents,.tip{display:none}.sort::after{content:none}
 h2,h3,h4,.keys,h2+p{break-after:avoid}article{break-before:page}figure,.table,.tile,.proof,tr{break-inside:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """

@@ -12,7 +12,7 @@ from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
-from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
+from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, folded, heading, listing, page, paragraph, section, table, tiles
 from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, first_finding, open_section, set_up
 from crossopt.reports.texts.design import amount, seconds_of
 from crossopt.reports.texts.studies.study import (
@@ -45,6 +45,8 @@ from crossopt.solvers.study.records import Study, text_of
 
 _FEW: Final = 12
 """Questions up to which each has rows of its own in the pictures."""
+_SHOWN: Final = 40
+"""Rows of a picture beyond which it is folded."""
 _BESIDE: Final = 4
 """Engines that stand beside each other whatever the number of questions."""
 _TOLD: Final = (
@@ -69,7 +71,10 @@ def study_content(study: Study) -> Page:
     words = f"{optima} of {count} questions are answered with a proof; distances are from the best bound that any engine proved."
     asked = sum(run.seconds for run in study.runs)
     facts = [("questions", f"{count:,}"), ("engines", f"{len(plan.engines)}"), ("runs", f"{len(study.runs):,}")]
-    facts += [("in all", seconds_of(study.seconds)), ("beside the engines", f"{1.0 - asked / study.seconds:.1%}" if study.seconds else "-")]
+    facts += [
+        ("in all", seconds_of(study.seconds)),
+        ("of it outside the engines", f"{1.0 - asked / study.seconds:.1%}" if study.seconds else "-"),
+    ]
     limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
     seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
     stopped = "" if study.stopped == "complete" else f" It was stopped before all runs were done, and is {partial_words(study)}."
@@ -177,36 +182,49 @@ def _over_all(study: Study) -> str:
 
 
 def _pictures(study: Study) -> str:
-    """Distances and times of each question where they are few, else times of each engine over all questions."""
-    few = len(study.questions) <= _FEW
+    """Distances and times of each question where they are few, else times of each engine over all questions; many rows are folded."""
+    gaps, times = _rows_of_questions(study) if len(study.questions) <= _FEW else ([], [])
+    if len(times) > _SHOWN:
+        drawn = [_times_picture("times", _rows_of_engines(study), "all questions")]
+        each = [_gaps_picture(gaps), _times_picture("times-each", times, "one question with several seeds")]
+        drawn.append(folded("Distance and time of each question alone", "\n".join(each)))
+    elif times:
+        drawn = [_gaps_picture(gaps), _times_picture("times", times, "one question with several seeds")]
+    else:
+        drawn = [_times_picture("times", _rows_of_engines(study), "all questions")]
+    return section("Distance from the bound, and time", *drawn)
+
+
+def _rows_of_questions(study: Study) -> tuple[list[Row], list[Row]]:
     gaps, times = list[Row](), list[Row]()
-    for question in range(len(study.questions)) if few else ():
+    for question in range(len(study.questions)):
         cells = [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
         if any(one.above is not None for one in cells):
             name = study.questions[question].name
             gaps += [Row(name, (), ""), *(_gap_row(one.engine, one.above) for one in cells if one.above is not None)]
             times += [Row(name, (), ""), *(_time_row(one.engine, one.near or _LATE, one.proved) for one in cells)]
-    for engine in () if few else study.plan.engines:
-        one = overall(study, engine)
-        if one.near_after is not None and one.proved_after is not None:
-            times.append(_time_row(engine, one.near_after, one.proved_after))
-    what = "one question with several seeds" if few else "all questions"
-    gap_words = "; ".join(f"{row.label} {row.shown}".strip() for row in gaps)
-    time_words = "; ".join(f"{row.label} {row.shown}".strip() for row in times)
-    above = Titles("gaps", "How far above the bound each engine ends", f"{gap_words}.")
-    near = Titles("times", "When each engine is near the bound, and when it has proved", f"{time_words}.")
-    away = figure(
-        lambda width: ranges(above.at(width), gaps, "% above the bound", tenfold=False),
-        f"A disc is the median, a line the range over {what}. A cross at the end: no design.",
-    )
-    return section(
-        "Distance from the bound, and time",
-        away if gaps else "",
-        figure(
-            lambda width: ranges(near.at(width), times, "seconds", tenfold=True),
-            f"A disc: within 1 % of the bound; a square: proved; lines are ranges over {what}. A cross at the end: never.",
-        ),
-    )
+    return gaps, times
+
+
+def _rows_of_engines(study: Study) -> list[Row]:
+    found = [(engine, overall(study, engine)) for engine in study.plan.engines]
+    return [_time_row(engine, one.near_after, one.proved_after) for engine, one in found if one.near_after and one.proved_after]
+
+
+def _gaps_picture(rows: Sequence[Row]) -> str:
+    titles = Titles("gaps", "How far above the bound each engine ends", _rows_told(rows))
+    caption = "A disc is the median, a line the range over one question with several seeds. A cross at the end: no design."
+    return figure(lambda width: ranges(titles.at(width), rows, "% above the bound", tenfold=False), caption)
+
+
+def _times_picture(name: str, rows: Sequence[Row], what: str) -> str:
+    titles = Titles(name, "When each engine is near the bound, and when it has proved", _rows_told(rows))
+    caption = f"A disc: within 1 % of the bound; a square: proved; lines are ranges over {what}. A cross at the end: never."
+    return figure(lambda width: ranges(titles.at(width), rows, "seconds", tenfold=True), caption)
+
+
+def _rows_told(rows: Sequence[Row]) -> str:
+    return f"{'; '.join(f'{row.label} {row.shown}'.strip() for row in rows)}."
 
 
 def _gap_row(engine: str, gaps: Spread) -> Row:

@@ -11,7 +11,7 @@ from crossopt.crossflow.astra.simulated import SETTINGS, npu_times
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.collective.question import CollectiveQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.amounts import digits, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.collective.answer import Chunks, Schedule
@@ -28,7 +28,7 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
     if details is not None and answer is not None and result.value is not None:
         summary = _words(answer)
         sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
-        figures = (("first come first served", f"{details.fifo:,} ns"),)
+        figures = (("first come first served", short(details.fifo, "ns")),)
     sections = (*sections, _simulated(question, result.bound))
     words = [_words(rival.answer) for rival in result.rivals]
     phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
@@ -53,7 +53,7 @@ def _given(question: CollectiveQuestion) -> tuple[tuple[str, str], ...]:
         f"{format_quantity(one.latency, 'time')}"
         for one in question.file.dimensions
     ]
-    deadline = (("deadline", f"{question.deadline:,} ns"),) if question.deadline is not None else ()
+    deadline = (("deadline", digits(question.deadline, "ns")),) if question.deadline is not None else ()
     return (("collective", size_of(question)), *(("links" if not place else "", line) for place, line in enumerate(links)), *deadline)
 
 
@@ -69,7 +69,7 @@ def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Se
         segments = tuple(Segment(run.start / 1e6, run.end / 1e6, used.index(run.collective)) for run in runs)
         tracks.append(Track(dimension.name, segments, f"{details.busy[place] / value:.1%} busy"))
     kinds = tuple(kind.replace("_", "-") for kind in used)
-    words = f"The last chunk is done after {value:,} ns."
+    words = f"The last chunk is done after {digits(value, 'ns')}."
     drawn = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", words)
     table = Table(
         (
@@ -94,7 +94,8 @@ def _phases(question: CollectiveQuestion, answer: Chunks) -> Section:
     """Each phase of a chunk in each order that is taken: a delay at first, and then its steps, one after another."""
     lines = list(_lines(question, answer))
     delay = question.network.endpoint.delay
-    words = f"A phase takes {delay:,} ns at first, and then steps x (flight of a message + {delay:,} ns) + sums of what arrived."
+    start = digits(delay, "ns")
+    words = f"A phase takes {start} at first, and then steps x (flight of a message + {start}) + sums of what arrived."
     columns = (
         names("order", (order for order, _, _, _ in lines)),
         names("phase", (phase for _, phase, _, _ in lines)),

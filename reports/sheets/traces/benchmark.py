@@ -25,10 +25,11 @@ def sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
         figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
     words = [_words(rival.answer) for rival in result.rivals]
+    share = f"{float(100 * question.file.share):.6g}%"
     return Sheet(
         result=result,
         what="benchmark",
-        sentence=f"Which few kernels, each repeated how often, stand for {float(question.file.share):.4g} of the trace of {question.name}?",
+        sentence=f"Which few kernels, each repeated how often, stand for {share} of the trace of {question.name}?",
         asks="size",
         summary=summary,
         figures=figures,

@@ -16,13 +16,15 @@ from crossopt.instances.traces.whatif.effects import matched
 from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of
 from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
 _MOST_TRACKS, _MOST_DRAWN = 8, 2_000
 """Threads and streams, and operations, of a timeline."""
+_CALLED = {"days": "of work"}
+"""What an amount is called whose unit is its name."""
 _MOST_LOOKED_AT = 10
 """Changes of which every choice is looked at."""
 
@@ -34,12 +36,14 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
     model = model_of(question)
     made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
     if details is not None and answer is not None:
-        summary = f"{several(len(made), 'change')}" if made else "nothing is changed"
-        figures = [("as traced", f"{details.traced:,} ns")]
-        figures += [("afterwards", f"{details.span:,} ns")] if question.file.objective != "time" else []
+        summary = listed([question.names[place] for place in made]) or "nothing is changed"
+        figures = [("as traced", short(details.traced, "ns"))]
+        figures += [("afterwards", short(details.span, "ns"))] if question.file.objective != "time" else []
         figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
         figures += [
-            (name, _amount(name, Fraction(getattr(details, name)))) for name in AMOUNTS if _asked(question, name) and getattr(details, name)
+            (_CALLED.get(name, name), _amount(name, Fraction(getattr(details, name))))
+            for name in AMOUNTS
+            if _asked(question, name) and getattr(details, name)
         ]
         sections = [_way(question, model, made, details), _path(details)]
     sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
@@ -107,7 +111,7 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
         names("costs", (_costs(change) for change in question.file.changes)),
     )
     words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
-    words += f"{all_of_them:,} ns{', even those that exclude each other' if any(model.rules.excluded) else ''}."
+    words += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
     return Section("What the changes save", (Table(columns), words, (*assumed, *_moved(question))))
 
@@ -129,16 +133,20 @@ def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Chang
     """From the trace to the answer, one change after another, as a waterfall."""
     insides = [sum(1 << place for place in made[:count]) for count in range(len(made) + 1)]
     spans = model.spans([(inside, model.rules.all & ~inside) for inside in insides]).tolist()
-    tracks = [Track("as traced", (Segment(0.0, details.traced / 1e6, 0),), f"{details.traced:,}")]
+    tracks = [Track("as traced", (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
     for place, (before, after) in zip(made, pairwise(spans), strict=True):
         ends = sorted((before / 1e6, after / 1e6))
-        tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), f"{after - before:+,}"))
-    tracks.append(Track("afterwards", (Segment(0.0, details.span / 1e6, 0),), f"{details.span:,}"))
+        tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), _signed(after - before)))
+    tracks.append(Track("afterwards", (Segment(0.0, details.span / 1e6, 0),), digits(details.span, "ns")))
     adds = any(after > before for before, after in pairwise(spans))
     kinds = ("takes", "saves", *(["adds"] if adds else []))
     until = max(spans) / 1e6
-    words = f"From {details.traced:,} ns as traced to {details.span:,} ns, in the order of the question."
+    words = f"From {digits(details.traced, 'ns')} as traced to {digits(details.span, 'ns')}, in the order of the question."
     return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", words),))
+
+
+def _signed(nanoseconds: int) -> str:
+    return f"{'-' if nanoseconds < 0 else '+'}{digits(abs(nanoseconds), 'ns')}"
 
 
 def _path(details: Changed) -> Section:
@@ -190,5 +198,7 @@ def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:
             busy = sum(int(found.ends[one] - found.begins[one]) for one in own if KINDS[int(after.kinds[one])] not in {"gap", "wait"})
             tracks.append(Track(resource, segments, f"{busy / max(found.span, 1):.0%} busy"))
         kinds = tuple(KINDS[kind] for kind in used)
-        parts.append(Timeline(kinds, tuple(tracks), max(until, found.span / 1e6), "ms", "", f"{name.capitalize()}: {found.span:,} ns."))
+        parts.append(
+            Timeline(kinds, tuple(tracks), max(until, found.span / 1e6), "ms", "", f"{name.capitalize()}: {digits(found.span, 'ns')}.")
+        )
     yield Section("When threads and streams work", tuple(parts))

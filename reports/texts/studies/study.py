@@ -175,11 +175,19 @@ def _several(study: Study) -> Iterator[str]:
     yield study.plan.title
     yield from wrapped("  ", study.plan.description) if study.plan.description else ()
     heads = ["best", *study.plan.engines]
-    yield from ("", "  how far above the bound (of several seeds the median)")
+    yield from ("", f"  {_measure(study)} (of several seeds the median)")
     yield from _grid(study, heads, [_gaps(study, question) for question in range(len(study.questions))])
     heads = list(study.plan.engines)
     yield from ("", "  seconds to within 1 % of the bound / to the proof")
     yield from _grid(study, heads, [_times(study, question) for question in range(len(study.questions))])
+
+
+def _measure(study: Study) -> str:
+    """What the figures of engines are."""
+    bounds = [bound_of(study, question) for question in range(len(study.questions))]
+    if all(bound is None for bound in bounds):
+        return "values, as no engine proved a bound"
+    return f"how far above the bound{', or the value where no bound was proved' if None in bounds else ''}"
 
 
 def _grid(study: Study, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

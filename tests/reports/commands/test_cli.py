@@ -94,7 +94,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         ),
         (("compare", TINY, "--engines", ","), f"there is no engine '' (one of {NAMES})"),
         (("solve", TINY, "--time-limit", "soon"), "--time-limit: 'soon' is no time (write for example 60s, 5min or 2h)"),
-        (("solve", TINY, "--time-limit", "60"), "--time-limit: '60' is no time (write for example 60s, 5min or 2h)"),
+        (("solve", TINY, "--time-limit", "60"), "--time-limit: 60 has no unit (write 60s for seconds, 5min or 2h)"),
         (("solve", TINY, "--time-limit=-1s"), "--time-limit: '-1s' is no time (write for example 60s, 5min or 2h)"),
         (("solve", TINY, "--seed", "x"), "invalid int value: 'x'"),
         (("solve", TINY, "--out", "/nowhere/x.json"), "--out /nowhere/x.json: there is no folder /nowhere (make it first)"),

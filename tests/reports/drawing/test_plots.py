@@ -33,12 +33,23 @@ def discs(picture: str) -> list[float]:
 
 
 def test_marks_stand_in_proportion_and_ranges_reach_their_ends() -> None:
-    rows = [Row(f"{value}", (Mark(value, value, value + 5.0),), "") for value in (0.0, 10.0, 20.0)]
+    rows = [Row(f"{value}", (Mark(value, value, value + 2.5),), "") for value in (0.0, 5.0, 10.0)]
     picture = ranges(TITLES, rows, "%", tenfold=False)
     first, second, third = discs(picture)
     assert abs((second - first) - (third - second)) < 0.2
     ends = [float(x) for x in re.findall(r'class="step k0-line" points="[\d.]+,[\d.]+ ([\d.]+),', picture)]
     assert abs((ends[0] - first) * 2.0 - (second - first)) < 0.2
+
+
+def test_an_axis_that_reaches_far_gives_small_figures_room() -> None:
+    """Zero has its place, and of 124 on 600 pixels a difference of one near zero is more than twenty."""
+    rows = [Row("row", (Mark(value, value, value),), "") for value in (0.0, 1.0, 3.0, 124.0)]
+    picture = ranges(TITLES, rows, "%", tenfold=False)
+    zero, one, three, last = discs(picture)
+    assert one - zero > (last - zero) / 10.0
+    assert abs((three - one) - (one - zero)) < 0.2
+    assert "wider near zero" in picture
+    assert [tick for tick in (0, 1, 3, 10, 30, 100) if f">{tick}</text>" not in picture] == []
 
 
 def test_tenfold_steps_are_equal_and_zero_stands_at_the_low_end() -> None:

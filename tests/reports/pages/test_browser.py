@@ -41,6 +41,10 @@ CONTRAST = """
 """Texts below the contrast that WCAG 2 asks of level AA, by its formula."""
 
 
+NAMES = ("tbody th", "caption span")
+"""What stays in sight."""
+
+
 @cache
 def quickstart() -> str:
     return page_of(ROOT / "reports/gallery/quickstart.json")
@@ -162,3 +166,22 @@ def test_large_pictures_are_looked_at_more_closely(small: View) -> None:
     assert small.run(seen) == 180
     small.press("0")
     assert small.run(seen) == 720
+
+
+def test_wide_tables_keep_their_names_in_sight_and_long_ones_are_folded(tmp_path: Path) -> None:
+    """On a telephone; what a finger is to hit is 24 pixels high or more."""
+    heads, line = ("device", *(f"figure {place}" for place in range(5))), ("accelerator", *["1,234,567 ms"] * 5)
+    wide = table(heads, [line] * 2, "A caption that is longer than a telephone is wide, and goes on and on.", range(1, 6))
+    text = page(Page("tables", (section("Wide", wide), section("Long", table(("a", "b"), [("c", "d")] * 61))), {}))
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    view = opened(tmp_path / "page.html", 400)
+    view.run("document.querySelector('.table').scrollLeft = 1000")
+    name, caption = (view.run(f"(b => [b.left, b.right])(document.querySelector('{one}').getBoundingClientRect())") for one in NAMES)
+    assert view.run("document.querySelector('.table').scrollLeft") > 100
+    assert (name[0], caption[0]) == (pytest.approx(20, abs=1), pytest.approx(20, abs=1))
+    assert caption[1] <= 380
+    assert min(view.run("[...document.querySelectorAll('.sort, .tools button')].map(one => one.offsetHeight).filter(one => one)")) >= 24
+    assert view.run("[...document.querySelectorAll('details.drawn-out')].map(one => [one.open, one.querySelectorAll('tr').length])") == [
+        [False, 62]
+    ]
+    view.close()

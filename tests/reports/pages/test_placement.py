@@ -12,7 +12,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from tests.instances.placement.test_formats import document
 from tests.instances.placement.test_formats import written as graph_in
-from tests.paths import reference
+from tests.paths import ROOT, reference
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 from tests.work import calls_in
 
@@ -118,3 +118,16 @@ def test_large_graphs_are_drawn_soon_small_and_without_overlaps(name: str, tmp_p
     assert len(page.encode("utf-8")) < LARGEST
     looked_at(page)
     assert faults_in_a_browser(page, tmp_path, 500) == []
+
+
+def test_the_first_screen_says_which_layers_each_device_runs() -> None:
+    """Layer 5 is cut in two; without stages the busiest device is told."""
+    path = ROOT / "reports/gallery/gpt3-13b-on-8.json"
+    shown = page_of(path).split("<section", 1)[0]
+    assert "Layers: 1-5 on accelerator 1, 5-10 on accelerator 2," in shown
+    assert "36-40 on accelerator 8. A layer named twice is cut." in shown
+
+
+def test_the_busiest_device_is_told_where_there_are_no_layers(tmp_path: Path) -> None:
+    shown = page_of(solved(tmp_path, small(tmp_path))).split("<section", 1)[0]
+    assert re.search(r"The busiest is accelerator \d: \d operators?, [\d.]+ ms of work and [\d.]+ ms of transfers\.", shown)

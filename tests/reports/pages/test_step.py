@@ -126,6 +126,13 @@ def test_all_passes_of_a_short_step_are_drawn() -> None:
     assert "left out" not in text
 
 
+def test_a_use_keeps_the_letter_that_it_has_already() -> None:
+    text = step_section(stepped("few microbatches"), uses=("compute", "optimizer"))
+    keys = dict(re.findall(r'<span class="key"><span class="swatch b\d">(\w)</span> ([^<]*)</span>', text))
+    assert (keys["B"], keys["C"]) == ("optimizer", "forward")
+    assert "A" not in keys, "nothing is drawn of it"
+
+
 def test_other_workloads_have_no_such_step() -> None:
     instance = ask(GEMM)
     design = design_of(answered(instance))

@@ -113,6 +113,13 @@ def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_thei
     assert "Over the questions that have a design and a bound" in study_page(study)
 
 
+def test_figures_are_headed_as_distances_only_where_there_is_a_bound() -> None:
+    axes, at = (Axis("questions", "questions", ("one", "two")),), (("one",), ("two",))
+    found = [searched(110.0, question=place) for place in (0, 1)]
+    assert "  values, as no engine proved a bound (of" in study_text(study_of(*found, at=at, axes=axes))
+    assert "  how far above the bound, or the value where no bound was proved (of" in study_text(study_of(RUN, *found, at=at, axes=axes))
+
+
 def test_engines_that_contradict_each_other_are_refused() -> None:
     hold_together("q", [RUN, searched(100.0)])
     with pytest.raises(VerificationError, match=r"q: boxes proves a bound of 100\.0, and random finds a design of 99\.9"):
