@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from crossopt.solvers.grading.marks import Grade, Mark
+from crossopt.solvers.grading.quiet import TOLD_LESS
 
 _WIDTH = 52
 _BOARD = "% above the proved bound"
@@ -23,8 +24,7 @@ def grade_text(grade: Grade) -> str:
     for mark in grade.marks:
         lines += ["", f"  {mark.name:<{_WIDTH}} {_points(mark.points):>6} of {mark.out_of}"]
         lines += [f"      {why}" for why in ([] if grade.refused else mark.why)]
-    if grade.note:
-        lines += ["", f"  {grade.note}"]
+    lines += [line for said in (_less(grade), grade.note) if said for line in ("", f"  {said}")]
     return "\n".join(lines) + "\n"
 
 
@@ -40,10 +40,12 @@ def _said(grade: Grade) -> tuple[tuple[str, str], ...]:
 
 
 def grade_gradescope(grade: Grade) -> str:
-    """What Gradescope reads as /autograder/results/results.json (its autograder specification)."""
-    said = "\n".join(text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", grade.note) if text)
+    """What Gradescope reads as /autograder/results/results.json (its autograder specification). Marks of hidden cases, and with them the
+    score, are shown when grades are published: who could see them before would hand in until all is right."""
+    said = "\n".join(text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", _less(grade), grade.note) if text)
+    shown = {"visibility": "after_published", "stdout_visibility": "hidden"} if grade.hidden else {}
     board = {} if grade.above is None else {"leaderboard": [{"name": _BOARD, "value": round(100.0 * grade.above, 2), "order": "asc"}]}
-    return _text({"score": grade.points, "output": said, "tests": [_test(mark) for mark in grade.marks]} | board)
+    return _text({"score": grade.points, "output": said, "tests": [_test(mark, grade.hidden) for mark in grade.marks]} | shown | board)
 
 
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
@@ -82,8 +84,13 @@ def table_csv(rows: Sequence[Sequence[str]]) -> str:
 FORMATS = {"text": grade_text, "json": grade_json, "gradescope": grade_gradescope}
 
 
-def _test(mark: Mark) -> dict[str, object]:
-    return {"name": mark.name, "score": mark.points, "max_score": mark.out_of, "output": "\n".join(mark.why)}
+def _test(mark: Mark, hidden: bool) -> dict[str, object]:
+    shown = {"visibility": "after_published"} if hidden else {}
+    return {"name": mark.name, "score": mark.points, "max_score": mark.out_of, "output": "\n".join(mark.why)} | shown
+
+
+def _less(grade: Grade) -> str:
+    return TOLD_LESS.format(grade.assignment.partition("-")[0].lstrip("0")) if grade.hidden else ""
 
 
 def _text(document: dict[str, object]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
 from crossopt.solvers.grading.notebooks import Taken, notebooks_in, write_program
+from crossopt.solvers.grading.quiet import is_hidden, without_figures, without_words
 from crossopt.solvers.grading.walls.running import Returned, run
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened
 
@@ -24,7 +25,8 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
                 raise SubmissionError(_not_there(assignment, folder))
             marks, fault = _judged(assignment, folder, seed) if assignment.judge else _marks(assignment, folder, seed, walls, taken)
             above = assignment.rank(folder, seed) if assignment.rank else None
-            return Grade(assignment.name, together(marks, assignment.whole), "", note, above, _file(assignment, taken, notebooks), fault)
+            file, hidden = _file(assignment, taken, notebooks), assignment.judge is None and is_hidden(seed)
+            return Grade(assignment.name, together(marks, assignment.whole), "", note, above, file, fault, hidden)
     except SubmissionError as error:
         return replace(refused(assignment, str(error)), note=note)
 
@@ -73,15 +75,17 @@ def _judged(assignment: Assignment, folder: Path, seed: str) -> tuple[tuple[Mark
 def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: Taken | None) -> tuple[tuple[Mark, ...], str]:
     """What each task earns; and the first failure, where no function returned anything."""
     program = folder / assignment.handed
-    marks, unloaded, failures = list[Mark](), tuple[Returned, ...](), list[str]()
+    marks, unloaded, failures, quiet = list[Mark](), tuple[Returned, ...](), list[str](), is_hidden(seed)
     for task in assignment.tasks(seed):
         if not unloaded:  # a program that is not loaded once is not loaded another time either
-            returned = tuple(
-                _placed(one, taken, program.name) for one in run(program, [case.call for case in task.cases], assignment.seconds, walls)
-            )
+            calls = [case.call for case in task.cases]
+            returned = run(program, calls, assignment.seconds, walls)
+            if quiet:
+                returned = tuple(without_words(one, call, program.name) for one, call in zip(returned, calls, strict=True))
+            returned = tuple(_placed(one, taken, program.name) for one in returned)
             unloaded = returned[:1] if returned[0].unloaded else ()
             failures += [one.failure for one in returned]
-        marks.append(mark_of(task, unloaded * len(task.cases) or returned))
+        marks.append(mark_of(task, unloaded * len(task.cases) or returned, quiet))
     return tuple(marks), printable(failures[0]) if failures and all(failures) else ""
 
 
@@ -96,9 +100,12 @@ def together(marks: tuple[Mark, ...], whole: int) -> tuple[Mark, ...]:
     return (*marks, Mark("all of it, without a mistake", 0.0 if open_ones else float(whole), whole, why)) if whole else marks
 
 
-def mark_of(task: Task, returned: tuple[Returned, ...]) -> Mark:
-    """What a task earns by its hidden cases: all, a part where one mistake with a name explains all that fail, or nothing."""
+def mark_of(task: Task, returned: tuple[Returned, ...], quiet: bool = False) -> Mark:
+    """What a task earns by its hidden cases: all, a part where one mistake with a name explains all that fail, or nothing. A quiet mark
+    tells nothing that one could hand in again by."""
     verdicts = [_verdict(case, value) for case, value in zip(task.cases, returned, strict=True)]
+    if quiet:
+        verdicts = [without_figures(found, value) for found, value in zip(verdicts, returned, strict=True)]
     failing = [found for case, found in zip(task.cases, verdicts, strict=True) if found.share < 1.0 and not case.public]
     common = [name for name in (failing[0].mistakes if failing else ()) if all(name in found.mistakes for found in failing)]
     explained = bool(common) and all(found.share == NEARLY for found in failing)

@@ -23,6 +23,8 @@ _DIGITS = 17
 
 NEARLY = 0.4
 """The share of its points that a task keeps with one mistake that is known by name."""
+PRACTICE = "practice"
+"""The word of cases that students practise with."""
 PARTS, WHOLE = 60, 40
 """Points of an assignment for its tasks, and for all of them together without a mistake."""
 
@@ -109,6 +111,8 @@ class Grade:
     """How far what was found is above the bound that is proved, where there is a board for that."""
     file: str = ""
     fault: str = ""
+    hidden: bool = False
+    """Whether it tells of cases that are hidden, even from who reads it before grades are published."""
 
     @property
     def points(self) -> float:

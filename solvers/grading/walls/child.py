@@ -16,6 +16,12 @@ _SIGNS = 300
 """Of the message of an error."""
 
 
+NOT_FINITE = "not a number (nan) or an infinite figure is returned, where finite figures are meant"
+ROOM = 2 << 20
+"""Bytes of all answers together."""
+TOO_MUCH = f"too much is returned (at most {ROOM >> 20} MiB are read)"
+
+
 def main() -> None:
     """Read a job from standard input and answer it into the descriptor that it names, a line for each call."""
     job = json.loads(sys.stdin.buffer.read())
@@ -29,7 +35,7 @@ def main() -> None:
         module, failure = _loaded(own / job["program"])
         answers.write(json.dumps({"loaded": True}) + "\n")
         answers.flush()
-        left = job["room"]
+        left = ROOM
         for call in job["calls"]:
             line = json.dumps({"error": failure}) if module is None else _line(module, own / job["program"], call, left)
             left -= len(line)
@@ -72,10 +78,15 @@ def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int) ->
         return json.dumps({"error": _told(error, program)})
 
 
+def no_function(name: str, program: str) -> str:
+    """What is said where a function is missing."""
+    return f"there is no function {name} in {program}"
+
+
 def _function(module: ModuleType, program: Path, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
-        raise AttributeError(f"there is no function {name} in {program.name}")
+        raise AttributeError(no_function(name, program.name))
     return found  # type: ignore[no-any-return]
 
 
@@ -87,11 +98,11 @@ def _written(value: object, room: int) -> str:
             parts.append(part)
             size += len(part)
             if size > room:
-                return json.dumps({"error": f"too much is returned (at most {room >> 20} MiB are read)"})
+                return json.dumps({"error": TOO_MUCH})
     except ValueError as error:
         if not str(error).startswith("Out of range float"):
             raise
-        return json.dumps({"error": "not a number (nan) or an infinite figure is returned, where finite figures are meant"})
+        return json.dumps({"error": NOT_FINITE})
     return "".join(parts)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import crossopt
+from crossopt.solvers.grading.walls.child import ROOM
 
 _ROOT = Path(crossopt.__file__).parent
 _START = f"""import sys
@@ -35,7 +36,7 @@ _ENVIRONMENT = {
 }
 """No variable of the grader's, so that no key of an instructor is handed on; one thread, and one order of sets."""
 _FILE = 16 << 20
-_ANSWERS = 4 << 20
+_ANSWERS = 2 * ROOM
 _MEMORY = 1 << 30
 
 
@@ -55,6 +56,8 @@ class Returned:
     failure: str = ""
     unloaded: bool = False
     """Whether the program ended, or time was up, before it was loaded."""
+    said: bool = False
+    """Whether the sentence comes from the program's process, which can say whatever it likes."""
 
 
 def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool) -> tuple[Returned, ...]:
@@ -68,7 +71,6 @@ def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool) -> tupl
             "seconds": seconds,
             "memory": _MEMORY,
             "file": _FILE,
-            "room": _ANSWERS // 2,
         }
         ending = _carried_out(json.dumps(job).encode(), folder, answers.fileno(), seconds)
         answers.seek(0)
@@ -146,7 +148,7 @@ def _read(line: str) -> Returned:
     except (ValueError, RecursionError):
         return Returned(failure="what is returned cannot be read")
     if isinstance(said, dict) and isinstance(said.get("error"), str):
-        return Returned(failure=said["error"])
+        return Returned(failure=said["error"], said=True)
     return Returned(said["value"]) if isinstance(said, dict) and "value" in said else Returned(failure="what is returned cannot be read")
 
 

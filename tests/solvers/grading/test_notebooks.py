@@ -87,15 +87,15 @@ def test_a_grade_says_which_file_it_is_of_and_counts_the_lines_of_a_notebook_by_
     code: list[dict[str, Any]] = [{"cell_type": "code", "source": text} for text in ("%time\nx = 1", "y = 2\n\nx = undefined")]
     notebook = json.dumps({"cells": [{"cell_type": "markdown", "source": "text"}, *code]})
     (tmp_path / "mine.ipynb").write_text(notebook, encoding="utf-8")
-    grade = graded(asking("one", "other"), tmp_path, "seed", walls=True)
+    grade = graded(asking("one", "other"), tmp_path, "practice", walls=True)
     assert grade.file == "mine.ipynb, its cells of code, as there is no solution.py"
     assert grade.fault == "NameError: name 'undefined' is not defined (line 3 of cell 2 of code in mine.ipynb)"
     assert f"  graded: {grade.file}\n" in grade_text(grade)
     (tmp_path / "solution.py").write_text("def one():\n    return 1\n", encoding="utf-8")
-    grade = graded(asking("one", "other"), tmp_path, "seed", walls=True)
+    grade = graded(asking("one", "other"), tmp_path, "practice", walls=True)
     assert (grade.file, grade.fault) == ("solution.py; mine.ipynb beside it is not looked at", "")
     (tmp_path / "solution.py").rename(tmp_path / "more.ipynb")
-    assert graded(asking("one"), tmp_path, "seed", walls=True).refused.startswith(
+    assert graded(asking("one"), tmp_path, "practice", walls=True).refused.startswith(
         "there is no solution.py, and which of mine.ipynb, more.ipynb is meant is not known"
     )
 

@@ -115,7 +115,7 @@ def test_a_broken_or_endless_submission_costs_its_own_line(tmp_path: Path, capsy
         ["joe", "0", "0"],
         ["'=grace", "", "0"],
     ]
-    assert [row[3] for row in rows[1:3]] == ["", f"{LAYER.name}: nothing runs: SyntaxError: invalid syntax (line 1 of solution.py)"]
+    assert [row[3] for row in rows[1:3]] == ["", f"{LAYER.name}: nothing runs: SyntaxError (line 1 of solution.py)"]
     assert f"{LAYER.name}: nothing runs: while it was loaded: stopped after" in rows[3][3]
     assert "no zip that can be read" in rows[4][3]
     assert "SyntaxError" in (tmp_path / "feedback" / "bob" / f"{LAYER.name}.txt").read_text(encoding="utf-8")
