@@ -3,9 +3,7 @@
 import csv
 import io
 import json
-import re
 import shutil
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.texts.course import board_text, class_csv, grade_gradescope
 from crossopt.solvers.grading.classes.grading import Asking, grade_class, grade_one
 from crossopt.solvers.grading.classes.handed_in import ClassError, HandedIn, digest_of, find_class, read_roster
-from crossopt.solvers.grading.classes.similar import find_similar, prints_of
 from crossopt.solvers.grading.grade import refused
-from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Grade
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import missing
@@ -159,27 +155,6 @@ def test_a_grader_that_ends_without_a_grade_says_so(tmp_path: Path, monkeypatch:
     assert (grade.points, grade.refused) == (0, "the grader ended without a grade (exit code 1)")
     monkeypatch.setattr("crossopt.solvers.grading.classes.grading._seconds", lambda _: 0)
     assert grade_one(one, ASKING).refused == "grading took longer than 0 s"
-
-
-def test_programs_with_other_names_and_comments_are_alike_and_others_are_not(tmp_path: Path) -> None:
-    other = (SOLUTIONS / KNAPSACK.name / "solution.py").read_text(encoding="utf-8")
-    renamed = re.sub(r"\bhidden\b", "h", re.sub(r"\bmatrices\b", "all_of_them", RIGHT)).replace("return ", "return  ", 3) + "\n# mine\n"
-    starter = (HANDOUTS / LAYER.name / "starter.py").read_text(encoding="utf-8")
-    for student, program in (("ada", RIGHT), ("bob", renamed), ("eve", other), ("joe", starter), ("sue", "")):
-        handed_in(tmp_path, student, program)
-    pairs = find_similar(find_class(tmp_path, None, None).handed)
-    assert [(pair.one, pair.other, pair.share) for pair in pairs] == [("ada", "bob", 1.0)]
-    assert prints_of(RIGHT) == prints_of(renamed)
-    assert prints_of("x = (") == frozenset()
-
-
-def test_a_program_in_a_zip_is_compared_too(tmp_path: Path) -> None:
-    handed_in(tmp_path, "ada", RIGHT)
-    (tmp_path / "bob").mkdir()
-    with zipfile.ZipFile(tmp_path / "bob" / f"{LAYER.name}.zip", "w") as archive:
-        archive.writestr("mine/solution.py", RIGHT)
-    (pair,) = find_similar(find_class(tmp_path, None, None).handed)
-    assert (pair.one, pair.other, pair.share) == ("ada", "bob", 1.0)
 
 
 def test_the_board_names_the_nearest_first_and_equal_ones_share_a_place() -> None:
