@@ -7,7 +7,7 @@ from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark
 from crossopt.solvers.grading.notebooks import Taken, notebooks_in, write_program
 from crossopt.solvers.grading.quiet import is_hidden, without_figures, without_words
 from crossopt.solvers.grading.walls.running import Returned, run
-from crossopt.solvers.grading.walls.submission import SubmissionError, opened
+from crossopt.solvers.grading.walls.submission import SubmissionError, opened, refuse_ours
 
 _SENTENCES = 3
 """Of a task, and names of a list; further ones are counted."""
@@ -19,6 +19,8 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
     note = "" if walls or assignment.judge else UNCONFINED
     try:
         with opened(submission) as folder:
+            if assignment.judge is None:
+                refuse_ours(folder)
             notebooks = notebooks_in(folder)
             taken = write_program(folder, assignment.handed) if assignment.judge is None else None
             if not (folder / assignment.handed).is_file():

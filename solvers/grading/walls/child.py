@@ -30,7 +30,7 @@ def main() -> None:
     if job["walls"]:
         wall_in(own)
     sys.path.insert(0, str(own))
-    _hide_project(own)
+    _hide_project()
     with os.fdopen(job["answers"], "w", encoding="utf-8") as answers:
         module, failure = _loaded(own / job["program"])
         answers.write(json.dumps({"loaded": True}) + "\n")
@@ -43,14 +43,13 @@ def main() -> None:
             answers.flush()
 
 
-def _hide_project(own: Path) -> None:
-    """Say of the project's package that it cannot be imported, unless the program has a file of that name beside it."""
+def _hide_project() -> None:
+    """Say of the project's package that it cannot be imported, also where a program writes one of that name beside itself."""
     for name in [name for name in sys.modules if name.partition(".")[0] == OURS]:
         del sys.modules[name]
-    hidden = {OURS} if not (own / OURS).exists() and not (own / f"{OURS}.py").exists() else set[str]()
 
     def find_spec(name: str, *_: object) -> None:
-        if name in hidden:
+        if name == OURS:
             raise ModuleNotFoundError(f"{name} cannot be imported here (compute it yourself)")
 
     sys.meta_path.insert(0, cast("Any", SimpleNamespace(find_spec=find_spec)))

@@ -195,9 +195,17 @@ def test_what_cannot_be_returned_or_imported_is_told(tmp_path: Path, line: str, 
     assert words in attempt(tmp_path, line)
 
 
-def test_a_file_beside_the_program_may_have_the_name_of_a_package(tmp_path: Path) -> None:
-    written(tmp_path / "in", "ONE = 1\n", "crossopt.py")
-    assert attempt(tmp_path, "import crossopt; return crossopt.ONE") == "done"
+def test_this_package_is_no_part_of_a_program(tmp_path: Path) -> None:
+    """Neither handed in, at the top or below, nor written by the program itself."""
+    for place, name in (("", "crossopt.py"), ("lib/crossopt", "__init__.py"), ("", "Crossopt-0.1.0-py3-none-any.whl")):
+        folder = tmp_path / f"with {name}"
+        (folder / place).mkdir(parents=True)
+        written(folder / place, "ONE = 1\n", name)
+        refused = grade_of(folder, "def one():\n    return 1\n", "one").refused
+        assert (place or name) in refused
+        assert "has the name of the tool" in refused
+    writing = "pathlib.Path('crossopt.py').write_text('ONE = 1'); import crossopt; return crossopt.ONE"
+    assert "cannot be imported here" in attempt(tmp_path, writing)
 
 
 def test_a_program_that_is_never_loaded_costs_the_time_of_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
