@@ -16,7 +16,7 @@ from crossopt.solvers.grading.classes.grading import Asking, Graded, grade_class
 from crossopt.solvers.grading.classes.handed_in import Class, ClassError, find_class, read_roster
 from crossopt.solvers.grading.classes.similar import find_similar
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.handouts import BESIDE, HANDOUTS
 from crossopt.solvers.grading.marks import PRACTICE, Assignment, Grade, seed_of
 from crossopt.solvers.grading.notebooks import notebook_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
@@ -192,7 +192,9 @@ def _release(target: Path, questions: dict[str, str]) -> None:
         tree = Path(place) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
         for one in ASSIGNMENTS:
+            shutil.copy(tree / BESIDE, tree / one.name)
             (tree / one.name / f"{one.name}.ipynb").write_text(notebook_of(one.name), encoding="utf-8")
+        (tree / BESIDE).unlink()
         for student, text in questions.items():
             own = tree / "questions" / student
             own.mkdir(parents=True)

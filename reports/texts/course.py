@@ -49,8 +49,8 @@ def grade_gradescope(grade: Grade) -> str:
 
 
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
-    """A line for each student: points by assignment, empty where nothing was handed in, their sum, what could not be looked at, and where a
-    program of which no function returned anything failed first."""
+    """A line for each student: points by assignment, empty where nothing was handed in, their sum, what could not be looked at, what of two
+    files was, and where a program of which no function returned anything failed first."""
     names = sorted({name for one in grades.values() for name in one})
     rows = [["student", *names, "points", "remarks"]]
     for student in students:
@@ -62,7 +62,8 @@ def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]
 
 
 def _remark(grade: Grade) -> str:
-    return grade.refused or (f"nothing runs: {grade.fault}" if grade.fault else "")
+    chosen = f"graded: {grade.file}" if " beside it " in grade.file else ""
+    return grade.refused or "; ".join(said for said in (f"nothing runs: {grade.fault}" if grade.fault else "", chosen) if said)
 
 
 def board_text(title: str, above: Mapping[str, float]) -> str:

@@ -63,7 +63,8 @@ def _listed(names: list[str]) -> str:
 def _file(assignment: Assignment, taken: Taken | None, notebooks: tuple[str, ...]) -> str:
     """Which file was looked at, and which notebooks were not."""
     if taken:
-        return f"{taken.notebook}, its cells of code, as there is no {assignment.handed}"
+        cells = f"{taken.notebook}, its cells of code"
+        return f"{cells}; {assignment.handed} beside it is all holes" if taken.beside else f"{cells}, as there is no {assignment.handed}"
     beside = assignment.judge is None and notebooks
     return f"{assignment.handed}{f'; {_listed(list(notebooks))} beside it is not looked at' if beside else ''}"
 
@@ -81,7 +82,7 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
     for task in assignment.tasks(seed):
         if not unloaded:  # a program that is not loaded once is not loaded another time either
             calls = [case.call for case in task.cases]
-            returned = run(program, calls, assignment.seconds, walls)
+            returned = run(program, calls, assignment.seconds, walls, taken.starts if taken else ())
             if quiet:
                 returned = tuple(without_words(one, call, program.name) for one, call in zip(returned, calls, strict=True))
             returned = tuple(_placed(one, taken, program.name) for one in returned)

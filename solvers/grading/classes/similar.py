@@ -20,7 +20,7 @@ from pathlib import Path
 from crossopt import crossflow
 from crossopt.solvers.grading import assignments
 from crossopt.solvers.grading.classes.handed_in import HandedIn
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.handouts import BESIDE, HANDOUTS
 from crossopt.solvers.grading.notebooks import program_in
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened
 
@@ -53,7 +53,7 @@ def find_similar(handed: Sequence[HandedIn], alike: float = ALIKE) -> tuple[Pair
     """Pairs of each assignment, the most alike first."""
     found: list[Pair] = []
     for name in sorted({one.assignment.name for one in handed}):
-        given = [words_of(path.read_text(encoding="utf-8")) for path in sorted((HANDOUTS / name).glob("*.py"))]
+        given = [words_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
         programs = {one.student: _together(one.path, given) for one in handed if one.assignment.name == name}
         found += _pairs(name, programs, frozenset(one for words in given for one in prints_of(words)), alike)
     return tuple(sorted(found, key=lambda pair: (-pair.share, pair.assignment, pair.one, pair.other)))

@@ -60,11 +60,13 @@ class Returned:
     """Whether the sentence comes from the program's process, which can say whatever it likes."""
 
 
-def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool) -> tuple[Returned, ...]:
-    """What each call gives, in a copy of the program's folder, all of them together in so many seconds."""
+def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: Sequence[int] = ()) -> tuple[Returned, ...]:
+    """What each call gives, in a copy of the program's folder, all of them together in so many seconds. `cells` are the lines in which
+    cells begin, where the program is that of a notebook."""
     with _copy(program.parent) as folder, tempfile.TemporaryFile() as answers:
         job = {
             "program": program.name,
+            "cells": cells,
             "calls": [{"function": call.function, "arguments": call.arguments} for call in calls],
             "answers": answers.fileno(),
             "walls": walls,
