@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 
 from crossopt import crossflow
-from crossopt.solvers.grading import assignments
+from crossopt.solvers import grading
 from crossopt.solvers.grading.classes.handed_in import HandedIn
 from crossopt.solvers.grading.handouts import BESIDE, HANDOUTS
 from crossopt.solvers.grading.notebooks import program_in
@@ -79,7 +79,7 @@ def _pairs(name: str, programs: Mapping[str, Words], given: frozenset[int], alik
 @cache
 def _of_judges() -> frozenset[int]:
     """Fingerprints of what judges answers, and of the formulas that it rests on."""
-    folders = (Path(module.__file__ or "").parent for module in (assignments, crossflow))
+    folders = (Path(module.__file__ or "").parent for module in (grading, crossflow))
     files = sorted(path for folder in folders for path in folder.rglob("*.py"))
     return frozenset(one for path in files for one in prints_of(words_of(path.read_text(encoding="utf-8"))))
 
