@@ -49,15 +49,17 @@ def grade_gradescope(grade: Grade) -> str:
 
 
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
-    """A line for each student: points by assignment, empty where nothing was handed in, their sum, what could not be looked at, what of two
-    files was, and where a program of which no function returned anything failed first."""
+    """A line for each student: points by assignment, empty where nothing was handed in, their sum, of how many, in per cent, and in remarks
+    what could not be looked at, what of two files was, and where a program of which no function returned anything failed first."""
     names = sorted({name for one in grades.values() for name in one})
-    rows = [["student", *names, "points", "remarks"]]
+    out_of = sum(max(one[name].out_of for one in grades.values() if name in one) for name in names)
+    rows = [["student", *names, "points", "out of", "per cent", "remarks"]]
     for student in students:
         own = grades.get(student, {})
         remarks = "; ".join(f"{name}: {said}" for name in names if name in own and (said := _remark(own[name])))
         points = [_points(own[name].points) if name in own else "" for name in names]
-        rows.append([student, *points, _points(sum(grade.points for grade in own.values())), remarks])
+        reached = sum(grade.points for grade in own.values())
+        rows.append([student, *points, _points(reached), str(out_of), _points(100.0 * reached / out_of) if out_of else "", remarks])
     return table_csv(rows)
 
 
