@@ -6,9 +6,11 @@ from pathlib import Path
 from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
 from crossopt.solvers.grading.notebooks import Taken, notebooks_in, write_program
 from crossopt.solvers.grading.quiet import is_hidden, without_figures, without_words
-from crossopt.solvers.grading.walls.running import Returned, run
+from crossopt.solvers.grading.walls.running import STOPPED, Returned, run
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened, refuse_ours
 
+_PATIENCE = 2
+"""Functions that may take all their time; after so many that were stopped each further one has a fifth of it."""
 _SENTENCES = 3
 """Of a task, and names of a list; further ones are counted."""
 UNCONFINED = "no walls stood around the submission: it could read and write what its grader can"
@@ -78,11 +80,13 @@ def _judged(assignment: Assignment, folder: Path, seed: str) -> tuple[tuple[Mark
 def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: Taken | None) -> tuple[tuple[Mark, ...], str]:
     """What each task earns; and the first failure, where no function returned anything."""
     program = folder / assignment.handed
-    marks, unloaded, failures, quiet = list[Mark](), tuple[Returned, ...](), list[str](), is_hidden(seed)
+    marks, unloaded, failures, quiet, stopped = list[Mark](), tuple[Returned, ...](), list[str](), is_hidden(seed), 0
     for task in assignment.tasks(seed):
         if not unloaded:  # a program that is not loaded once is not loaded another time either
             calls = [case.call for case in task.cases]
-            returned = run(program, calls, assignment.seconds, walls, taken.starts if taken else ())
+            seconds = assignment.seconds if stopped < _PATIENCE else max(1, assignment.seconds // 5)
+            returned = run(program, calls, seconds, walls, taken.starts if taken else ())
+            stopped += any(one.failure.startswith(STOPPED) and not one.said for one in returned)
             if quiet:
                 returned = tuple(without_words(one, call, program.name) for one, call in zip(returned, calls, strict=True))
             returned = tuple(_placed(one, taken, program.name) for one in returned)

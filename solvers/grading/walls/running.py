@@ -38,6 +38,8 @@ _ENVIRONMENT = {
 _FILE = 16 << 20
 _ANSWERS = 2 * ROOM
 _MEMORY = 1 << 30
+STOPPED = "stopped after"
+"""How what is said of a program begins that took all its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,11 @@ def _carried_out(job: bytes, folder: Path, answers: int, seconds: int) -> str:
     try:
         process.communicate(job, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return f"stopped after {seconds} s (is there a loop without an end?)"
+        return f"{STOPPED} {seconds} s (is there a loop without an end?)"
     finally:
         _end(process)
     if process.returncode == -signal.SIGKILL:
-        return f"stopped after {seconds} s of processor time, or for its memory"
+        return f"{STOPPED} {seconds} s of processor time, or for its memory"
     if process.returncode < 0:
         return f"the program crashed ({signal.Signals(-process.returncode).name})"
     return f"the program ended without an answer (exit code {process.returncode})"

@@ -131,6 +131,13 @@ def test_nothing_is_left_of_folders_in_folders(tmp_path: Path, monkeypatch: pyte
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
+def test_further_loops_have_less_time_and_what_is_right_has_enough(tmp_path: Path) -> None:
+    loops = "".join(f"def {name}():\n    while True:\n        pass\n" for name in ("one", "two", "three"))
+    grade = grade_of(tmp_path / "in", f"{loops}def four():\n    return 1\n", "one", "two", "three", "four", seconds=2)
+    assert [mark.why[0].split(" s ")[0] for mark in grade.marks[:3]] == [f"every case: stopped after {seconds}" for seconds in (2, 2, 1)]
+    assert grade.marks[3].points == 10.0
+
+
 def test_a_sleeper_is_stopped(tmp_path: Path) -> None:
     (mark,) = grade_of(tmp_path / "in", "import time\n\n\ndef one():\n    time.sleep(60)\n", "one", seconds=1).marks
     assert "stopped after 1 s" in mark.why[0]
