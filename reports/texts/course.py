@@ -24,7 +24,7 @@ def grade_text(grade: Grade) -> str:
     for mark in grade.marks:
         lines += ["", f"  {mark.name:<{_WIDTH}} {_points(mark.points):>6} of {mark.out_of}"]
         lines += [f"      {why}" for why in ([] if grade.refused else mark.why)]
-    lines += [line for said in (_less(grade), grade.note) if said for line in ("", f"  {said}")]
+    lines += [line for said in (_less(grade) if grade.points < grade.out_of else "", grade.note) if said for line in ("", f"  {said}")]
     return "\n".join(lines) + "\n"
 
 
@@ -42,7 +42,10 @@ def _said(grade: Grade) -> tuple[tuple[str, str], ...]:
 def grade_gradescope(grade: Grade) -> str:
     """What Gradescope reads as /autograder/results/results.json (its autograder specification). Marks of hidden cases, and with them the
     score, are shown when grades are published: who could see them before would hand in until all is right."""
-    said = "\n".join(text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", _less(grade), grade.note) if text)
+    later = "marks and points are shown when grades are published" if grade.hidden else ""
+    said = "\n".join(
+        text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", later, _less(grade), grade.note) if text
+    )
     shown = {"visibility": "after_published", "stdout_visibility": "hidden"} if grade.hidden else {}
     board = {} if grade.above is None else {"leaderboard": [{"name": _BOARD, "value": round(100.0 * grade.above, 2), "order": "asc"}]}
     return _text({"score": grade.points, "output": said, "tests": [_test(mark, grade.hidden) for mark in grade.marks]} | shown | board)
