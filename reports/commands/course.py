@@ -16,15 +16,14 @@ from crossopt.solvers.grading.classes.grading import Asking, Graded, grade_class
 from crossopt.solvers.grading.classes.handed_in import Class, ClassError, find_class, read_roster
 from crossopt.solvers.grading.classes.similar import find_similar
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Assignment, Grade, seed_of
+from crossopt.solvers.grading.handouts import BESIDE, HANDOUTS
+from crossopt.solvers.grading.marks import PRACTICE, Assignment, Grade, seed_of
 from crossopt.solvers.grading.notebooks import notebook_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import exposed, missing
 
 _GRADED, _REFUSED = 0, 3
 _SEED = "CROSSOPT_COURSE_SEED"
-_PRACTICE = "practice"
 
 
 def grade(options: argparse.Namespace) -> int:
@@ -170,13 +169,13 @@ _ACTIONS = {"list": _list, "question": _question, "release": _release_all, "grad
 def _word(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
-    return options.seed or os.environ.get(_SEED) or _PRACTICE
+    return options.seed or os.environ.get(_SEED) or PRACTICE
 
 
 def _hidden_word(options: argparse.Namespace) -> str:
     """The word, told where it is the one that students practise with."""
     word = _word(options)
-    if word == _PRACTICE:
+    if word == PRACTICE:
         sys.stderr.write(f"no hidden word was given, so that cases are those that students practise with (--seed WORD, or {_SEED})\n")
     return word
 
@@ -193,7 +192,9 @@ def _release(target: Path, questions: dict[str, str]) -> None:
         tree = Path(place) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
         for one in ASSIGNMENTS:
+            shutil.copy(tree / BESIDE, tree / one.name)
             (tree / one.name / f"{one.name}.ipynb").write_text(notebook_of(one.name), encoding="utf-8")
+        (tree / BESIDE).unlink()
         for student, text in questions.items():
             own = tree / "questions" / student
             own.mkdir(parents=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from crossopt.solvers.grading.marks import Grade, Mark
+from crossopt.solvers.grading.quiet import TOLD_LESS
 
 _WIDTH = 52
 _BOARD = "% above the proved bound"
@@ -23,8 +24,7 @@ def grade_text(grade: Grade) -> str:
     for mark in grade.marks:
         lines += ["", f"  {mark.name:<{_WIDTH}} {_points(mark.points):>6} of {mark.out_of}"]
         lines += [f"      {why}" for why in ([] if grade.refused else mark.why)]
-    if grade.note:
-        lines += ["", f"  {grade.note}"]
+    lines += [line for said in (_less(grade) if grade.points < grade.out_of else "", grade.note) if said for line in ("", f"  {said}")]
     return "\n".join(lines) + "\n"
 
 
@@ -40,27 +40,35 @@ def _said(grade: Grade) -> tuple[tuple[str, str], ...]:
 
 
 def grade_gradescope(grade: Grade) -> str:
-    """What Gradescope reads as /autograder/results/results.json (its autograder specification)."""
-    said = "\n".join(text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", grade.note) if text)
+    """What Gradescope reads as /autograder/results/results.json (its autograder specification). Marks of hidden cases, and with them the
+    score, are shown when grades are published: who could see them before would hand in until all is right."""
+    later = "marks and points are shown when grades are published" if grade.hidden else ""
+    said = "\n".join(
+        text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", later, _less(grade), grade.note) if text
+    )
+    shown = {"visibility": "after_published", "stdout_visibility": "hidden"} if grade.hidden else {}
     board = {} if grade.above is None else {"leaderboard": [{"name": _BOARD, "value": round(100.0 * grade.above, 2), "order": "asc"}]}
-    return _text({"score": grade.points, "output": said, "tests": [_test(mark) for mark in grade.marks]} | board)
+    return _text({"score": grade.points, "output": said, "tests": [_test(mark, grade.hidden) for mark in grade.marks]} | shown | board)
 
 
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
-    """A line for each student: points by assignment, empty where nothing was handed in, their sum, what could not be looked at, and where a
-    program of which no function returned anything failed first."""
+    """A line for each student: points by assignment, empty where nothing was handed in, their sum, of how many, in per cent, and in remarks
+    what could not be looked at, what of two files was, and where a program of which no function returned anything failed first."""
     names = sorted({name for one in grades.values() for name in one})
-    rows = [["student", *names, "points", "remarks"]]
+    out_of = sum(max(one[name].out_of for one in grades.values() if name in one) for name in names)
+    rows = [["student", *names, "points", "out of", "per cent", "remarks"]]
     for student in students:
         own = grades.get(student, {})
         remarks = "; ".join(f"{name}: {said}" for name in names if name in own and (said := _remark(own[name])))
         points = [_points(own[name].points) if name in own else "" for name in names]
-        rows.append([student, *points, _points(sum(grade.points for grade in own.values())), remarks])
+        reached = sum(grade.points for grade in own.values())
+        rows.append([student, *points, _points(reached), str(out_of), _points(100.0 * reached / out_of) if out_of else "", remarks])
     return table_csv(rows)
 
 
 def _remark(grade: Grade) -> str:
-    return grade.refused or (f"nothing runs: {grade.fault}" if grade.fault else "")
+    chosen = f"graded: {grade.file}" if " beside it " in grade.file else ""
+    return grade.refused or "; ".join(said for said in (f"nothing runs: {grade.fault}" if grade.fault else "", chosen) if said)
 
 
 def board_text(title: str, above: Mapping[str, float]) -> str:
@@ -82,8 +90,13 @@ def table_csv(rows: Sequence[Sequence[str]]) -> str:
 FORMATS = {"text": grade_text, "json": grade_json, "gradescope": grade_gradescope}
 
 
-def _test(mark: Mark) -> dict[str, object]:
-    return {"name": mark.name, "score": mark.points, "max_score": mark.out_of, "output": "\n".join(mark.why)}
+def _test(mark: Mark, hidden: bool) -> dict[str, object]:
+    shown = {"visibility": "after_published"} if hidden else {}
+    return {"name": mark.name, "score": mark.points, "max_score": mark.out_of, "output": "\n".join(mark.why)} | shown
+
+
+def _less(grade: Grade) -> str:
+    return TOLD_LESS.format(grade.assignment.partition("-")[0].lstrip("0")) if grade.hidden else ""
 
 
 def _text(document: dict[str, object]) -> str:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
 from crossopt.solvers.grading.notebooks import Taken, notebooks_in, write_program
-from crossopt.solvers.grading.walls.running import Returned, run
-from crossopt.solvers.grading.walls.submission import SubmissionError, opened
+from crossopt.solvers.grading.quiet import is_hidden, without_figures, without_words
+from crossopt.solvers.grading.walls.running import STOPPED, Returned, run
+from crossopt.solvers.grading.walls.submission import SubmissionError, opened, refuse_ours
 
+_PATIENCE = 2
+"""Functions that may take all their time; after so many that were stopped each further one has a fifth of it."""
 _SENTENCES = 3
 """Of a task, and names of a list; further ones are counted."""
 UNCONFINED = "no walls stood around the submission: it could read and write what its grader can"
@@ -18,13 +21,16 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
     note = "" if walls or assignment.judge else UNCONFINED
     try:
         with opened(submission) as folder:
+            if assignment.judge is None:
+                refuse_ours(folder)
             notebooks = notebooks_in(folder)
             taken = write_program(folder, assignment.handed) if assignment.judge is None else None
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
             marks, fault = _judged(assignment, folder, seed) if assignment.judge else _marks(assignment, folder, seed, walls, taken)
             above = assignment.rank(folder, seed) if assignment.rank else None
-            return Grade(assignment.name, together(marks, assignment.whole), "", note, above, _file(assignment, taken, notebooks), fault)
+            file, hidden = _file(assignment, taken, notebooks), assignment.judge is None and is_hidden(seed)
+            return Grade(assignment.name, together(marks, assignment.whole), "", note, above, file, fault, hidden)
     except SubmissionError as error:
         return replace(refused(assignment, str(error)), note=note)
 
@@ -59,7 +65,8 @@ def _listed(names: list[str]) -> str:
 def _file(assignment: Assignment, taken: Taken | None, notebooks: tuple[str, ...]) -> str:
     """Which file was looked at, and which notebooks were not."""
     if taken:
-        return f"{taken.notebook}, its cells of code, as there is no {assignment.handed}"
+        cells = f"{taken.notebook}, its cells of code"
+        return f"{cells}; {assignment.handed} beside it is all holes" if taken.beside else f"{cells}, as there is no {assignment.handed}"
     beside = assignment.judge is None and notebooks
     return f"{assignment.handed}{f'; {_listed(list(notebooks))} beside it is not looked at' if beside else ''}"
 
@@ -73,15 +80,19 @@ def _judged(assignment: Assignment, folder: Path, seed: str) -> tuple[tuple[Mark
 def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: Taken | None) -> tuple[tuple[Mark, ...], str]:
     """What each task earns; and the first failure, where no function returned anything."""
     program = folder / assignment.handed
-    marks, unloaded, failures = list[Mark](), tuple[Returned, ...](), list[str]()
+    marks, unloaded, failures, quiet, stopped = list[Mark](), tuple[Returned, ...](), list[str](), is_hidden(seed), 0
     for task in assignment.tasks(seed):
         if not unloaded:  # a program that is not loaded once is not loaded another time either
-            returned = tuple(
-                _placed(one, taken, program.name) for one in run(program, [case.call for case in task.cases], assignment.seconds, walls)
-            )
+            calls = [case.call for case in task.cases]
+            seconds = assignment.seconds if stopped < _PATIENCE else max(1, assignment.seconds // 5)
+            returned = run(program, calls, seconds, walls, taken.starts if taken else ())
+            stopped += any(one.failure.startswith(STOPPED) and not one.said for one in returned)
+            if quiet:
+                returned = tuple(without_words(one, call, program.name) for one, call in zip(returned, calls, strict=True))
+            returned = tuple(_placed(one, taken, program.name) for one in returned)
             unloaded = returned[:1] if returned[0].unloaded else ()
             failures += [one.failure for one in returned]
-        marks.append(mark_of(task, unloaded * len(task.cases) or returned))
+        marks.append(mark_of(task, unloaded * len(task.cases) or returned, quiet))
     return tuple(marks), printable(failures[0]) if failures and all(failures) else ""
 
 
@@ -96,9 +107,12 @@ def together(marks: tuple[Mark, ...], whole: int) -> tuple[Mark, ...]:
     return (*marks, Mark("all of it, without a mistake", 0.0 if open_ones else float(whole), whole, why)) if whole else marks
 
 
-def mark_of(task: Task, returned: tuple[Returned, ...]) -> Mark:
-    """What a task earns by its hidden cases: all, a part where one mistake with a name explains all that fail, or nothing."""
+def mark_of(task: Task, returned: tuple[Returned, ...], quiet: bool = False) -> Mark:
+    """What a task earns by its hidden cases: all, a part where one mistake with a name explains all that fail, or nothing. A quiet mark
+    tells nothing that one could hand in again by."""
     verdicts = [_verdict(case, value) for case, value in zip(task.cases, returned, strict=True)]
+    if quiet:
+        verdicts = [without_figures(found, value) for found, value in zip(verdicts, returned, strict=True)]
     failing = [found for case, found in zip(task.cases, verdicts, strict=True) if found.share < 1.0 and not case.public]
     common = [name for name in (failing[0].mistakes if failing else ()) if all(name in found.mistakes for found in failing)]
     explained = bool(common) and all(found.share == NEARLY for found in failing)

@@ -8,6 +8,8 @@ import yaml
 from crossopt import instances
 
 HANDOUTS = Path(instances.__file__).parent / "course"
+BESIDE = "handed_in.py"
+"""What the public tests of each assignment begin with."""
 
 
 def public(assignment: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from crossopt.solvers.grading.walls.running import Call
 
@@ -23,6 +24,8 @@ _DIGITS = 17
 
 NEARLY = 0.4
 """The share of its points that a task keeps with one mistake that is known by name."""
+PRACTICE = "practice"
+"""The word of cases that students practise with."""
 PARTS, WHOLE = 60, 40
 """Points of an assignment for its tasks, and for all of them together without a mistake."""
 
@@ -109,6 +112,8 @@ class Grade:
     """How far what was found is above the bound that is proved, where there is a board for that."""
     file: str = ""
     fault: str = ""
+    hidden: bool = False
+    """Whether it tells of cases that are hidden, even from who reads it before grades are published."""
 
     @property
     def points(self) -> float:
@@ -212,5 +217,11 @@ def shown(value: object) -> str:
 
 
 def seed_of(word: str, student: str | None) -> str:
-    """What cases are drawn from: the word, and the student to whom they belong; case and blanks around a name do not matter."""
-    return f"{word}/{student.strip().casefold()}" if student and student.strip() else word
+    """What cases are drawn from: the word, and the student to whom they belong."""
+    return f"{word}/{same_name(student)}" if student and student.strip() else word
+
+
+def same_name(student: str) -> str:
+    """A name or number as it is compared: in small letters, without blanks around it, and an accent as one sign with its letter, as one
+    computer writes it and another one does not (NFC, Unicode Standard Annex 15)."""
+    return normalize("NFC", normalize("NFC", student.strip()).casefold())

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crossopt.instances.course.handed_in import SHOWN, lines_in, notebook_for, starts_of
 from crossopt.solvers.grading.handouts import HANDOUTS
 
-SHOWN = "shown"
-"""The tag of a cell that is no part of the program."""
 _LARGEST = 4 << 20
 
 
@@ -64,10 +63,13 @@ def _code(text: str, *tags: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A notebook that was taken for the program, and which line of which cell of code stands behind each of the program's lines."""
+    """A notebook that was taken for the program, whether that lies beside it and is all holes, which line of which cell of code stands
+    behind each of the program's lines, and in which of these cells begin."""
 
     notebook: str
+    beside: bool
     lines: tuple[tuple[int, int], ...]
+    starts: tuple[int, ...]
 
     def placed(self, said: str, program: str) -> str:
         """What is said of lines of the program, said of the notebook's."""
@@ -81,27 +83,8 @@ class Taken:
 
 
 def program_in(notebook: str) -> str:
-    """The program of a notebook: its cells of code, without those that only show something and without commands of the notebook itself;
-    a ValueError where it is no notebook."""
-    return "\n".join(line for _, _, line in _lines_in(notebook))
-
-
-def _lines_in(notebook: str) -> list[tuple[int, int, str]]:
-    """Lines of the program, each with the number of its cell among those of code, as they stand, and of its line there."""
-    document = json.loads(notebook)
-    cells = document.get("cells") if isinstance(document, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise ValueError("this is no notebook")
-    code = enumerate((cell for cell in cells if cell.get("cell_type") == "code"), start=1)
-    parts = [(number, "".join(cell.get("source", ""))) for number, cell in code if SHOWN not in _tags(cell)]
-    lines = [(number, place, line) for number, part in parts for place, line in enumerate([*part.splitlines(), ""], start=1)]
-    return [(number, place, "" if line.lstrip().startswith(("%", "!")) else line) for number, place, line in lines]
-
-
-def _tags(cell: dict[str, Any]) -> list[Any]:
-    metadata = cell.get("metadata")
-    tags = metadata.get("tags") if isinstance(metadata, dict) else None
-    return tags if isinstance(tags, list) else []
+    """The program of a notebook; a ValueError where it is none."""
+    return "\n".join(line for _, _, line in lines_in(notebook))
 
 
 def notebooks_in(folder: Path) -> tuple[str, ...]:
@@ -110,13 +93,14 @@ def notebooks_in(folder: Path) -> tuple[str, ...]:
 
 
 def write_program(folder: Path, name: str) -> Taken | None:
-    """Where one notebook is handed in instead of a program, write the program beside it; what is none is left to be told as missing."""
-    notebooks = notebooks_in(folder)
-    if (folder / name).exists() or len(notebooks) != 1 or (folder / notebooks[0]).stat().st_size > _LARGEST:
+    """Where one notebook is handed in instead of a program, or beside one that is all holes, write its program there; what is none is left
+    to be told as missing."""
+    notebook, beside = notebook_for(folder, name), (folder / name).exists()
+    if notebook is None or notebook.stat().st_size > _LARGEST:
         return None
     try:
-        lines = _lines_in((folder / notebooks[0]).read_text(encoding="utf-8"))
+        lines = lines_in(notebook.read_text(encoding="utf-8"))
     except (ValueError, TypeError, RecursionError):
         return None
     (folder / name).write_text("\n".join(line for _, _, line in lines), encoding="utf-8")
-    return Taken(notebooks[0], tuple((number, place) for number, place, _ in lines))
+    return Taken(notebook.name, beside, tuple((number, place) for number, place, _ in lines), tuple(starts_of(lines)))

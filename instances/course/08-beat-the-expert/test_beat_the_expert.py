@@ -1,7 +1,6 @@
 """Public tests of assignment 8: `pytest .` looks at what solution.py says, and at answer.json in this folder, which it writes."""
 
 import json
-import runpy
 import subprocess
 import sys
 from itertools import pairwise
@@ -10,8 +9,12 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # a solution may import files beside it; handed_in.py lies here, or above in a checkout
+
+from handed_in import functions  # noqa: E402
+
+MINE = functions(HERE)
 QUESTION, ANSWER = HERE / "question.yaml", HERE / "answer.json"
-MINE = runpy.run_path(str(next(path for path in (HERE / "solution.py", HERE / "starter.py") if path.is_file())))
 
 
 def crossopt(*arguments: str) -> str:

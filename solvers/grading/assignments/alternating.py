@@ -9,11 +9,24 @@ All questions are small enough to look at every design.
 
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import combinations, pairwise
 from math import inf, isfinite
 from random import Random
 from typing import Any
 
+from crossopt.solvers.grading.alternations import (
+    Designs,
+    Table,
+    alternation,
+    broken_ties,
+    end,
+    failing,
+    interaction,
+    is_alone,
+    least,
+    of_some,
+    rests,
+    time_of,
+)
 from crossopt.solvers.grading.handouts import public
 from crossopt.solvers.grading.marks import (
     FULL,
@@ -32,10 +45,6 @@ from crossopt.solvers.grading.marks import (
 from crossopt.solvers.grading.questions import draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
-Table = list[list[float | None]]
-"""Seconds or other times, a row for each plan and a column for each chip; None where a limit is broken."""
-Designs = list[list[int]]
-
 _MOST = 1000
 """The greatest time of a trap."""
 _CHIPS = """  compute_area: {from: 260 mm^2, to: 600 mm^2, step: 40 mm^2}
@@ -44,6 +53,8 @@ _CHIPS = """  compute_area: {from: 260 mm^2, to: 600 mm^2, step: 40 mm^2}
 """
 _NETWORKS, _BATCHES = ("gpt3-6.7b", "gpt3-13b"), (16, 32, 64)
 """Large networks and few samples: where few stacks hold them with full recomputation alone, and more stacks leave less area for cores."""
+_CUTS = (2, 3, 4)
+"""Designs after which a way is cut by who believes that a round or two are enough."""
 _DRAWS = 200
 """Questions that are drawn in vain before one is taken in which nothing is lost."""
 
@@ -52,8 +63,8 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Tables with and without limits, with ties, and of the full model; in each something sticks."""
     random, handed = Random(f"{seed}/09"), public("09-alternating")
     given: Table = handed["times"]
-    tables = [given, *(_sticking(random, *size) for size in ((5, 7, 0.0), (12, 9, 0.15), (30, 40, 0.1))), _tied(random, 8, 8)]
-    ways = [(table, _longest(table)) for table in tables]
+    tables = [given, _sticking(random, 5, 7, 0.0), _sticking(random, 12, 9, 0.15), _winding(random, 30, 40, 0.1), _tied(random, 8, 8)]
+    ways = [*((table, _longest(table)) for table in tables), (tables[-1], len(tables[-1][0]) - 1)]
     asked = [(given, _worst(given)), *((table, _worst(table)) for table in (_of_the_model(random), tables[2]))]
     traps = [tuple(handed["trap"].values()), *((random.randrange(2, 6), random.randrange(2, 7), random.randrange(3, 20)) for _ in range(3))]
     sums = [[list(row) for row in handed["sum"]], _sum(random, 6, 5), _full(random, 5, 6), _full(random, 9, 4), _near_sum(random, 7, 7)]
@@ -67,76 +78,13 @@ def tasks(seed: str) -> tuple[Task, ...]:
     )
 
 
-def time_of(table: Table, plan: int, chip: int) -> float:
-    """Infinite where a limit is broken."""
-    time = table[plan][chip]
-    return inf if time is None else time
-
-
-def alternation(table: Table, chip: int) -> Designs:
-    """The designs one after the other; a plan or a chip is changed for a quicker one alone, of several for the first."""
-    plans, chips = range(len(table)), range(len(table[0]))
-    plan = min(plans, key=lambda p: time_of(table, p, chip))
-    if time_of(table, plan, chip) == inf:
-        return []
-    way = [[plan, chip]]
-    while True:
-        before = [plan, chip]
-        best = min(chips, key=lambda c: time_of(table, plan, c))
-        chip = best if time_of(table, plan, best) < time_of(table, plan, chip) else chip
-        way += [[plan, chip]] if chip != way[-1][1] else []
-        best = min(plans, key=lambda p: time_of(table, p, chip))
-        plan = best if time_of(table, best, chip) < time_of(table, plan, chip) else plan
-        way += [[plan, chip]] if plan != way[-1][0] else []
-        if [plan, chip] == before:
-            return way
-
-
-def least(table: Table) -> float:
-    """The best time of all designs."""
-    return min(time_of(table, p, c) for p in range(len(table)) for c in range(len(table[0])))
-
-
-def rests(table: Table) -> Designs:
-    """Designs that are the quickest of their plan and of their chip."""
-    rows = [min(inf if time is None else time for time in row) for row in table]
-    columns = [min(time_of(table, p, c) for p in range(len(table))) for c in range(len(table[0]))]
-    found = ((p, c) for p in range(len(table)) for c in range(len(table[0])) if time_of(table, p, c) < inf)
-    return [[p, c] for p, c in found if time_of(table, p, c) == rows[p] == columns[c]]
-
-
-def end(table: Table, chip: int) -> float:
-    """Where an alternation from a chip ends; infinite where it cannot begin."""
-    way = alternation(table, chip)
-    return time_of(table, *way[-1]) if way else inf
-
-
-def failing(table: Table) -> list[int]:
-    """Chips from which it ends above the best, or cannot begin."""
-    return [chip for chip in range(len(table[0])) if end(table, chip) > least(table)]
-
-
-def interaction(table: Table) -> float:
-    """The largest over all pairs of plans and of chips; every entry is a time."""
-    return max(map(abs, _interactions(table)))
-
-
-def _interactions(table: Table) -> list[float]:
-    """Those of all pairs, each plan before the other and each chip too, with their signs."""
-    rows, chips = [[time or 0 for time in row] for row in table], range(len(table[0]))
-    return [one[c] + other[d] - one[d] - other[c] for one, other in combinations(rows, 2) for c, d in combinations(chips, 2)]
-
-
-def _of_neighbours(table: Table) -> float:
-    """The largest of neighbouring plans and neighbouring chips alone."""
-    squares = ([row[c : c + 2] for row in pair] for pair in pairwise(table) for c in range(len(table[0]) - 1))
-    return max(interaction(square) for square in squares)
-
-
 ONE_ROUND = "the way ends after one round, although something still changes"
 LAST_ALONE = "the end alone is returned, not the way to it"
 TWICE = "a design is there twice: it is no step when nothing changes"
 NO_START = "the first design, of the chip that it begins with, is left out"
+LAST_OF_TIES = "of several that are quickest the last is taken (the first is meant)"
+CUT = "the way is cut after a round or two, although something still changes"
+ALONE = "a design is left out where another of its plan or of its chip is as quick: nobody leaves it for that"
 TIES = "a plan or a chip is changed for one that is as quick (only for a quicker one)"
 BEST_TOO = "the best design is among them: it is where an alternation should end"
 REACHED = "those that no chip leads to are left out: it may begin with a plan, too, or with what somebody chose"
@@ -160,15 +108,11 @@ def judge_way(handed: object, table: Table, chip: int) -> Verdict:
         LAST_ALONE: given == right[-1:],
         TWICE: given == [*right, *right[-1:]],
         NO_START: given == right[1:],
-        TIES: given == alternation(_broken_ties(table), chip),
+        TIES: given == alternation(broken_ties(table), chip),
+        LAST_OF_TIES: given == alternation(table, chip, last=True),
+        CUT: given in (right[:3], right[:4]),
     }
     return _named(named, f"{len(given)} designs, where the way has {len(right)} and ends with {right[-1] if right else 'none'}")
-
-
-def _broken_ties(table: Table) -> Table:
-    """Of times that are equal the first is a little shorter: so the first of the quickest is taken, and what it has is not kept."""
-    width = len(table[0])
-    return [[None if time is None else time + 1e-9 * (p * width + c) for c, time in enumerate(row)] for p, row in enumerate(table)]
 
 
 def judge_sticks(handed: object, table: Table) -> Verdict:
@@ -187,6 +131,7 @@ def judge_sticks(handed: object, table: Table) -> Verdict:
     named = {
         BEST_TOO: sorted(given) == all_rests,
         REACHED: sorted(given) == [one for one in right if tuple(one) in reached],
+        ALONE: sorted(given) == [one for one in right if is_alone(table, *one)],
         ROWS: sorted(given) == sorted(one for one in of_plans if best < time_of(table, *one) < inf),
         COLUMNS: sorted(given) == sorted(one for one in of_chips if best < time_of(table, *one) < inf),
     }
@@ -206,6 +151,7 @@ def judge_failing(handed: object, table: Table) -> Verdict:
         SUCCEEDING: sorted(given) == [chip for chip in chips if chip not in right],
         CANNOT_BEGIN: sorted(given) == [chip for chip in right if alternation(table, chip)],
         FIRST_STEP: sorted(given) == [chip for chip in chips if firsts[chip] > best],
+        CUT: any(sorted(given) == failing(table, most) for most in _CUTS),
     }
     return _named(named, f"{len(given)} chips are given, where it fails from {len(right)}")
 
@@ -241,17 +187,46 @@ def _designs(handed: object, table: Table) -> Designs | None:
 
 
 def _sticking(random: Random, plans: int, chips: int, broken: float) -> Table:
-    """The first draw of different times in which the ways are long, some chips fail and others do not, and a rest is led to by no chip."""
+    """The first draw of different times in which the ways are long, and some chips fail and others do not."""
+    draws = iter(partial(_drawn, random, plans, chips, broken), None)
+    return next(table for table in draws if 0 < len(failing(table)) < chips and len(alternation(table, _longest(table))) > 3)
 
-    def draw() -> Table:
-        times = iter(random.sample(range(100, 100 + 9 * plans * chips), plans * chips))
-        return [[None if random.random() < broken else next(times) for _ in range(chips)] for _ in range(plans)]
 
-    return next(table for table in iter(draw, None) if 0 < len(failing(table)) < chips and len(alternation(table, _longest(table))) > 3)
+def _winding(random: Random, plans: int, chips: int, broken: float) -> Table:
+    """The first draw in which some way comes to the best after more designs than it is cut at by who believes in two rounds."""
+
+    def tells(table: Table) -> bool:
+        rows = [[inf if time is None else time for time in row] for row in table]
+        columns = list(zip(*rows, strict=True))
+        chip_of, plan_of = ([line.index(min(line)) for line in lines] for lines in (rows, columns))
+        plan = min(range(plans), key=lambda p: rows[p][chip_of[p]])
+        found = [[plan, chip_of[plan]]]
+        ways = (_turns(chip, chip_of, plan_of) for chip in range(chips))
+        return any(way[-1:] == found and len(way) > max(_CUTS) for way in ways)
+
+    return next(table for table in iter(partial(_drawn, random, plans, chips, broken), None) if tells(table))
+
+
+def _turns(chip: int, chip_of: list[int], plan_of: list[int]) -> Designs:
+    """The way where no two times are the same, by the quickest chip of each plan and the quickest plan of each chip."""
+    way = [[plan_of[chip], chip]]
+    while True:
+        plan, chip = way[-1]
+        step = [plan, chip_of[plan]] if chip_of[plan] != chip else [plan_of[chip], chip]
+        if step == way[-1]:
+            return way
+        way.append(step)
+
+
+def _drawn(random: Random, plans: int, chips: int, broken: float) -> Table:
+    """Different times, of which some break a limit."""
+    times = iter(random.sample(range(100, 100 + 9 * plans * chips), plans * chips))
+    return [[None if random.random() < broken else next(times) for _ in range(chips)] for _ in range(plans)]
 
 
 def _tied(random: Random, plans: int, chips: int) -> Table:
-    """Few different times: the first draw in which it matters that what is as quick is kept."""
+    """Few different times: the first draw in which it matters that what is as quick is kept, the first of several taken,
+    and that no chip leads to some rest."""
 
     def draw() -> Table:
         table: Table = [[random.randrange(3, 9) for _ in range(chips)] for _ in range(plans)]
@@ -261,8 +236,12 @@ def _tied(random: Random, plans: int, chips: int) -> Table:
         return table
 
     def tells(table: Table) -> bool:
-        chip = _longest(table)
-        return alternation(table, chip) != alternation(_broken_ties(table), chip) and 1 < len(failing(table)) < chips
+        chip, best = _longest(table), least(table)
+        others = (alternation(broken_ties(table), chip), alternation(table, chip, last=True))
+        stuck = [one for one in rests(table) if time_of(table, *one) > best]
+        ends = [way[-1] for start in range(chips) if (way := alternation(table, start))]
+        told = not all(is_alone(table, *one) for one in stuck) and not all(one in ends for one in stuck)
+        return told and alternation(table, chip) not in others and 1 < len(failing(table)) < chips
 
     return next(table for table in iter(draw, None) if tells(table))
 
@@ -310,12 +289,12 @@ def _near_sum(random: Random, plans: int, chips: int) -> Table:
 
 
 def _full(random: Random, plans: int, chips: int) -> Table:
-    """The first draw in which neighbours do not interact most, and the largest interaction is below 0."""
+    """The first draw in which less than all pairs, or the largest with its sign, is another figure."""
 
     def draw() -> Table:
         return [[random.randrange(100, 900) for _ in range(chips)] for _ in range(plans)]
 
-    return next(table for table in iter(draw, None) if max(_of_neighbours(table), *_interactions(table)) < interaction(table))
+    return next(table for table in iter(draw, None) if max(of_some(table).values()) < interaction(table))
 
 
 def _case(function: str, table: Table, judge: Callable[..., Verdict], *more: Any) -> Case:  # noqa: ANN401 - whatever is asked
@@ -358,12 +337,9 @@ def _trap_case(plans: int, chips: int, ratio: int) -> Case:
 
 def _interaction_case(table: Table) -> Case:
     rows = [[time or 0 for time in row] for row in table]
-    corner = [rows[0][0] + row[c] - rows[0][c] - row[0] for row in rows[1:] for c in range(1, len(row))]
     right = interaction(table)
     slips = [
-        Slip("neighbours alone are compared", _of_neighbours(table)),
-        Slip("all are compared with the first plan and the first chip alone", max(map(abs, corner))),
-        Slip("the sign is kept: what is below 0 counts, too", max(_interactions(table))),
+        *(Slip(mistake, value) for mistake, value in of_some(table).items()),
         Slip("half of it is returned", right / 2.0),
         Slip("the differences of a plan on two chips are returned", float(max(max(row) - min(row) for row in rows))),
     ]

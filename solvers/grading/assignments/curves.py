@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import pairwise
-from math import asinh, atanh, ceil, isfinite, log, sinh, sqrt, tanh
+from math import asinh, atanh, ceil, exp, isfinite, log, sinh, sqrt, tanh
 from random import Random
 
 import numpy as np
@@ -41,7 +41,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     drawn = [_ends(random, error) for error in (0.3, 0.02, 0.005)]
     several = [_points(random, count) for count in (2, 5, 12)]
     inside = [(one, random.uniform(one[0], one[-1])) for one in several]
-    best = [(*_costs(random), *one) for one in drawn]
+    best = [(*costs(random, *one[:2]), *one) for costs, one in zip((_costs, _costs_inside, _costs_inside), drawn, strict=True)]
     inside.insert(0, (handed["points"], handed["area"]))
     best.insert(0, (handed["cost"]["work"], handed["cost"]["slope"], *given))
     return (
@@ -189,15 +189,27 @@ def _low(random: Random) -> float:
 
 
 def _points(random: Random, count: int) -> list[float]:
-    points = [_low(random)]
-    while len(points) < count:
-        points.append(round(points[-1] * random.uniform(1.1, 2.0), 3))
-    return points
+    """Of many the first draw in which neither the first chord is worst nor the last."""
+
+    def draw() -> list[float]:
+        points = [_low(random)]
+        while len(points) < count:
+            points.append(round(points[-1] * random.uniform(1.1, 2.0), 3))
+        return points
+
+    return next(found for found in iter(draw, None) if count < 5 or worst_chord(found) > max(map(worst_chord, (found[:2], found[-2:]))))
 
 
-def _costs(random: Random) -> tuple[float, float]:
-    """So that the best area is inside the range for some and at an end for others."""
-    return random.uniform(50.0, 5000.0), random.choice((0.0005, 0.02, 0.5))
+def _costs(random: Random, low: float, high: float) -> tuple[float, float]:
+    """With a best area anywhere, often at an end."""
+    return random.uniform(0.1, 10.0) * low * high * (slope := random.choice((0.0005, 0.02, 0.5))), slope
+
+
+def _costs_inside(random: Random, low: float, high: float) -> tuple[float, float]:
+    """With a best area that is worse by more than the error at both ends and in the middle of the range."""
+    near, far = 0.3, log(high / low) / 2.0 - log(2.0)
+    best, slope = sqrt(low * high) * exp(random.choice((-1, 1)) * random.uniform(near, far)), random.choice((0.0005, 0.02, 0.5))
+    return slope * best**2, slope
 
 
 def _error_case(points: list[float]) -> Case:

@@ -168,12 +168,16 @@ def _items(random: Random, count: int, share: float) -> Items:
 
 
 def _greedy_fails(random: Random, count: int, share: float) -> Items:
-    """The first draw of which the best ratios are not the best set, and one mebibyte less spares less: so each mistake shows."""
-    return next(
-        items
-        for items in iter(lambda: _items(random, count, share), None)
-        if by_ratio(*items) < most(*items) > most(items[0], items[1], items[2] - 1)
-    )
+    """The first draw of which the best ratios, and the best set in one mebibyte less, spare less than the best set, and not the same."""
+    draws = iter(partial(_items, random, count, share), None)
+    return next(items for items in draws if by_ratio(*items) < most(*items) and _tells_less(items))
+
+
+def _tells_less(items: Items) -> bool:
+    """Whether one mebibyte less spares less, and not what the best ratios do."""
+    sizes, values, capacity = items
+    less = most(sizes, values, capacity - 1)
+    return less < most(*items) and less not in {by_ratio(*items), by_ratio(*items, whole=True)}
 
 
 def _snug(items: Items) -> Items:
@@ -189,9 +193,13 @@ def _snug_with_needs(items: Items, needs: Needs) -> Asked:
 
 
 def _exactly(random: Random, count: int) -> Items:
-    """Memory for one activation alone, the smallest that is larger than another."""
-    sizes, values, _ = _items(random, count, 0.0)
-    return sizes, values, sorted(set(sizes))[1]
+    """Memory for one activation alone, the smallest that is larger than another: the first draw in which that fits exactly matters."""
+
+    def draw() -> Items:
+        sizes, values, _ = _items(random, count, 0.0)
+        return sizes, values, sorted(set(sizes))[1]
+
+    return next(items for items in iter(draw, None) if _tells_less(items))
 
 
 def _needs(random: Random, count: int) -> Needs:

@@ -93,7 +93,8 @@ def _kept(random: Random, shape: Shape, place: int) -> tuple[Shape, int, int, bo
 
 
 def _state(random: Random, shape: Shape, zero: int) -> tuple[Shape, int, int, int]:
-    return shape, random.choice((2, 4, 8)), random.choice((4, 8, 16)), zero
+    """No device has less than a head of keys and values, as one might hold that it then owns the weights of a whole one."""
+    return shape, random.choice([tensor for tensor in (2, 4, 8) if tensor <= shape["kv_heads"]]), random.choice((4, 8, 16)), zero
 
 
 def _model(shape: Shape, sequences: int = 1) -> Transformer:

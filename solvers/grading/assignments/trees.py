@@ -47,6 +47,7 @@ _TIGHT = 1e-6
 """How far a bound may be below the best one with fractions, relatively: the handout says so."""
 _FREE = 10
 """A tree may have twice the boxes of the grader's own and so many more."""
+_EARLY = 0.995
 _HALVINGS = 200
 _CHIPS = """  compute_area: {from: 300 mm^2, to: 600 mm^2, step: 60 mm^2}
   compute_power: [120 W, 160 W, 200 W, 240 W]
@@ -83,7 +84,9 @@ def question(seed: str) -> str:
 
 
 def _hidden(random: Random) -> str:
-    return draw_question(random, "The hidden question of assignment 7.", _CHIPS, batches=MANY_BATCHES)
+    """The first draw in which it matters that a box is kept whose bound is a little below the best."""
+    draws = iter(partial(draw_question, random, "The hidden question of assignment 7.", _CHIPS, batches=MANY_BATCHES), None)
+    return next(text for text in draws if needed_leaves(text, _EARLY) < needed_leaves(text))
 
 
 def judge_count(handed: object, operators: int, kinds: list[int]) -> Verdict:
@@ -285,13 +288,13 @@ def least_value(text: str) -> float:
 
 
 @cache
-def needed_leaves(text: str) -> int:
-    """Boxes of the grader's own tree, which cuts where both parts gain most and knows the optimum."""
+def needed_leaves(text: str, share: float = 1.0) -> int:
+    """Boxes of the grader's own tree, which cuts where both parts gain most and knows the optimum, or takes so much of it for that."""
     asked, best = small(text), least_value(text)
     left, count = [whole(asked.space)], 0
     while left:
         box = left.pop()
-        if asked.bounds(box)[0] >= best:
+        if asked.bounds(box)[0] >= share * best:
             count += 1
             continue
         sides = _sides(box)
@@ -322,8 +325,16 @@ def _words(box: Leaf) -> str:
 
 
 def _placed(random: Random, operators: int) -> tuple[list[int], list[int]]:
-    kinds = [random.randrange(2, 5), random.randrange(1, 4)]
-    return [random.randrange(sum(kinds)) for _ in range(operators)], kinds
+    """The first draw of several operators in which devices of one kind alone are renamed."""
+
+    def draw() -> tuple[list[int], list[int]]:
+        kinds = [random.randrange(2, 5), random.randrange(1, 4)]
+        return [random.randrange(sum(kinds)) for _ in range(operators)], kinds
+
+    def tells(places: list[int], kinds: list[int]) -> bool:
+        return first_of_its_kind(places, kinds) not in (places, first_of_its_kind(places, [sum(kinds)]))
+
+    return next(found for found in iter(draw, None) if operators == 1 or tells(*found))
 
 
 def _box(random: Random, parts: int, share: float) -> Area:

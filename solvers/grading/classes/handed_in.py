@@ -1,20 +1,24 @@
 """Who handed in what: FOLDER/STUDENT/ASSIGNMENT as nbgrader lays out `submitted`, or FOLDER/STUDENT for one assignment, and a roster.
 
-A submission is a folder or a .zip. The roster is a CSV file whose first column, or the one called `student` or `id`, names the folders; it
-may lie in the folder as `roster.csv`. Layout: nbgrader's documentation, "The philosophy and the approach" (read in November 2026).
+A submission is a folder or a .zip. The roster is a CSV file (by commas, semicolons or tabs) whose first column, or the one called `student`
+or `id`, names the folders, whatever the case and coding of their letters; it may lie in the folder as `roster.csv`. Layout: nbgrader's
+documentation, "The philosophy and the approach" (read in November 2026).
 """
 
 import csv
 import hashlib
 import os
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import Assignment, same_name
 from crossopt.solvers.grading.table import assignment_named
 
 ROSTER = "roster.csv"
 _COLUMNS = ("student", "id", "sid")
+_DELIMITERS = ",;\t"
+"""Between columns; of the first line the most frequent one."""
 _MOST_BYTES, _MOST_FILES = 8 << 20, 500
 
 
@@ -47,16 +51,18 @@ def find_class(folder: Path, roster: Path | None, only: Assignment | None) -> Cl
     strangers = [path.name for path in entries if path not in by_name.values()]
     named = read_roster(roster or folder / ROSTER) if roster or (folder / ROSTER).is_file() else None
     handed = [one for student, path in by_name.items() for one in _of(student, path, only)]
-    if named is not None:
-        strangers += [f"{student}: not on the roster" for student in by_name if student not in named]
     students = tuple(by_name) if named is None else named
-    handed = [one for one in handed if one.student in set(students)]
+    known = {same_name(student): student for student in students}
+    strangers += [f"{student}: not on the roster" for student in by_name if same_name(student) not in known]
+    handed = [replace(one, student=known[same_name(one.student)]) for one in handed if same_name(one.student) in known]
+    if twice := [name for name, count in Counter(map(same_name, by_name)).items() if count > 1]:
+        raise ClassError(f"{folder}: {', '.join(twice)} is there twice, in other letters (one folder or .zip for each student)")
     if not handed:
         raise ClassError(
             f"{folder}: nothing is handed in here (FOLDER/STUDENT/ASSIGNMENT is meant, such as {folder.name}/ada/02-knapsack/solution.py; "
             "with --assignment 2 also FOLDER/STUDENT)"
         )
-    bare = {student for student in by_name if student in students} - {one.student for one in handed}
+    bare = {known[same] for student in by_name if (same := same_name(student)) in known} - {one.student for one in handed}
     return Class(students, tuple(handed), (*strangers, *(f"{student}: no folder of an assignment" for student in sorted(bare))))
 
 
@@ -78,7 +84,8 @@ def _of(student: str, path: Path, only: Assignment | None) -> list[HandedIn]:
 def read_roster(path: Path) -> tuple[str, ...]:
     """The students of a roster, each once."""
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        rows = list(csv.reader(lines, delimiter=max(_DELIMITERS, key=lines[0].count) if lines else ","))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ClassError(f"{path}: this roster cannot be read: {error} (a CSV file with a column `student` is meant)") from error
     if len(rows) < 2:
@@ -88,7 +95,8 @@ def read_roster(path: Path) -> tuple[str, ...]:
     names = [row[column].strip() for row in rows[1:] if len(row) > column and row[column].strip()]
     if strange := [name for name in names if Path(name).name != name or not name.isprintable() or name.startswith(".")]:
         raise ClassError(f"{path}: {strange[0]!r} can be no name of a folder (letters, digits, blanks, - and _ can)")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    counts = Counter(map(same_name, names))
+    if twice := sorted({name for name in names if counts[same_name(name)] > 1}):
         raise ClassError(f"{path}: {', '.join(twice)} is there twice")
     return tuple(names)
 

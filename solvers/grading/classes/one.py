@@ -23,7 +23,7 @@ def main() -> None:
 def grade_in(data: dict[str, Any]) -> Grade:
     """A grade as it was written."""
     marks = tuple(Mark(one["name"], one["points"], one["out_of"], tuple(one["why"])) for one in data["marks"])
-    return Grade(data["assignment"], marks, data["refused"], data["note"], data["above"], data["file"], data["fault"])
+    return Grade(data["assignment"], marks, data["refused"], data["note"], data["above"], data["file"], data["fault"], data["hidden"])
 
 
 if __name__ == "__main__":

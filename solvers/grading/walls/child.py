@@ -5,15 +5,22 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
+from crossopt.instances.course.handed_in import execute, plain
 from crossopt.solvers.grading.walls.walls import OURS, limit, wall_in
 
 _SIGNS = 300
 """Of the message of an error."""
+
+
+NOT_FINITE = "not a number (nan) or an infinite figure is returned, where finite figures are meant"
+ROOM = 2 << 20
+"""Bytes of all answers together."""
+TOO_MUCH = f"too much is returned (at most {ROOM >> 20} MiB are read)"
 
 
 def main() -> None:
@@ -24,58 +31,67 @@ def main() -> None:
     if job["walls"]:
         wall_in(own)
     sys.path.insert(0, str(own))
-    _hide_project(own)
+    _hide_project()
     with os.fdopen(job["answers"], "w", encoding="utf-8") as answers:
-        module, failure = _loaded(own / job["program"])
+        module, failure = _loaded(own / job["program"], job["cells"])
         answers.write(json.dumps({"loaded": True}) + "\n")
         answers.flush()
-        left = job["room"]
+        left = ROOM
         for call in job["calls"]:
-            line = json.dumps({"error": failure}) if module is None else _line(module, own / job["program"], call, left)
+            line = json.dumps({"error": failure}) if module is None else _line(module, own / job["program"], call, left, failure)
             left -= len(line)
             answers.write(line + "\n")
             answers.flush()
 
 
-def _hide_project(own: Path) -> None:
-    """Say of the project's package that it cannot be imported, unless the program has a file of that name beside it."""
+def _hide_project() -> None:
+    """Say of the project's package that it cannot be imported, also where a program writes one of that name beside itself."""
     for name in [name for name in sys.modules if name.partition(".")[0] == OURS]:
         del sys.modules[name]
-    hidden = {OURS} if not (own / OURS).exists() and not (own / f"{OURS}.py").exists() else set[str]()
 
     def find_spec(name: str, *_: object) -> None:
-        if name in hidden:
+        if name == OURS:
             raise ModuleNotFoundError(f"{name} cannot be imported here (compute it yourself)")
 
     sys.meta_path.insert(0, cast("Any", SimpleNamespace(find_spec=find_spec)))
 
 
-def _loaded(program: Path) -> tuple[ModuleType | None, str]:
-    """The program as a module, or why it is none."""
+def _loaded(program: Path, cells: Sequence[int]) -> tuple[ModuleType | None, str]:
+    """The program as a module, or why it is none; of one from cells both, where some of them fail."""
     described = importlib.util.spec_from_file_location("solution", program)
     if described is None or described.loader is None:
         return None, f"{program.name} is no Python"
     module = importlib.util.module_from_spec(described)
     sys.modules["solution"] = module
     try:
+        if cells:
+            failed = execute(program.read_text(encoding="utf-8"), cells, str(program), vars(module))
+            return module, _told(failed, program) if failed else ""
         described.loader.exec_module(module)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
         return None, _told(error, program)
     return module, ""
 
 
-def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int) -> str:
-    """What a call returns, or why it returns nothing, as one line of JSON."""
+def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int, failure: str) -> str:
+    """What a call returns, or why it returns nothing, as one line of JSON; `failure` is why the function may not be there."""
+    if failure and not hasattr(module, call["function"]):
+        return json.dumps({"error": failure})
     try:
         return _written(_function(module, program, call["function"])(*call["arguments"]), room)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
         return json.dumps({"error": _told(error, program)})
 
 
+def no_function(name: str, program: str) -> str:
+    """What is said where a function is missing."""
+    return f"there is no function {name} in {program}"
+
+
 def _function(module: ModuleType, program: Path, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
-        raise AttributeError(f"there is no function {name} in {program.name}")
+        raise AttributeError(no_function(name, program.name))
     return found  # type: ignore[no-any-return]
 
 
@@ -83,23 +99,16 @@ def _written(value: object, room: int) -> str:
     """The value as JSON, written piece by piece, so that of much too much only a little is made; else what is wrong with it."""
     parts, size = list[str](), 0
     try:
-        for part in json.JSONEncoder(allow_nan=False, default=_plain).iterencode({"value": value}):
+        for part in json.JSONEncoder(allow_nan=False, default=plain).iterencode({"value": value}):
             parts.append(part)
             size += len(part)
             if size > room:
-                return json.dumps({"error": f"too much is returned (at most {room >> 20} MiB are read)"})
+                return json.dumps({"error": TOO_MUCH})
     except ValueError as error:
         if not str(error).startswith("Out of range float"):
             raise
-        return json.dumps({"error": "not a number (nan) or an infinite figure is returned, where finite figures are meant"})
+        return json.dumps({"error": NOT_FINITE})
     return "".join(parts)
-
-
-def _plain(value: object) -> object:
-    """Figures and arrays of numpy as those of Python."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"a {type(value).__name__} is returned, where figures, texts, lists and dictionaries are meant")
 
 
 def _told(error: BaseException, program: Path) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import crossopt
+from crossopt.solvers.grading.walls.child import ROOM
 
 _ROOT = Path(crossopt.__file__).parent
 _START = f"""import sys
@@ -35,8 +36,10 @@ _ENVIRONMENT = {
 }
 """No variable of the grader's, so that no key of an instructor is handed on; one thread, and one order of sets."""
 _FILE = 16 << 20
-_ANSWERS = 4 << 20
+_ANSWERS = 2 * ROOM
 _MEMORY = 1 << 30
+STOPPED = "stopped after"
+"""How what is said of a program begins that took all its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,23 @@ class Returned:
     failure: str = ""
     unloaded: bool = False
     """Whether the program ended, or time was up, before it was loaded."""
+    said: bool = False
+    """Whether the sentence comes from the program's process, which can say whatever it likes."""
 
 
-def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool) -> tuple[Returned, ...]:
-    """What each call gives, in a copy of the program's folder, all of them together in so many seconds."""
+def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: Sequence[int] = ()) -> tuple[Returned, ...]:
+    """What each call gives, in a copy of the program's folder, all of them together in so many seconds. `cells` are the lines in which
+    cells begin, where the program is that of a notebook."""
     with _copy(program.parent) as folder, tempfile.TemporaryFile() as answers:
         job = {
             "program": program.name,
+            "cells": cells,
             "calls": [{"function": call.function, "arguments": call.arguments} for call in calls],
             "answers": answers.fileno(),
             "walls": walls,
             "seconds": seconds,
             "memory": _MEMORY,
             "file": _FILE,
-            "room": _ANSWERS // 2,
         }
         ending = _carried_out(json.dumps(job).encode(), folder, answers.fileno(), seconds)
         answers.seek(0)
@@ -95,11 +101,11 @@ def _carried_out(job: bytes, folder: Path, answers: int, seconds: int) -> str:
     try:
         process.communicate(job, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return f"stopped after {seconds} s (is there a loop without an end?)"
+        return f"{STOPPED} {seconds} s (is there a loop without an end?)"
     finally:
         _end(process)
     if process.returncode == -signal.SIGKILL:
-        return f"stopped after {seconds} s of processor time, or for its memory"
+        return f"{STOPPED} {seconds} s of processor time, or for its memory"
     if process.returncode < 0:
         return f"the program crashed ({signal.Signals(-process.returncode).name})"
     return f"the program ended without an answer (exit code {process.returncode})"
@@ -146,7 +152,7 @@ def _read(line: str) -> Returned:
     except (ValueError, RecursionError):
         return Returned(failure="what is returned cannot be read")
     if isinstance(said, dict) and isinstance(said.get("error"), str):
-        return Returned(failure=said["error"])
+        return Returned(failure=said["error"], said=True)
     return Returned(said["value"]) if isinstance(said, dict) and "value" in said else Returned(failure="what is returned cannot be read")
 
 

@@ -1,6 +1,7 @@
 """What a student handed in, a folder or a .zip, as a fresh folder of plain files: no links, nothing outside, nothing large."""
 
 import os
+import re
 import stat
 import tempfile
 import zipfile
@@ -9,8 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from crossopt.solvers.grading.walls.walls import OURS
+
 _FILES, _BYTES, _DEPTH, _NAME = 200, 5 << 20, 8, 120
 _CHUNK = 1 << 16
+_IMPORTED = (".py", ".pyc", ".so", ".zip", ".whl", ".egg")
 _PASSED_OVER = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", ".ipynb_checkpoints", ".pytest_cache", ".DS_Store"})
 _REMEDY = "hand in a folder, or a .zip of it, with the files that the assignment names"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, OverflowError)
@@ -34,6 +38,16 @@ def opened(path: Path) -> Iterator[Path]:
         else:
             raise SubmissionError(f"{path.name} is neither a folder nor a file ({_REMEDY})")
         yield _inner(target)
+
+
+def refuse_ours(folder: Path) -> None:
+    """Raise a SubmissionError where this package, which holds the judges, or a file of its name is part of a program."""
+    for path in sorted(folder.rglob("*")):
+        name = path.name.casefold()
+        if re.split(r"[.-]", name)[0] == OURS and (path.is_dir() or name.endswith(_IMPORTED)):
+            place = path.relative_to(folder).as_posix()
+            remedy = "leave it out, or give your own file another name"
+            raise SubmissionError(f"{place} has the name of the tool, which holds the answers ({remedy})")
 
 
 def _take_folder(folder: Path, target: Path) -> None:

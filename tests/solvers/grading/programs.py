@@ -38,4 +38,4 @@ def asking(*functions: str, seconds: int = 5) -> Assignment:
 
 def grade_of(folder: Path, program: str, *functions: str, seconds: int = 5) -> Grade:
     """The grade of a program that is asked for these functions, behind walls."""
-    return graded(asking(*functions, seconds=seconds), written(folder, program), "seed", walls=True)
+    return graded(asking(*functions, seconds=seconds), written(folder, program), "practice", walls=True)

@@ -11,7 +11,7 @@ from crossopt.solvers.grading.marks import FULL, NEARLY, WHOLE, Assignment, Case
 from crossopt.solvers.grading.marks import Slip as Likely
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.running import Call, Returned
-from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, with_mistake
+from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, tasks_of, with_mistake
 
 PROGRAMS = [one for one in ASSIGNMENTS if one.judge is None]
 EVERY = [
@@ -76,6 +76,33 @@ def test_public_values_and_answers_of_another_earn_a_tenth_at_most(assignment: A
 
     for answers in (from_the_handout, lambda call: answered[repr(call)]):
         assert sum(mark.points for mark in marks(assignment, "practice/ada", answers)) <= 10
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [pytest.param(one, marks=[pytest.mark.slow] if one.name[:2] in {"02", "03", "04", "07"} else [], id=one.name) for one in PROGRAMS],
+)
+def test_a_list_without_its_last_entry_earns_nothing_by_luck(assignment: Assignment) -> None:
+    solve = answering(solution_of(assignment))
+    functions: set[str] = set()
+
+    def cut(call: Call) -> Any:  # noqa: ANN401 - plain data
+        value = solve(call)
+        if not isinstance(value, list) or not value:
+            return value
+        functions.add(call.function)
+        return value[:-1]
+
+    found = marks(assignment, "practice", cut)
+    asked = {task.cases[0].call.function: mark for task, mark in zip(tasks_of(assignment, "practice"), found, strict=False)}
+    assert all(mark.points < mark.out_of for function, mark in asked.items() if function in functions)
+
+
+@pytest.mark.slow
+@each
+@pytest.mark.parametrize("word", ["hush/1", "hush/2", "hush/3", "hush/4"])
+def test_no_draw_lets_a_mistake_pass(assignment: Assignment, word: str) -> None:
+    assert [one.name for one in mistakes_of(assignment) if earned(assignment, one, word)[0] > 60] == []
 
 
 def test_a_task_is_right_nearly_right_by_one_mistake_or_wrong() -> None:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from crossopt.instances.course.handed_in import SHOWN, functions
 from crossopt.reports.cli import main
-from crossopt.reports.texts.course import grade_text
+from crossopt.reports.texts.course import class_csv, grade_text
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Assignment
-from crossopt.solvers.grading.notebooks import SHOWN, notebook_of, program_in
+from crossopt.solvers.grading.notebooks import notebook_of, program_in
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.programs import asking
@@ -87,17 +88,70 @@ def test_a_grade_says_which_file_it_is_of_and_counts_the_lines_of_a_notebook_by_
     code: list[dict[str, Any]] = [{"cell_type": "code", "source": text} for text in ("%time\nx = 1", "y = 2\n\nx = undefined")]
     notebook = json.dumps({"cells": [{"cell_type": "markdown", "source": "text"}, *code]})
     (tmp_path / "mine.ipynb").write_text(notebook, encoding="utf-8")
-    grade = graded(asking("one", "other"), tmp_path, "seed", walls=True)
+    grade = graded(asking("one", "other"), tmp_path, "practice", walls=True)
     assert grade.file == "mine.ipynb, its cells of code, as there is no solution.py"
     assert grade.fault == "NameError: name 'undefined' is not defined (line 3 of cell 2 of code in mine.ipynb)"
     assert f"  graded: {grade.file}\n" in grade_text(grade)
     (tmp_path / "solution.py").write_text("def one():\n    return 1\n", encoding="utf-8")
-    grade = graded(asking("one", "other"), tmp_path, "seed", walls=True)
+    grade = graded(asking("one", "other"), tmp_path, "practice", walls=True)
     assert (grade.file, grade.fault) == ("solution.py; mine.ipynb beside it is not looked at", "")
+    row = class_csv(("ada",), {"ada": {grade.assignment: grade}}).splitlines()[1]
+    assert row.endswith("graded: solution.py; mine.ipynb beside it is not looked at")
     (tmp_path / "solution.py").rename(tmp_path / "more.ipynb")
-    assert graded(asking("one"), tmp_path, "seed", walls=True).refused.startswith(
+    assert graded(asking("one"), tmp_path, "practice", walls=True).refused.startswith(
         "there is no solution.py, and which of mine.ipynb, more.ipynb is meant is not known"
     )
+
+
+TRIED = (
+    "%%time\nimport not_there\nfrom math import sqrt\ndef one():\n    return sqrt(1)\nassert one() == shape['layers']",
+    "one(shape)?\n?one\nfiles = !ls\nplot = undefined.plot()\ndef other():\n    return {1}.pop()",
+    "%%bash\necho def",
+    "def broken(:\n    pass",
+    "exit()",
+)
+"""Cells as students leave them: with what was handed out to be shown, what is not installed, commands, and attempts."""
+
+
+def tried(folder: Path, *, beside: str = "") -> Path:
+    folder.mkdir()
+    code = [{"cell_type": "code", "source": text} for text in TRIED]
+    (folder / "mine.ipynb").write_text(json.dumps({"cells": code}), encoding="utf-8")
+    if beside:
+        (folder / "solution.py").write_text(beside, encoding="utf-8")
+    return folder
+
+
+@walled
+def test_a_cell_that_fails_costs_nothing_but_what_it_defines(tmp_path: Path) -> None:
+    grade = graded(asking("one", "other", "broken"), tried(tmp_path / "in"), "practice", walls=True)
+    assert [mark.points for mark in grade.marks] == [10, 10, 0]
+    assert "No module named 'not_there' (line 2 of cell 1 of code in mine.ipynb)" in grade.marks[2].why[0]
+
+
+@walled
+def test_a_notebook_counts_where_the_starter_beside_it_is_all_holes(tmp_path: Path) -> None:
+    holes = "\n".join(f'def {name}():\n    raise NotImplementedError("{name} is still a hole")' for name in ("one", "other"))
+    folder = tried(tmp_path / "in", beside=holes)
+    grade = graded(asking("one", "other"), folder, "practice", walls=True)
+    assert (grade.points, grade.file) == (20, "mine.ipynb, its cells of code; solution.py beside it is all holes")
+    assert class_csv(("ada",), {"ada": {"x": grade}}).splitlines()[1].endswith(f'x: graded: {grade.file}"')
+    assert functions(folder)["one"]() == 1
+    half = tried(tmp_path / "half", beside=holes.replace('raise NotImplementedError("one is still a hole")', "return 1"))
+    assert graded(asking("one", "other"), half, "practice", walls=True).points == 10
+
+
+def test_public_tests_take_the_notebook_and_read_as_the_grader_does(tmp_path: Path) -> None:
+    folder = tried(tmp_path / "in")
+    notebook = json.loads((folder / "mine.ipynb").read_text(encoding="utf-8"))
+    bodies = {"trap": "np.full((2, 2), 5)", "failing": "{2, 0}", "sticks": "[(1, 2)]"}
+    returned = "import numpy as np\n" + "".join(f"def {name}():\n    return {body}\n" for name, body in bodies.items())
+    notebook["cells"].append({"cell_type": "code", "source": returned})
+    (folder / "mine.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    mine = functions(folder)
+    assert [mine[name]() for name in ("one", "trap", "failing", "sticks")] == [1, [[5, 5], [5, 5]], [0, 2], [[1, 2]]]
+    with pytest.raises(LookupError, match=r"there is no function broken in mine\.ipynb, and a cell of it fails: ModuleNotFoundError"):
+        mine["broken"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cells": 1}', '{"cells": [1]}', "nonsense"])

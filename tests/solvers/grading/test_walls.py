@@ -131,6 +131,13 @@ def test_nothing_is_left_of_folders_in_folders(tmp_path: Path, monkeypatch: pyte
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
+def test_further_loops_have_less_time_and_what_is_right_has_enough(tmp_path: Path) -> None:
+    loops = "".join(f"def {name}():\n    while True:\n        pass\n" for name in ("one", "two", "three"))
+    grade = grade_of(tmp_path / "in", f"{loops}def four():\n    return 1\n", "one", "two", "three", "four", seconds=2)
+    assert [mark.why[0].split(" s ")[0] for mark in grade.marks[:3]] == [f"every case: stopped after {seconds}" for seconds in (2, 2, 1)]
+    assert grade.marks[3].points == 10.0
+
+
 def test_a_sleeper_is_stopped(tmp_path: Path) -> None:
     (mark,) = grade_of(tmp_path / "in", "import time\n\n\ndef one():\n    time.sleep(60)\n", "one", seconds=1).marks
     assert "stopped after 1 s" in mark.why[0]
@@ -141,7 +148,7 @@ TOLD = {
     "open('much', 'wb').write(bytes(64 << 20))": "File too large",
     "raise SystemExit": "SystemExit",
     "return float('nan')": "not a number (nan)",
-    "return {1, 2}": "a set is returned",
+    "return 1j": "a complex is returned",
     "x = []; x.append(x); return x": "ValueError",
     "os._exit(7)": "exit code 7",
 }
@@ -195,9 +202,17 @@ def test_what_cannot_be_returned_or_imported_is_told(tmp_path: Path, line: str, 
     assert words in attempt(tmp_path, line)
 
 
-def test_a_file_beside_the_program_may_have_the_name_of_a_package(tmp_path: Path) -> None:
-    written(tmp_path / "in", "ONE = 1\n", "crossopt.py")
-    assert attempt(tmp_path, "import crossopt; return crossopt.ONE") == "done"
+def test_this_package_is_no_part_of_a_program(tmp_path: Path) -> None:
+    """Neither handed in, at the top or below, nor written by the program itself."""
+    for place, name in (("", "crossopt.py"), ("lib/crossopt", "__init__.py"), ("", "Crossopt-0.1.0-py3-none-any.whl")):
+        folder = tmp_path / f"with {name}"
+        (folder / place).mkdir(parents=True)
+        written(folder / place, "ONE = 1\n", name)
+        refused = grade_of(folder, "def one():\n    return 1\n", "one").refused
+        assert (place or name) in refused
+        assert "has the name of the tool" in refused
+    writing = "pathlib.Path('crossopt.py').write_text('ONE = 1'); import crossopt; return crossopt.ONE"
+    assert "cannot be imported here" in attempt(tmp_path, writing)
 
 
 def test_a_program_that_is_never_loaded_costs_the_time_of_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""Which programs are told as alike: copies in whatever file and however many, what was renamed, and what was taken from the judges."""
+
+import json
+import re
+import zipfile
+from inspect import getsource
+from pathlib import Path
+
+from crossopt.solvers.grading import alternations
+from crossopt.solvers.grading.classes.handed_in import find_class
+from crossopt.solvers.grading.classes.similar import JUDGES, find_similar, prints_of, words_of
+from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
+
+LAYER, KNAPSACK, ALTERNATING = ASSIGNMENTS[0], ASSIGNMENTS[1], ASSIGNMENTS[8]
+RIGHT = (SOLUTIONS / LAYER.name / "solution.py").read_text(encoding="utf-8")
+
+
+def handed_in(folder: Path, student: str, files: dict[str, str], name: str = LAYER.name) -> None:
+    place = folder / student / name
+    place.mkdir(parents=True)
+    for file, text in files.items():
+        (place / file).write_text(text, encoding="utf-8")
+
+
+def alike(folder: Path) -> list[tuple[str, str, float]]:
+    return [(pair.one, pair.other, pair.share) for pair in find_similar(find_class(folder, None, None).handed)]
+
+
+def test_programs_with_other_names_and_comments_are_alike_and_others_are_not(tmp_path: Path) -> None:
+    other = (SOLUTIONS / KNAPSACK.name / "solution.py").read_text(encoding="utf-8")
+    renamed = re.sub(r"\bhidden\b", "h", re.sub(r"\bmatrices\b", "all_of_them", RIGHT)).replace("return ", "return  ", 3) + "\n# mine\n"
+    starter = (HANDOUTS / LAYER.name / "starter.py").read_text(encoding="utf-8")
+    for student, program in (("ada", RIGHT), ("bob", renamed), ("eve", other), ("joe", starter), ("sue", "")):
+        handed_in(tmp_path, student, {"solution.py": program})
+    assert alike(tmp_path) == [("ada", "bob", 1.0)]
+    assert prints_of(words_of(RIGHT)) == prints_of(words_of(renamed))
+    assert prints_of(words_of("x = (")) == frozenset()
+
+
+def test_every_file_is_compared_under_whatever_name_in_notebooks_and_zips(tmp_path: Path) -> None:
+    notebook = json.dumps({"cells": [{"cell_type": "code", "source": f"%time\n{RIGHT}"}]})
+    handed_in(tmp_path, "ada", {"solution.py": "from work import *\n", "work.py": RIGHT})
+    handed_in(tmp_path, "bob", {"mine.ipynb": notebook})
+    (tmp_path / "eve").mkdir()
+    with zipfile.ZipFile(tmp_path / "eve" / f"{LAYER.name}.zip", "w") as archive:
+        archive.writestr("mine/solution.py", RIGHT)
+    assert alike(tmp_path) == [("ada", "bob", 1.0), ("ada", "eve", 1.0), ("bob", "eve", 1.0)]
+
+
+def test_what_a_whole_class_has_copied_is_told_and_what_all_write_alike_is_not(tmp_path: Path) -> None:
+    """Fourteen have the same program; two others have parts of it alone, which are common by then."""
+    ring = [f"ring {number:02}" for number in range(14)]
+    for student in ring:
+        handed_in(tmp_path, student, {"solution.py": RIGHT})
+    for number, student in enumerate(("sue", "tom")):
+        handed_in(tmp_path, student, {"solution.py": f"{RIGHT}\nthe_same = {'[0]' * number}\n"})
+    found = alike(tmp_path)
+    assert len(found) == 14 * 13 // 2
+    assert {student for one, other, _ in found for student in (one, other)} == set(ring)
+
+
+def test_who_has_pasted_the_judge_is_told(tmp_path: Path) -> None:
+    pasted = "\n\n\n".join(map(getsource, (alternations.time_of, alternations.alternation, alternations.least, alternations.rests)))
+    handed_in(tmp_path, "ada", {"solution.py": re.sub(r"\bchip", "c", pasted)}, ALTERNATING.name)
+    own = (SOLUTIONS / ALTERNATING.name / "solution.py").read_text(encoding="utf-8")
+    handed_in(tmp_path, "bob", {"solution.py": own}, ALTERNATING.name)
+    assert [(one, other) for one, other, _ in alike(tmp_path)] == [("ada", JUDGES)]
