@@ -1,6 +1,5 @@
-"""Public tests of assignment 10: `pytest .` tries solution.py in this folder on instance.yaml; `crossopt grade 10 .` asks for more."""
+"""Public tests of assignment 10: `pytest .` tries solution.py or the notebook on instance.yaml; `crossopt grade 10 .` asks for more."""
 
-import runpy
 import sys
 from pathlib import Path
 
@@ -9,8 +8,11 @@ import yaml
 HERE = Path(__file__).parent
 GIVEN = yaml.safe_load((HERE / "instance.yaml").read_text(encoding="utf-8"))
 NETWORK = GIVEN["npus"], GIVEN["links"]
-sys.path.insert(0, str(HERE))  # a solution may import files beside it
-MINE = runpy.run_path(str(next(path for path in (HERE / "solution.py", HERE / "starter.py") if path.is_file())))
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # a solution may import files beside it; handed_in.py lies here, or above in a checkout
+
+from handed_in import functions  # noqa: E402
+
+MINE = functions(HERE)
 
 
 def test_the_sends_of_the_file_end_at_step_five() -> None:

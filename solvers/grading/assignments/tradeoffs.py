@@ -202,7 +202,7 @@ def _priced(asked: Small, entry: dict[str, Any]) -> Point | str:
     except ValueError as error:
         return f"plan {plan} on chip {chip} is no design: {error}"
     if verdict.violations:
-        return f"plan {plan} on chip {chip} breaks a limit, in SI units: {verdict.violations[0]}"
+        return f"plan {plan} on chip {chip} is no design: it breaks a limit, in SI units: {verdict.violations[0]}"
     true = verdict.value, verdict.details.die_area * _MM2
     for name, figure_there in zip(("step_time", "die_area"), true, strict=True):
         claimed = number(entry.get(name))
