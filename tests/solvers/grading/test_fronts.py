@@ -137,7 +137,7 @@ def test_a_design_that_breaks_a_limit_is_caught(given: dict[str, Any]) -> None:
     unbuilt = {chip for _, chip in none if all(row[chip] is None for row in given["step_time"])}
     for (plan, chip), why in (
         (next(one for one in none if one[1] in unbuilt), "is no design: this split of the chip leaves it without"),
-        (next(one for one in none if one[1] not in unbuilt), "breaks a limit, in SI units: "),
+        (next(one for one in none if one[1] not in unbuilt), "is no design: it breaks a limit, in SI units: "),
     ):
         verdict = judge_designs([{"plan": plan, "chip": chip, "step_time": 0.1, "die_area": 100.0}], TEXT, 4)
         assert verdict.share == 0.0
