@@ -78,6 +78,8 @@ def _proved(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Wa
     claims = saved.bound is not None or (saved.settled and saved.value is None)
     prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove
     proved = prove(question, saved, watch) if claims and not refused else Proved()
+    if proved.by and proved.by != saved.proved_by and not isinstance(saved.proof, Word):
+        refused.append(f"proof: it is {proved.by!r}, the result says {short(saved.proved_by)}")
     if proved.told and not saved.told:
         refused.append("proof: it cannot be carried out anew, and nothing that is only told is called proved")
     return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.told)

@@ -57,6 +57,8 @@ class Proved:
     checked: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     told: bool = False
+    by: str = ""
+    """What such a proof is called, with its figures; empty where only an engine knows."""
 
 
 def as_it_is(question: Any, bound: Number) -> Number:  # noqa: ANN401 - any question

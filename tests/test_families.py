@@ -138,6 +138,18 @@ def test_every_single_edit_is_refused(kind: str, all_values: bool) -> None:
         assert [(path, new) for path, new in news if _passes(kind, whole, path, new, question)] == []
 
 
+@EACH
+def test_a_proof_is_called_what_it_is_with_its_figures(kind: str) -> None:
+    """Each figure one more, and each other thing that proofs of the kind are called; whose word a bound is nothing shows."""
+    family, named = family_of(kind), {result.proof.by: result for result in results(kind) if result.proof and not result.told}
+    for by, result in named.items():
+        more = [f"{by[: at.start()]}{int(at[0].replace(',', '')) + 1:,}{by[at.end() :]}" for at in re.finditer("[0-9][0-9,]*", by)]
+        others = [one for one in family.said if "N" not in one and one != by]
+        question = read_again(result.question, kind, folder())
+        forged = [replace(result, proof=replace(result.proof, by=words)) for words in (*more, *others)]
+        assert [one.proof.by for one in forged if check_answer(family, one, question).accepted] == [], by
+
+
 @cache
 def by_auto(kind: str, path: Path) -> Result[Any, Any]:
     """What the engine that is asked first says without a limit on its time."""

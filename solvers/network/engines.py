@@ -12,7 +12,7 @@ from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.network.answer import Bandwidths
 from crossopt.solvers.network.parts import planted, solved
 from crossopt.solvers.network.reasons import why_none
-from crossopt.solvers.network.rivals import equal_split, rivals_of
+from crossopt.solvers.network.rivals import by_bytes, by_root, equal_split, rivals_of
 from crossopt.solvers.network.start import Point, fixed_in, inside
 from crossopt.solvers.proofs import Tangent, Tangents
 
@@ -38,10 +38,14 @@ def tangents(question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[B
     return (_weighed if question.file.objective == "time_cost" else _branched)(question, deadline, watch)
 
 
-def equal(question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[Bandwidths]:
-    """As much on each dimension as the budget gives; no proof."""
+def by_rule(name: str, question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[Bandwidths]:
+    """As much on each dimension as the budget gives, or shares by bytes; no proof."""
     del limits, watch
-    return Found(equal_split(question), engine="equal")
+    return Found(_RULES[name](question), engine=name)
+
+
+_RULES = {"equal": equal_split, "bytes": by_bytes, "root": by_root}
+equal, in_proportion, by_the_root = (partial(by_rule, name) for name in _RULES)
 
 
 def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[Bandwidths]:

@@ -9,7 +9,8 @@ from crossopt.solvers.network.answer import Bandwidths, Network
 from crossopt.solvers.network.judge import judge
 from crossopt.solvers.network.prove import prove
 
-_TANGENTS = later("crossopt.solvers.network.engines", "tangents")
+_ENGINES = "crossopt.solvers.network.engines"
+_TANGENTS = later(_ENGINES, "tangents")
 
 
 def _described(question: NetworkQuestion) -> dict[str, Any]:
@@ -28,7 +29,13 @@ FAMILY: Family[NetworkQuestion, Bandwidths, Network] = Family(
     unit="s",
     answer=Bandwidths,
     details=Network,
-    engines={"auto": _TANGENTS, "tangents": _TANGENTS, "equal": later("crossopt.solvers.network.engines", "equal")},
+    engines={
+        "auto": _TANGENTS,
+        "tangents": _TANGENTS,
+        "equal": later(_ENGINES, "equal"),
+        "bytes": later(_ENGINES, "in_proportion"),
+        "root": later(_ENGINES, "by_the_root"),
+    },
     judge=judge,
     judged="times, cost, budgets, orders",
     prove=prove,

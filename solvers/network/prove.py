@@ -26,7 +26,17 @@ def prove(question: NetworkQuestion, saved: Result[Bandwidths, Network], _: Watc
     said = inf if saved.bound is None else saved.bound
     parts = len(saved.proof.tangents)
     fault = f"bound: its multipliers show {shown!r}, the result says that none is below {said!r}"
-    return Proved((f"a bound was counted anew from the multipliers of {parts:,} programs",), () if said <= shown else (fault,))
+    done = f"a bound was counted anew from the multipliers of {parts:,} programs"
+    return Proved((done,), () if said <= shown else (fault,), by=_called(question, parts))
+
+
+def _called(question: NetworkQuestion, programs: int) -> str:
+    """What a proof by so many programs is called."""
+    if why_none(question):
+        return "no bandwidths keep the limits"
+    if question.file.objective == "time_cost":
+        return f"convex duality at {programs - 1} costs"
+    return f"convex duality in {programs:,} parts of the catalogues" if programs > 1 else "convex duality"
 
 
 def shown_by(question: NetworkQuestion, proof: Tangents) -> float:

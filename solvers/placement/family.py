@@ -6,24 +6,13 @@ from typing import Any
 
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.family import Family, later
-from crossopt.solvers.placement.answer import LEAST_GAP, Placement, judge_placement
+from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
 from crossopt.solvers.placement.judge import PlacementLoads
-from crossopt.solvers.placement.prove import Answer, prove
+from crossopt.solvers.placement.prove import BY_LONGEST, CALLED, Answer, prove
 
 __all__ = ("FAMILY", "Answer")
 _ANSWERED = later("crossopt.solvers.placement.engines", "answered")
-_SAID = frozenset(
-    {
-        "counting",
-        "dynamic programming over N ideals",
-        "prices of the blocks, and the sets that a device can hold",
-        "the least that a device with one of the blocks must do, by minimum cuts",
-        "a dynamic program along the blocks",
-        "a tree of branches in whole numbers",
-        "the longest path of the data",
-        "a dynamic program along a path of the data",
-    }
-)
+_SAID = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, *CALLED.values()})
 
 
 def _described(question: PlacementQuestion) -> dict[str, Any]:

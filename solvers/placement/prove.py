@@ -6,31 +6,36 @@ from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.placement.answer import Placement
+from crossopt.solvers.placement.answer import COUNTING, Placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.judge import PlacementLoads, judge
 from crossopt.solvers.proofs import Branched, Counted, OnPath, Priced, Proof, Surrounded, Swept, Word
 
 Answer = Result[Placement, PlacementLoads]
+CALLED: dict[type, str] = {
+    Priced: "prices of the blocks, and the sets that a device can hold",
+    Surrounded: "the least that a device with one of the blocks must do, by minimum cuts",
+    Swept: "a dynamic program along the blocks",
+    Branched: "a tree of branches in whole numbers",
+    OnPath: "a dynamic program along a path of the data",
+}
+BY_LONGEST = "the longest path of the data"
 
 
 def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     """Sizes counted, or all stages looked at, or what the result holds counted again; else whose word it is."""
     if saved.value is None and (reasons := too_large(question)):
         others = () if reasons == saved.reasons else (f"reasons: {'; '.join(reasons)}",)
-        return Proved(("sizes were counted anew: there is no placement",), others)
+        return Proved(("sizes were counted anew: there is no placement",), others, by=COUNTING.by)
     what = "the bound" if saved.bound is not None else "that there is none"
     value, bound = (inf if figure is None else figure for figure in (saved.value, saved.bound))
     shown = _shown(question, saved.proof, bound)
     if shown is not None and bound <= shown:
-        return Proved((f"{what} was proved anew by {_counted(saved.proof)}",))
+        return Proved((f"{what} was proved anew by {_counted(saved.proof)}",), by=_called(saved.proof))
     staged = question.problem == "throughput" and question.contiguity == "stages"
     best = best_by_ideals(question, value) if staged else None
     if best is not None and bound <= best.bound:
-        true = not isinstance(saved.proof, Counted) or saved.proved_by == best.proof
-        return Proved(
-            (f"{what} was proved anew by {best.proof}",), () if true else (f"proof: it is {best.proof}, the result says {saved.proved_by}",)
-        )
+        return Proved((f"{what} was proved anew by {best.proof}",), by=best.proof if isinstance(saved.proof, Counted) else "")
     refused = _better_stages(question, saved, best)
     match saved.proof:
         case Word():
@@ -63,6 +68,12 @@ def _counted(proof: Proof | None) -> str:
             return "a tree in whole numbers"
         case _:
             return "pieces along a path of the data"
+
+
+def _called(proof: Proof | None) -> str:
+    """What proofs of a form are called."""
+    longest = isinstance(proof, OnPath) and proof.longest == "least"
+    return BY_LONGEST if longest else CALLED[type(proof)]
 
 
 def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None) -> tuple[str, ...]:

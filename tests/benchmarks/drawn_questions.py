@@ -1,9 +1,10 @@
-"""How often do rivals find what is proved? `python -m tests.benchmarks.drawn_questions [QUESTIONS [SECONDS]]` draws questions and writes
-the page.
+"""How often do rivals find what is proved? `python -m tests.benchmarks.drawn_questions [QUESTIONS]` draws questions and writes the page, in
+some quarter of an hour of two cores.
 
-Each question is drawn from the distribution that `drawn` states, one family after the other, and proved by enumeration. Every rival then
-has the same seconds for it. All seconds are those of this process and not of the clock on the wall, so that others on the machine take
-nothing from anybody. A question is solved where the judge prices a rival's design at the very optimum, to the last bit.
+Each question is drawn from the distribution that `drawn` states, one family after the other, and proved by enumeration. Every rival
+then has the same seconds for it, of each of two budgets, those that draw at random with each of three seeds. All seconds are those of
+this process and not of the clock on the wall, so that others on the machine take nothing from anybody. A question is solved where the
+judge prices a rival's design at the very optimum, to the last bit.
 """
 
 import sys
@@ -27,7 +28,10 @@ from tests.paths import ROOT
 from tests.solvers.codesign.questions import TINY_FREE
 
 PAGE: Final = ROOT / "reports" / "gallery" / "drawn-questions.md"
-QUESTIONS, SECONDS, SEED, PROCESSES = 200, 0.2, 2026, 2
+QUESTIONS, SEED, PROCESSES = 200, 2026, 2
+BUDGETS: Final = (0.05, 0.2)
+"""Seconds of every rival."""
+SEEDS: Final = (0, 1, 2)
 RULES: Final = ("recipes", "plan-only", "hardware-only")
 
 SEARCHERS: Final = ("alternating", "random", "greedy", "local", "anneal", "genetic", "gradient", "tpe")
@@ -65,23 +69,41 @@ FAMILIES: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
 
 @dataclass(slots=True)
 class Tried:
-    """What a rival came to on the questions of a family: how far above the optimum it is; infinite where it found no design."""
+    """What a rival came to on the questions of a family with one budget: how far above the optimum it is with each seed; infinite where it
+    found no design."""
 
-    above: list[float] = field(default_factory=list)
+    above: list[tuple[float, ...]] = field(default_factory=list)
+
+    @property
+    def shares(self) -> list[float]:
+        """Of the questions that are solved, with each seed, the least first."""
+        return sorted(sum(one == 0.0 for one in column) / len(column) for column in zip(*self.above, strict=True))
 
     @property
     def solved(self) -> float:
-        return sum(one == 0.0 for one in self.above) / len(self.above)
+        """The middle one."""
+        return median(self.shares)
+
+    @property
+    def said(self) -> str:
+        """The middle one, and from which to which they go."""
+        least, *_, most = self.shares * 2
+        return f"{self.solved:.0%}" if least == most else f"{self.solved:.0%} ({least:.0%} to {most:.0%})"
+
+    @property
+    def middle(self) -> list[float]:
+        """Of each question the distance that the seed in the middle came to."""
+        return [median(one) for one in self.above]
 
     def at(self, share: float) -> str:
         """The distance that this share of the questions keeps."""
-        ordered = sorted(self.above)
+        ordered = sorted(self.middle)
         far = ordered[min(int(share * len(ordered)), len(ordered) - 1)]
         return "none" if far == float("inf") else f"{far:.2%}"
 
 
-Results = dict[str, dict[str, Tried]]
-"""By family, by rival."""
+Results = dict[float, dict[str, dict[str, Tried]]]
+"""By budget, by family, by rival."""
 
 
 def drawn(family: str, random: Random) -> str:
@@ -106,8 +128,8 @@ def on_own_seconds() -> None:
     time.monotonic = own
 
 
-def tried(number: int, seconds: float) -> dict[str, float]:
-    """How far above its optimum every rival is on a question; one without a design is drawn again."""
+def tried(number: int) -> dict[tuple[float, str], tuple[float, ...]]:
+    """How far above its optimum every rival is on a question with each budget and seed; a question without a design is drawn again."""
     random, optimum = Random(f"{SEED}, {number}"), None
     while optimum is None:
         text = drawn(family_of(number), random)
@@ -116,7 +138,16 @@ def tried(number: int, seconds: float) -> dict[str, float]:
         optimum = result.value
     if not result.proved:
         raise RuntimeError("an enumeration proves its answer")
-    return {rival: above(instance, rival, seconds, optimum) for rival in _known()}
+    return {
+        (seconds, rival): tuple(above(instance, rival, Limits(seconds, seed=seed), optimum) for seed in seeds_of(rival))
+        for seconds in BUDGETS
+        for rival in _known()
+    }
+
+
+def seeds_of(rival: str) -> tuple[int, ...]:
+    """All seeds of whoever draws, and one of whoever does not."""
+    return SEEDS if rival in FAMILY.seeded else SEEDS[:1]
 
 
 def family_of(number: int) -> str:
@@ -124,9 +155,9 @@ def family_of(number: int) -> str:
     return list(FAMILIES)[number % len(FAMILIES)]
 
 
-def above(instance: Instance, rival: str, seconds: float, optimum: float) -> float:
+def above(instance: Instance, rival: str, limits: Limits, optimum: float) -> float:
     """How far the rival's design is above the optimum."""
-    value = solve(FAMILY, instance, rival, Limits(seconds), unwatched).value
+    value = solve(FAMILY, instance, rival, limits, unwatched).value
     return float("inf") if value is None else value / optimum - 1.0 if value != optimum else 0.0
 
 
@@ -136,63 +167,68 @@ def _known() -> tuple[str, ...]:
     found, question = list[str](), read_question({"text": TINY_FREE, "source": "tiny.yaml", "settings": []})
     for rival in (*RULES, *SEARCHERS):
         try:
-            solve(FAMILY, question, rival, Limits(SECONDS), unwatched)
+            solve(FAMILY, question, rival, Limits(BUDGETS[-1]), unwatched)
         except RefusedError:
             continue
         found.append(rival)
     return tuple(found)
 
 
-def results(count: int, seconds: float, tell: Callable[[str], object]) -> Results:
+def results(count: int, tell: Callable[[str], object]) -> Results:
     """What every rival comes to on every question."""
-    found: Results = {family: {} for family in FAMILIES}
+    found: Results = {seconds: {family: {} for family in FAMILIES} for seconds in BUDGETS}
     with ProcessPoolExecutor(PROCESSES, initializer=on_own_seconds) as pool:
-        for number, distances in enumerate(pool.map(tried, range(count), [seconds] * count)):
-            for rival, distance in distances.items():
-                found[family_of(number)].setdefault(rival, Tried()).above.append(distance)
+        for number, distances in enumerate(pool.map(tried, range(count))):
+            for (seconds, rival), above_it in distances.items():
+                found[seconds][family_of(number)].setdefault(rival, Tried()).above.append(above_it)
             tell(f"\r{number + 1:,} of {count:,} questions")
     tell("\n")
     return found
 
 
-def page(found: Results, count: int, seconds: float) -> str:
+def page(found: Results, count: int) -> str:
     """The tables, and how the questions were drawn."""
+    return "\n".join([*_head(count), *(line for seconds in BUDGETS for line in _of_budget(found[seconds], seconds))])
+
+
+def _of_budget(found: dict[str, dict[str, Tried]], seconds: float) -> list[str]:
+    """What rivals come to in so many seconds, over all questions and by family."""
     rivals = list(next(iter(found.values())))
     every = {rival: Tried([one for family in found.values() for one in family[rival].above]) for rival in rivals}
     order = sorted(rivals, key=lambda rival: -every[rival].solved)
-    rows = [[rival, f"{every[rival].solved:.0%}", every[rival].at(0.5), every[rival].at(0.9), _worst(every[rival])] for rival in order]
+    rows = [[rival, every[rival].said, every[rival].at(0.5), every[rival].at(0.9), _worst(every[rival])] for rival in order]
     hardest = sorted(found, key=lambda family: found[family]["alternating"].solved)
-    shares = [
-        [family, *(f"{found[family][rival].solved:.0%}, {found[family][rival].at(0.9)}" for rival in order[:6])] for family in hardest
-    ]
+    shares = [[family, *(f"{found[family][rival].said}, {found[family][rival].at(0.9)}" for rival in order[:6])] for family in hardest]
     worth = [[family, *_worth(found[family])] for family in hardest]
-    return "\n".join(
-        [
-            *_head(count, seconds),
-            *_table(["rival", "solves", "median above", "a tenth is above", "worst"], rows),
-            "",
-            "## Where choosing together pays",
-            "",
-            "Share solved, and what a tenth of the questions is above, by family, the one first where alternating solves least:",
-            "",
-            *_table(["family", *order[:6]], shares),
-            "",
-            "Chip or plan chosen alone, and by turns: the median distance from the proved optimum, and what a tenth is above.",
-            "",
-            *_table(["family", "plan alone, on the recipe's chip", "chip alone, for the recipe's plan", "alternating"], worth),
-            "",
-        ]
-    )
+    return [
+        f"## {seconds:g} s for each rival",
+        "",
+        *_table(["rival", "solves", "median above", "a tenth is above", "worst"], rows),
+        "",
+        f"### Where choosing together pays in {seconds:g} s",
+        "",
+        "Share solved, and what a tenth of the questions is above, by family, the one first where alternating solves least:",
+        "",
+        *_table(["family", *order[:6]], shares),
+        "",
+        "Chip or plan chosen alone, and by turns: the median distance from the proved optimum, and what a tenth is above.",
+        "",
+        *_table(["family", "plan alone, on the recipe's chip", "chip alone, for the recipe's plan", "alternating"], worth),
+        "",
+    ]
 
 
-def _head(count: int, seconds: float) -> list[str]:
+def _head(count: int) -> list[str]:
     ranges = [f"`{family}`: {', '.join(f'{name} {_said(values)}' for name, values in of.items())}" for family, of in FAMILIES.items()]
+    budgets = " and ".join(f"{seconds:g}" for seconds in BUDGETS)
     return [
         "# Drawn questions",
         "",
-        f"{count:,} questions drawn at random (seed {SEED}), each proved by enumeration; every rival had {seconds:g} s of the processor",
-        "for each, and was asked once (seed 0). A question is solved where the rival's design is priced at the very optimum. One",
-        "without a design was drawn again. `python -m tests.benchmarks.drawn_questions` draws and answers all of them again. Not asked are",
+        f"{count:,} questions drawn at random (seed {SEED}), each proved by enumeration; every rival had {budgets} s of the processor",
+        f"for each, with each of {len(SEEDS)} seeds where it draws: of shares solved stand the middle one and, in brackets, the least and",
+        "the greatest, of distances that of the seed in the middle, but of the worst. A question is solved where the rival's design is",
+        "priced at the very optimum. One without a design was drawn again.",
+        "`python -m tests.benchmarks.drawn_questions` draws and answers all of them again. Not asked are",
         "`cma-es` and `bayesian`, which have hardly begun in such a time, and `expert`, which has no other chip than the usual one; with",
         "more time every searcher solves more: the budget is a choice, made so that one tells them apart.",
         "",
@@ -213,12 +249,13 @@ def _said(values: Sequence[object]) -> str:
 
 
 def _worst(tried: Tried) -> str:
-    lost = sum(one == float("inf") for one in tried.above)
-    return f"no design in {lost:,}" if lost else f"{max(tried.above):.2%}"
+    every = [max(one) for one in tried.above]
+    lost = sum(one == float("inf") for one in every)
+    return f"no design in {lost:,}" if lost else f"{max(every):.2%}"
 
 
 def _worth(family: dict[str, Tried]) -> list[str]:
-    middles = {rival: median(family[rival].above) for rival in ("plan-only", "hardware-only", "alternating")}
+    middles = {rival: median(family[rival].middle) for rival in ("plan-only", "hardware-only", "alternating")}
     return [f"{middle:.2%}, {family[rival].at(0.9)}" if middle < float("inf") else "none" for rival, middle in middles.items()]
 
 
@@ -229,8 +266,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def main() -> None:
     """Draw, answer and write."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else QUESTIONS
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
-    text = page(results(count, seconds, sys.stderr.write), count, seconds)
+    text = page(results(count, sys.stderr.write), count)
     sys.stdout.write(text)
     if count >= QUESTIONS:
         PAGE.write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ from crossopt.solvers.placement.answer import Placement, judge_placement
 from crossopt.solvers.placement.family import FAMILY
 
 _PROOF, _SEARCH = 60.0, 5.0
-"""Seconds for the proof, if no limit is given, and for each run of a search."""
+"""Seconds for the proof and for each run of a search, if no limit is given."""
 
 
 def compare(options: argparse.Namespace) -> Ending:
@@ -44,7 +44,9 @@ def compare(options: argparse.Namespace) -> Ending:
     def table(rows: list[Compared]) -> str:
         return compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows)
 
-    rivals = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, splits)
+    rivals = (
+        () if result.stopped == "interrupted" else compared(question, seconds if options.time_limit else _SEARCH, options.seeds, splits)
+    )
     found = list[Rival[Placement]]()
 
     def others() -> Iterator[Compared]:

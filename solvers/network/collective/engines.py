@@ -15,10 +15,10 @@ from crossopt.solvers.network.collective.rivals import best, rivals_of
 from crossopt.solvers.network.collective.search import Walk, weights_of
 from crossopt.solvers.proofs import Weighed, Word
 
-_PATIENCE = {"auto": 30.0, "search": 4.0}
+_PATIENCE = {"auto": 120.0, "search": 4.0}
 """Seconds of solvers, and of exchanges at random, where nobody gives a limit."""
-_MOST_SCHEDULED, _WORKERS = 48, 4
-"""Chunks of which CP-SAT is asked, and its threads: fewer find no good schedule."""
+_MOST_SCHEDULED, _WORKERS, _FIRST_TURN = 48, 4, 15.0
+"""Chunks of which CP-SAT is asked, its threads, fewer of which find no good schedule, and seconds for each number at first."""
 
 
 def auto(question: CollectiveQuestion, limits: Limits, watch: Watch) -> Found[Chunks]:
@@ -47,7 +47,7 @@ def _asked(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: s
     told = run.told if solved else run.bound
     proof = Word("cpsat") if told > run.bound and told == run.value else run.proof
     bound = told if isinstance(proof, Word) else run.bound
-    stopped = "time limit" if run.value > bound and limits.seconds < inf else "complete"
+    stopped = "time limit" if run.value > bound and monotonic() >= deadline else "complete"
     late = question.deadline is not None and run.value > question.deadline
     return Found(None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, rivals=rivals_of(question))
 
@@ -96,20 +96,29 @@ class _Run:
                 self.tell(f"{self.walks[place].option} chunks")
 
     def schedules(self, deadline: float) -> bool:
-        """Whether CP-SAT was asked about any."""
-        asked = False
-        for place in self.open():
-            walk, left = self.walks[place], deadline - monotonic()
-            if left <= 0.0 or walk.asked.chunks > _MOST_SCHEDULED or max(self.bounds[place], self.tells[place]) >= self.value:
-                continue
-            ways = tuple(tuple((one.phase.dimension, one.duration) for one in job) for job in walk.asked.operations)
-            shop = Shop(walk.asked.chunks, ways, self.bounds[place], int(min(walk.value, self.value)))
-            found = scheduled(shop, left, max(self.limits.workers, _WORKERS), self.limits.seed)
-            asked, self.tells[place] = True, found.bound
-            if found.ways:
-                walk.take_schedule(found.ways, found.sequences(shop))
-            self.tell(f"schedules of {walk.option} chunks")
+        """Whether CP-SAT was asked about any: about each in turn, each time for twice as long and with another seed, until time is over.
+
+        What threads come by differs from run to run, so that one long run may miss what a second one finds at once."""
+        asked, turn = False, 0
+        while monotonic() < deadline and (left := [place for place in self.open() if self.walks[place].asked.chunks <= _MOST_SCHEDULED]):
+            for place in left:
+                seconds = min(deadline - monotonic(), _FIRST_TURN * 2.0**turn)
+                if seconds > 0.0 and place in self.open():
+                    asked = True
+                    self.schedule(place, seconds, self.limits.seed + turn)
+            turn += 1
         return asked
+
+    def schedule(self, place: int, seconds: float, seed: int) -> None:
+        """CP-SAT on one number of chunks."""
+        walk = self.walks[place]
+        ways = tuple(tuple((one.phase.dimension, one.duration) for one in job) for job in walk.asked.operations)
+        shop = Shop(walk.asked.chunks, ways, self.bounds[place], int(min(walk.value, self.value)))
+        found = scheduled(shop, seconds, max(self.limits.workers, _WORKERS), seed)
+        self.tells[place] = max(self.tells[place], found.bound)
+        if found.ways:
+            walk.take_schedule(found.ways, found.sequences(shop))
+        self.tell(f"schedules of {walk.option} chunks")
 
     def exchanges(self, deadline: float) -> None:
         while (left := self.open()) and monotonic() < deadline:

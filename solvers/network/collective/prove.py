@@ -9,6 +9,8 @@ from crossopt.solvers.family import Proved
 from crossopt.solvers.network.collective.answer import Chunks, Schedule
 from crossopt.solvers.proofs import Weighed, Word
 
+BY = "loads of dimensions"
+
 
 def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watch) -> Proved:
     """The bound counted anew."""
@@ -24,9 +26,9 @@ def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watc
     if saved.bound is None:
         impossible = question.deadline is not None and shown > question.deadline
         fault = f"bound: it shows no more than {shown:,} ns, the result says that nothing is possible"
-        return Proved((_words(options),), () if impossible else (fault,))
+        return Proved((_words(options),), () if impossible else (fault,), by=BY)
     fault = f"bound: it shows no more than {shown!r} ns, the result says that none is below {saved.bound!r}"
-    return Proved((_words(options),), () if saved.bound <= shown and saved.bound < inf else (fault,))
+    return Proved((_words(options),), () if saved.bound <= shown and saved.bound < inf else (fault,), by=BY)
 
 
 def _words(options: tuple[int, ...]) -> str:

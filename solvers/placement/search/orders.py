@@ -25,7 +25,7 @@ def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = 
     return found
 
 
-def orders(blocks: Blocks, count: int) -> Iterator[Whole]:
+def orders(blocks: Blocks, count: int, seed: int = 0) -> Iterator[Whole]:
     """Orders of the blocks along the arcs: as they are numbered, depth first and breadth first, then with random choices."""
     before = np.zeros(len(blocks), np.int64)
     after: list[list[int]] = [[] for _ in range(len(blocks))]
@@ -33,8 +33,8 @@ def orders(blocks: Blocks, count: int) -> Iterator[Whole]:
         before[other] += 1
         after[one].append(other)
     yield np.arange(len(blocks))
-    for seed in range(count - 1):
-        yield _order(before.tolist(), after, np.random.default_rng(seed), depth=seed % 3)
+    for number in range(count - 1):
+        yield _order(before.tolist(), after, np.random.default_rng(number + (seed << 32)), depth=number % 3)
 
 
 def _order(before: list[int], after: list[list[int]], random: np.random.Generator, depth: int) -> Whole:

@@ -9,7 +9,7 @@ from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.placement.answer import Placement, rival
-from crossopt.solvers.placement.intervals import best_stages
+from crossopt.solvers.placement.intervals import Staged, best_stages
 
 Rule = Callable[[PlacementQuestion, Blocks], Whole | None]
 
@@ -34,8 +34,11 @@ def one_order(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
     """The best stages along the topological order that the graph comes in."""
     overlapped = question.communication == "overlapped"
     found = best_stages(blocks, np.arange(len(blocks)), question.accelerators, question.cpus, question.memory, overlapped)
-    if found.value == float("inf"):
-        return None
+    return None if found.value == float("inf") else on_devices(question, blocks, found)
+
+
+def on_devices(question: PlacementQuestion, blocks: Blocks, found: Staged) -> Whole:
+    """Stages on devices of their kinds, in their order."""
     accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
     device = np.array([next(cpus) if kind else next(accelerators) for kind in found.cpu], np.int64)
     return np.asarray(device[np.array(found.stage)[blocks.block_of]])

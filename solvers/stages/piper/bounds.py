@@ -3,6 +3,8 @@
 from crossopt.instances.files.units import quoted
 from crossopt.instances.stages.piper.graph import PiperQuestion
 
+BY_SIZES, BY_WORK, BY_CUTS = "counting", "the work of all layers over all devices", "a dynamic program over all cuts"
+"""What proofs are called."""
 LEAST_GAP = 1e-9
 """Sums of times in floating point lose less than this: a smaller gap is none."""
 _SURE = 1.0 - 1e-11

@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.instances.stages.piper.graph import PiperQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.proofs import Counted, Word
-from crossopt.solvers.stages.piper.bounds import LEAST_GAP, load_bound, too_large
+from crossopt.solvers.stages.piper.bounds import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, load_bound, too_large
 from crossopt.solvers.stages.piper.cuts.choose import price_of
 from crossopt.solvers.stages.piper.cuts.fronts import Bundling, Late
 from crossopt.solvers.stages.piper.cuts.ideals import cuts_near, ideals_of
@@ -80,7 +80,7 @@ def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> Found[PiperPl
     """The quickest stages, with their proof."""
     began = monotonic()
     if reasons := too_large(question):
-        return Found(None, float("inf"), Counted("counting"), "cuts", reasons=reasons, notes=question.notes)
+        return Found(None, float("inf"), Counted(BY_SIZES), "cuts", reasons=reasons, notes=question.notes)
     clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
     clock.answer = lambda: named(question, clock.known.stages) if clock.known.stages else None
     work = _Work(options_of(question, network_of(question.graph)))
@@ -160,12 +160,10 @@ def _found(work: _Work, known: Known) -> Found[PiperPlan]:
     tables, question, stages = work.tables, work.options.question, known.stages
     plan, bound = named(question, stages) if stages else None, known.bound if stages or known.bound == float("inf") else None
     if tables is None or not work.every:
-        few = "" if tables is None else f"; {len(tables.cuts):,} of more cuts were searched"
-        proof = Counted(f"the work of all layers over all devices{few}")
-        return Found(plan, bound, proof, "cuts", notes=question.notes)
-    bundles = ", choices bundled" if tables.bundled else ""
-    words = f"a dynamic program over {len(tables.cuts):,} cuts and {len(tables.start):,} stages{bundles}"
+        few = () if tables is None else (f"{len(tables.cuts):,} of more cuts were searched",)
+        return Found(plan, bound, Counted(BY_WORK), "cuts", notes=(*question.notes, *few))
     shown = not tables.bundled and countable(question, np.diff([*tables.start, len(tables.work)]))
     reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
-    known_by = Counted if shown or known.bound <= load_bound(question) else Word
-    return Found(plan, bound, known_by(words), "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)
+    told = Counted(BY_CUTS) if shown else Word(f"{BY_CUTS}, choices bundled" if tables.bundled else BY_CUTS)
+    proof = Counted(BY_WORK) if known.bound <= load_bound(question) else told
+    return Found(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)

@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.instances.stages.piper.graph import PiperQuestion
 from crossopt.solvers.family import Family, later
-from crossopt.solvers.stages.piper.bounds import LEAST_GAP
+from crossopt.solvers.stages.piper.bounds import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP
 from crossopt.solvers.stages.piper.judge import PiperLoads, judge
 from crossopt.solvers.stages.piper.plan import PiperPlan
 from crossopt.solvers.stages.piper.prove import prove
@@ -18,15 +18,6 @@ def _described(question: PiperQuestion) -> dict[str, Any]:
     return {**{name: getattr(question, name) for name in _FIGURES}, "without": list(question.without)}
 
 
-_SAID = frozenset(
-    {
-        "counting",
-        "the work of all layers over all devices",
-        "the work of all layers over all devices; N of more cuts were searched",
-        "a dynamic program over N cuts and N stages",
-        "a dynamic program over N cuts and N stages, choices bundled",
-    }
-)
 FAMILY: Family[PiperQuestion, PiperPlan, PiperLoads] = Family(
     kind="piper",
     what="plan",
@@ -37,7 +28,7 @@ FAMILY: Family[PiperQuestion, PiperPlan, PiperLoads] = Family(
     judge=judge,
     judged="order of the data, degrees, devices, memory with the microbatches under way, time",
     prove=prove,
-    said=_SAID,
+    said=frozenset({BY_SIZES, BY_WORK, BY_CUTS}),
     described=_described,
     least_gap=LEAST_GAP,
 )

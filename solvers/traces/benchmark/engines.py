@@ -1,4 +1,4 @@
-"""Who chooses kernels: an integer program with its bound counted in whole numbers, every choice looked at, and rules."""
+"""Who chooses kernels: an integer program with its bound counted in whole numbers, every choice looked at, rules, and dropping."""
 
 from functools import partial
 from math import inf
@@ -19,11 +19,13 @@ from crossopt.solvers.traces.benchmark.answer import Runs
 from crossopt.solvers.traces.benchmark.judge import judge
 from crossopt.solvers.traces.benchmark.prove import least_of_all
 from crossopt.solvers.traces.benchmark.rivals import apportioned, largest, rivals_of, rounded
+from crossopt.solvers.traces.benchmark.shrink import shrunk
 
 _PATIENCE, _SHORT = 60.0, 5.0
 """Seconds where nobody gives a limit, and those for a look at what a question without one of its totals would be."""
-_SHORTEST, _LOOKING = 1.0, 0.75
-"""Seconds of a tree at the least, and the share of the time left that the solver takes, and the tree behind it of the rest."""
+_DROPPING, _SHORTEST, _LOOKING = 0.1, 1.0, 0.75
+"""The share of the time for dropping kernels, seconds of a tree at the least, and the share of the time left that the solver takes, and the
+tree behind it of the rest."""
 RULES = {"rounding": rounded, "apportion": apportioned, "largest": largest}
 
 
@@ -32,8 +34,9 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
     if not limits.seconds:
         return Found(None, engine="highs", stopped="time limit")
     deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE)
-    rivals = [(judge(question, one.answer), one.answer) for one in rivals_of(question) if one.answer is not None]
-    known = [(int(verdict.value), answer) for verdict, answer in rivals if not verdict.violations]
+    rivals = rivals_of(question, limits.seed, monotonic() + (deadline - monotonic()) * _DROPPING)
+    judged = [(judge(question, one.answer), one.answer) for one in rivals if one.answer is not None]
+    known = [(int(verdict.value), answer) for verdict, answer in judged if not verdict.violations]
     inside, outside = selection(question, inner=True), selection(question, inner=False)
 
     def see(event: Event) -> bool:
@@ -43,7 +46,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
     spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, watch=see)
     told = highs(inside.model, spend)
     if told.values is not None and told.value is not None:
-        known.append((told.value, Runs(tuple(told.values[variable] for variable in inside.runs))))
+        known.insert(0, (told.value, Runs(tuple(told.values[variable] for variable in inside.runs))))
     value, answer = min(known, key=lambda one: one[0], default=(None, None))
     tree = _tree(outside.model, value, deadline)
     proof = Integers("a tree of branches in whole numbers", tree.certificate.scale, packed(tree.certificate))
@@ -51,7 +54,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
     stopped = "time limit" if limits.seconds < inf and shown != value and told.stopped == "time limit" else "complete"
     if answer is None:
         return _none(question, deadline, shown, proof, stopped)
-    return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals_of(question), solver=told.solver)
+    return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals, solver=told.solver)
 
 
 def _tree(model: Model, value: int | None, deadline: float) -> Traced:
@@ -93,9 +96,19 @@ def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Fou
     except ValueError as error:
         raise RefusedError(f"{error} (`auto` answers)") from error
     proof = Counted(f"{count:,} choices looked at")
-    return Found(
-        answer, value, proof, "exhaustive", reasons=() if answer else _reasons(question, monotonic() + _SHORT), rivals=rivals_of(question)
-    )
+    reasons = () if answer else _reasons(question, monotonic() + _SHORT)
+    rivals = rivals_of(question, limits.seed, monotonic() + _SHORT)
+    return Found(answer, value, proof, "exhaustive", reasons=reasons, rivals=rivals)
+
+
+def dropping(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+    """Rounded shares, less the smallest kernels; no proof."""
+    if not limits.seconds:
+        return Found(None, engine="dropping", stopped="time limit")
+    del watch
+    deadline = monotonic() + limits.seconds
+    found = shrunk(question, rounded(question), limits.seed, deadline)
+    return Found(found, engine="dropping", stopped="time limit" if monotonic() > deadline else "complete")
 
 
 def by_rule(name: str, question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:

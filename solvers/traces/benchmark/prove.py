@@ -23,10 +23,11 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
     proof = saved.proof
     try:
         if isinstance(proof, Integers):
-            shown, done = _of_tree(question, proof), f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
+            shown, by = _of_tree(question, proof), "a tree of branches in whole numbers"
+            done = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
         elif isinstance(proof, Counted):
             shown, count = least_of_all(question)[::2]
-            done = f"{count:,} choices were looked at again"
+            by, done = f"{count:,} choices looked at", f"{count:,} choices were looked at again"
         elif isinstance(proof, Word):
             return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), told=True)
         else:
@@ -35,7 +36,7 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
         return Proved((), (f"proof: {error}",))
     said = inf if saved.bound is None else saved.bound
     fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
-    return Proved((done,), () if said <= shown else (fault,))
+    return Proved((done,), () if said <= shown else (fault,), by=by)
 
 
 def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Rules to compare with: a share of every kernel's runs, rounded; the highest averages; the largest kernels in proportion."""
+"""Rules to compare with: a share of every kernel's runs, rounded; the highest averages; the largest in proportion; kernels dropped."""
 
 from fractions import Fraction
 from heapq import heapify, heapreplace
@@ -7,12 +7,16 @@ from math import floor
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.traces.benchmark.answer import Runs
+from crossopt.solvers.traces.benchmark.shrink import shrunk
 
 
-def rivals_of(question: BenchmarkQuestion) -> tuple[Rival[Runs], ...]:
-    """All rules."""
-    rows = (("rounded shares", rounded(question)), ("highest averages", apportioned(question)), ("largest kernels", largest(question)))
-    return tuple(Rival(name, None, answer) for name, answer in rows)
+def rivals_of(question: BenchmarkQuestion, seed: int, deadline: float) -> tuple[Rival[Runs], ...]:
+    """All rules, and kernels dropped one after another from rounded shares."""
+    shares = rounded(question)
+    rows = [("rounded shares", shares), ("highest averages", apportioned(question)), ("largest kernels", largest(question))]
+    left = shrunk(question, shares, seed, deadline)
+    dropped = Rival("smallest dropped", None, left, "" if left else "no descent meets every limit")
+    return (*(Rival(name, None, answer) for name, answer in rows), dropped)
 
 
 def rounded(question: BenchmarkQuestion) -> Runs:

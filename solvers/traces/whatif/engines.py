@@ -1,5 +1,6 @@
-"""Who chooses changes: branch and bound, every choice looked at, and rules of most gain for its cost."""
+"""Who chooses changes: branch and bound, every choice looked at, rules of most gain for its cost, and exchanges."""
 
+from dataclasses import replace
 from math import inf
 from time import monotonic
 
@@ -9,6 +10,7 @@ from crossopt.instances.traces.whatif.question import WhatIfQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.proofs import Chosen, Counted
 from crossopt.solvers.traces.whatif.answer import Changes
+from crossopt.solvers.traces.whatif.exchange import exchanged
 from crossopt.solvers.traces.whatif.rivals import greedy, made, measured, rivals_of
 from crossopt.solvers.traces.whatif.search import Search, gains_of, in_turn, leaner
 
@@ -17,7 +19,8 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Ch
     """The optimum with the tree that proves it."""
     if not limits.seconds:
         return Found(None, engine="branches", stopped="time limit")
-    deadline, model = monotonic() + limits.seconds, model_of(question)
+    began = monotonic()
+    deadline, model = began + limits.seconds, model_of(question)
     gains = gains_of(model)
     search = Search(model, gains, in_turn(model, gains))
 
@@ -27,8 +30,9 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Ch
         watch(Progress(words, value, model.value(now.bound), lambda: None if best is None else made(question.names, best)))
 
     ended = search.run(deadline, tell)
-    answer = None if search.best is None else leaner(model, search.best, search.value)
+    answer = None if search.best is None else leaner(model, search.best)
     proof = Chosen(f"a tree of {len(search.choices):,} choices", packed(list(search.steps())))
+    known = monotonic() - began
     return Found(
         None if answer is None else made(question.names, answer),
         model.value(search.bound),
@@ -36,7 +40,8 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Ch
         "branches",
         "complete" if ended else "time limit",
         () if answer is not None or not ended else _reasons(question, model),
-        rivals=rivals_of(model, question.names, gains),
+        rivals=rivals_of(model, question.names, gains, limits.seed, deadline),
+        seconds=known,
     )
 
 
@@ -52,7 +57,7 @@ def enumerate_all(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Fou
         raise RefusedError(f"{error} (`branches` answers)") from error
     values = model.bounds(choices)
     least = min(values, default=inf)
-    answer = None if least == inf else made(question.names, leaner(model, choices[values.index(least)][0], least))
+    answer = None if least == inf else made(question.names, leaner(model, choices[values.index(least)][0]))
     proof = Counted(f"{len(choices):,} choices looked at")
     return Found(answer, model.value(least), proof, "enumerate", reasons=() if answer else _reasons(question, model))
 
@@ -69,6 +74,16 @@ def by_measure(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[
     del limits, watch
     model = model_of(question)
     return _ruled(question, model, measured(model), "measured")
+
+
+def by_exchange(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+    """Exchanges from both rules and from drawn choices; no proof."""
+    if not limits.seconds:
+        return Found(None, engine="exchange", stopped="time limit")
+    del watch
+    deadline, model = monotonic() + limits.seconds, model_of(question)
+    inside = exchanged(model, [greedy(model, gains_of(model)), measured(model)], limits.seed, deadline)
+    return replace(_ruled(question, model, inside, "exchange"), stopped="time limit" if monotonic() > deadline else "complete")
 
 
 def _ruled(question: WhatIfQuestion, model: Model, inside: int | None, engine: str) -> Found[Changes]:

@@ -20,17 +20,19 @@ def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -
     try:
         if isinstance(proof, Chosen):
             steps = unpacked(proof.steps)
-            shown, done = _of_tree(model, steps), f"the tree of {len(steps):,} choices was gone down again, each bounded by a replay"
+            shown, by = _of_tree(model, steps), f"a tree of {len(steps):,} choices"
+            done = f"the tree of {len(steps):,} choices was gone down again, each bounded by a replay"
         elif isinstance(proof, Counted):
             choices = all_choices(model.rules)
-            shown, done = model.value(min(model.bounds(choices), default=inf)), f"{len(choices):,} choices were looked at again"
+            shown, by = model.value(min(model.bounds(choices), default=inf)), f"{len(choices):,} choices looked at"
+            done = f"{len(choices):,} choices were looked at again"
         else:
             return Proved((), ("proof: bounds on changes are shown by a tree or by looking at all",))
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
     said = inf if saved.bound is None else saved.bound
     fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
-    return Proved((done,), () if said <= shown else (fault,))
+    return Proved((done,), () if said <= shown else (fault,), by=by)
 
 
 def _of_tree(model: Model, steps: Sequence[int]) -> float:

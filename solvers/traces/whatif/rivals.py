@@ -7,15 +7,16 @@ from crossopt.formulation.traces.rules import Choice, keeps, places_in, settled
 from crossopt.formulation.traces.tree import Model, cut
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.traces.whatif.answer import Changes
-from crossopt.solvers.traces.whatif.search import filled, in_turn, share_of
+from crossopt.solvers.traces.whatif.exchange import exchanged
+from crossopt.solvers.traces.whatif.search import filled, in_turn, leaner, share_of
 
 _MOST_SUMMED = 20_000
 """Choices of which gains are added up."""
 
 
-def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int]) -> tuple[Rival[Changes], ...]:
-    """The best change alone, the most gain for its cost first, by gains alone or measured anew after each, the greatest sum of gains, and
-    whatever fits in the question's order."""
+def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int], seed: int, deadline: float) -> tuple[Rival[Changes], ...]:
+    """The best change alone, the most gain for its cost first, by gains alone or measured anew after each, the greatest sum of gains,
+    whatever fits in the question's order, and exchanges from all of these."""
     root, every = settled(model.rules, 0, 0), range(len(names))
     if root is None:
         return ()
@@ -27,22 +28,33 @@ def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int]) -> tuple
         ("sum of single gains", _summed(model, gains)),
         ("all that fit in turn", list(filled(model, root, every))[-1]),
     ]
+    rows.append(("exchange search", exchanged(model, [inside for _, inside in rows], seed, deadline)))
     return tuple(
         Rival(name, None, None if inside is None else made(names, inside), "none" if inside is None else "") for name, inside in rows
     )
 
 
 def greedy(model: Model, gains: Sequence[int]) -> int | None:
-    """By gain for cost; where a cost is asked about no further than the target asks."""
-    found = list(filled(model, settled(model.rules, 0, 0), in_turn(model, gains)))
-    if model.price is None or not found:
-        return found[-1] if found else None
-    spans = model.known_spans([(inside, model.rules.all & ~inside) for inside in found])
-    return next((inside for inside, span in zip(found, spans, strict=True) if span <= model.target), found[-1])
+    """By gain for cost, where a cost is asked about no further than the target asks. What saves nothing beside the others is dropped, and
+    its room filled, until nothing is."""
+    dropped, choice = 0, settled(model.rules, 0, 0)
+    while choice is not None:
+        found = list(filled(model, choice, in_turn(model, gains)))
+        full = found[-1]
+        if model.price is not None:
+            spans = model.known_spans([(inside, model.rules.all & ~inside) for inside in found])
+            full = next((inside for inside, span in zip(found, spans, strict=True) if span <= model.target), full)
+        lean = leaner(model, full)
+        if lean == full or model.price is not None:
+            return lean
+        dropped |= full & ~lean
+        choice = settled(model.rules, lean, dropped)
+    return None
 
 
 def measured(model: Model) -> int | None:
-    """The most gain for its cost first, each measured with what is chosen already, until nothing gains or the target is met."""
+    """The most gain for its cost first, each measured with what is chosen already, until nothing gains or the target is met; what saves
+    nothing any more is dropped before the next."""
     if settled(model.rules, 0, 0) is None:
         return None
     inside, [span] = 0, model.known_spans([(0, model.rules.all)])
@@ -50,10 +62,12 @@ def measured(model: Model) -> int | None:
         settled_ones = [settled(model.rules, inside | 1 << place, 0) for place in places_in(model.rules.all & ~inside)]
         larger = list(dict.fromkeys(one[0] for one in settled_ones if one is not None and keeps(model.rules, one[0])))
         spans = model.known_spans([(one, model.rules.all & ~one) for one in larger])
-        gained = [(span - then, one, then) for one, then in zip(larger, spans, strict=True) if then < span]
+        gained = [(span - then, one) for one, then in zip(larger, spans, strict=True) if then < span]
         if not gained:
             break
-        _, inside, span = max(gained, key=lambda row: row[0] / sum(share_of(model, place) for place in places_in(row[1] & ~inside)))
+        _, larger_one = max(gained, key=lambda row: row[0] / sum(share_of(model, place) for place in places_in(row[1] & ~inside)))
+        inside = leaner(model, larger_one)
+        [span] = model.known_spans([(inside, model.rules.all & ~inside)])
     return inside
 
 

@@ -127,13 +127,14 @@ def gains_of(model: Model) -> list[int]:
     return [traced - span for span in spans]
 
 
-def leaner(model: Model, inside: int, value: float) -> int:
-    """The same value with fewer changes: those that take most of the budgets leave first."""
-    going = True
+def leaner(model: Model, inside: int) -> int:
+    """Without changes that the answer is no worse without: those that take most of the budgets leave first."""
+    [value] = model.bounds([(inside, model.rules.all & ~inside)])
+    going = value < inf
     while going:
         fewer = sorted((place for place in range(model.rules.count) if inside >> place & 1), key=lambda one: -share_of(model, one))
         without = [(inside & ~(1 << place), model.rules.all & ~inside | 1 << place) for place in fewer]
         allowed = [choice for choice in without if keeps(model.rules, choice[0])]
-        same = [choice[0] for choice, now in zip(allowed, model.bounds(allowed), strict=True) if now == value]
-        going, inside = bool(same), same[0] if same else inside
+        found = [(choice[0], now) for choice, now in zip(allowed, model.bounds(allowed), strict=True) if now <= value]
+        going, (inside, value) = bool(found), found[0] if found else (inside, value)
     return inside

@@ -20,6 +20,7 @@ from crossopt.reports.sheets.sheet import Sheet, Table
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.family import solve
+from crossopt.solvers.network.collective import engines
 from crossopt.solvers.network.collective.answer import Chunks
 from crossopt.solvers.network.collective.family import FAMILY
 from crossopt.solvers.network.collective.rivals import as_run, themis
@@ -82,6 +83,25 @@ def test_orders_are_proved_best_and_beat_themis(name: str, tmp_path: Path) -> No
 def test_three_dimensions_are_proved_too(tmp_path: Path) -> None:
     result = solve(FAMILY, asked(tmp_path, NETWORKS["three"], [12, 16, 24]), "auto", Limits(120.0), unwatched)
     assert (result.status, result.engine) == ("OPTIMAL", "cpsat")
+
+
+def test_a_solver_is_asked_again_with_another_seed_until_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that finds nothing at first and then that nothing is better: proved by its word; one that never does ends at the limit that is
+    stated, which is said."""
+    question, seeds = asked(tmp_path, NETWORKS["three"], [8]), list[int]()
+
+    def late(shop: Shop, seconds: float, workers: int, seed: int) -> Scheduled:
+        assert seconds <= 15.0 * 2.0 ** len(seeds)
+        assert workers >= 4
+        seeds.append(seed)
+        return Scheduled(shop.most if len(seeds) == 3 else shop.least)
+
+    monkeypatch.setattr(engines, "scheduled", late)
+    result = solve(FAMILY, question, "auto", Limits(seed=5), unwatched)
+    assert (seeds, result.bound, result.stopped, result.told) == ([5, 6, 7], result.value, "complete", True)
+    monkeypatch.setitem(engines._PATIENCE, "search", 0.1)
+    open_still = solve(FAMILY, question, "search", Limits(), unwatched)
+    assert (open_still.stopped, open_still.proved) == ("time limit", False)
 
 
 def test_a_solver_finds_the_way_that_keeps_both_machines_busy() -> None:
