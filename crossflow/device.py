@@ -1,6 +1,5 @@
 """What a chip is made of, and the device that it makes, which the cost model prices."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -8,10 +7,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory, headroom_of
-from crossopt.crossflow.technology import MEMORIES, VALUE, Activity, SramTechnology, Technology
-
-_APART = 1.0e-12
-"""Some thousand times the error of a few operations."""
+from crossopt.crossflow.technology import VALUE, Activity, SramTechnology, Technology
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +22,6 @@ class Compute:
     """Watts of the power that are drawn whatever the clock."""
     clocked: Real
     """Watts of clocks and control, as long as a kernel runs; what is left of the power goes with FLOPs at the peak."""
-    flops: Real
-    """Watts of FLOPs at the peak."""
     slow_clocked: Real
     """The same at the lowest clock at which the memories on the die let through what the stacks deliver."""
     slow_flops: Real
@@ -83,16 +77,6 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """Bytes per second that each memory lets through in use."""
-
-    registers: Real
-    l1: Real
-    l2: Real
-    dram: Real
-
-
-@dataclass(frozen=True, slots=True)
 class Architecture:
     """What a split yields; voltages and frequencies of an absent part are zero. Areas and powers are what is used, not what was given."""
 
@@ -113,8 +97,6 @@ class Architecture:
     """FLOP/s by which the bytes of products are counted: the peak, of several chips the least."""
     streamed: Real
     """Bytes per second by which those of streams are: what the stacks deliver, of several chips the least."""
-    carried: Carried
-    """Of several chips the least: products ask for no more."""
     edge: Real
     """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
     package_area: Real
@@ -165,8 +147,6 @@ class Architecture:
             return made.leakage + made.slow_clocked + share * made.slow_flops
         if busy.paced and (isinstance(made, Sram) or (isinstance(made, Dram) and not busy.streams)):
             return made.static
-        if isinstance(made, Compute) and busy.per_flop is not None:
-            return self._cores_in_products(busy)
         anyway = made.leakage + made.clocked if isinstance(made, Compute) else made.static if isinstance(made, Sram | Dram) else 0.0
         return (1.0 - share) * anyway + share * made.power
 
@@ -178,33 +158,8 @@ class Architecture:
             return share * made.energy * self.streamed
         if isinstance(made, Sram | Dram) and busy.per_flop is not None:
             values: float = getattr(busy.per_flop, part)
-            return self.pace(busy) * values * VALUE * made.energy
+            return busy.core * values * VALUE * made.energy * self.products
         return 0.0
-
-    def pace(self, busy: Activity) -> Real:
-        """FLOP/s of products: their share of the peak, or what the slowest memory carries for."""
-        found = busy.core * self.products
-        for flops in self._carried_for(busy):
-            found = np.minimum(found, flops)
-        return found
-
-    def _cores_in_products(self, busy: Activity) -> Real:
-        """Watts of cores at that pace. Where a memory sets it, they are told lower by one part in 1e12, as the two sums, which differ in
-        the order of their operations, shall never rise where the pace falls."""
-        core = self.core
-        share: Real = busy.core
-        for flops in self._carried_for(busy):
-            share = np.minimum(share, flops / np.maximum(core.peak, 1.0))
-        full = (1.0 - busy.core) * (core.leakage + core.clocked) + busy.core * core.power
-        slower = (core.leakage + core.clocked + share * core.flops) * (1.0 - _APART)
-        return np.where(np.less(share, busy.core), slower, full)[()]
-
-    def _carried_for(self, busy: Activity) -> Iterator[Real]:
-        """FLOP/s that each memory carries the bytes of."""
-        if busy.per_flop is not None:
-            for name in MEMORIES:
-                if values := getattr(busy.per_flop, name):
-                    yield getattr(self.carried, name) / (values * VALUE)
 
     def joints(self, busy: Activity) -> Real:
         """Watts of the links between dies, where they are no part of what the bytes of L2 take."""

@@ -9,7 +9,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
     package                           by the fewest stacks beside the least dies, of any number of them the shortest and the narrowest
     power of what is no part          by the least die and the least clock, that of the most cores with the least power
     clock that streams need           by the slowest stacks and the most banks
-    what products and streams move    by the least peak of any cores, no more than the slowest memory carries, and the slowest stacks
+    what products and streams move    by the least peak of any cores, and the slowest stacks
     power that is drawn anyway        by the fewest cores, banks and stacks; clocks and control by the fewest or the most cores, whichever
                                       draw less: of the least power more cores leave less to switch, and fewer may need less
     power above idle                  of all parts by the most of each, and what is no part by the clock of the fewest cores
@@ -28,7 +28,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.device import Architecture, Carried, Compute, Dram, Network, Sram
+from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import (
     count,
     crossings_of,
@@ -43,7 +43,6 @@ from crossopt.crossflow.generator import (
     Edges,
     Parts,
     Split,
-    carried_by,
     compute_of,
     cores_of,
     dram_links,
@@ -122,10 +121,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     cores = _Cores(fewest, high.bundles, slowest[1], fastest)
     registers, l1, l2 = (_sram(getattr(technology, level), least, most, level, cores) for level in ("registers", "l1", "l2"))
     l2 = limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies))
-    moved = {level: _least_moved(technology, least, most, level, cores) for level in ("registers", "l1", "l2")}
-    low_registers, low_l1, low_l2 = (
-        moved[level] * np.minimum(made.banks, 1.0) for level, made in zip(moved, (registers, l1, l2), strict=True)
-    )
+    low_l2 = _least_moved(technology, least, most, cores) * np.minimum(l2.banks, 1.0)
     dram, delivered = _dram(technology, least, most, stacks, (low_l2, l2.bandwidth)), _delivered(technology, least, most, stacks, low_l2)
     clock = slow_clock(technology, (registers, l1, l2), delivered, slowest[1])
     core = _core(technology.core, most.powers.core, (low, slow, high), fewest)
@@ -142,7 +138,6 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         uncore_slow=uncore_switched(technology, least.die_area, voltage_at(technology.core, clock), clock),
         products=_least_peak(technology.core, low, high, least.powers.core),
         streamed=delivered * technology.dram.utilisation,
-        carried=carried_by(technology, Carried(low_registers, low_l1, low_l2, delivered)),
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=package_area_of(technology.dram, stacks[0], row_of(least), row_of(most)),
         crossings=crossings_of(least.dies),
@@ -172,7 +167,6 @@ def _headroom(technology: Technology, least: Split, most: Split, best: Architect
         l2=over_joints(technology, best.l2, most.dies),
         products=best.core.peak,
         streamed=best.dram.bandwidth * technology.dram.utilisation,
-        carried=Carried(np.inf, np.inf, np.inf, np.inf),
     )
     kernels = [_most_drawn(busy, most, upmost, links) for busy in technology.sustained]
     clocked = technology.core.clocked_share * most.powers.core
@@ -226,7 +220,6 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
         voltage=_lowered(slow.voltage, differ),
         leakage=_lowered(leaked, differ),
         clocked=_lowered(np.minimum(low.clocked, slow.clocked), differ),
-        flops=_lowered(np.minimum(low.flops, slow.flops), differ),
         area=low.area,
         power=low.power,
     )
@@ -244,14 +237,13 @@ def _sram(sram: SramTechnology, least: Split, most: Split, level: str, cores: _C
     return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=power)
 
 
-def _least_moved(technology: Technology, least: Split, most: Split, level: str, cores: _Cores) -> Real:
-    """Bytes per second that a memory of any chip with one moves at the least: of the fewest banks at the lowest clock, with what keeping
-    the most alive leaves of the least power."""
-    sram: SramTechnology = getattr(technology, level)
-    few = sram_banks(sram, getattr(least.areas, level), cores.bundles)
-    many = sram_banks(sram, getattr(most.areas, level), cores.fewest)
-    slow = sram_moves(sram, np.maximum(few, 1.0), getattr(least.powers, level) - sram_static_power(sram, many), cores.slowest)
-    return np.minimum(slow, through_joints(technology.die_links, least.die_area, most.dies)) if level == "l2" else slow
+def _least_moved(technology: Technology, least: Split, most: Split, cores: _Cores) -> Real:
+    """Bytes per second that the L2 of any chip with one moves at the least: of the fewest banks at the lowest clock, with what keeping the
+    most alive leaves of the least power."""
+    sram = technology.l2
+    few, many = sram_banks(sram, least.areas.l2, cores.bundles), sram_banks(sram, most.areas.l2, cores.fewest)
+    slow = sram_moves(sram, np.maximum(few, 1.0), least.powers.l2 - sram_static_power(sram, many), cores.slowest)
+    return np.minimum(slow, through_joints(technology.die_links, least.die_area, most.dies))
 
 
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.device import Architecture, Carried, Compute, Dram, Network, Sram
+from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
 from crossopt.crossflow.dies import (
     SLACK,
     Row,
@@ -25,15 +25,7 @@ from crossopt.crossflow.dies import (
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
-from crossopt.crossflow.technology import (
-    MEMORIES,
-    UNLIMITED_PORT,
-    CoreTechnology,
-    DramTechnology,
-    LinkTechnology,
-    SramTechnology,
-    Technology,
-)
+from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
 
 _LARGEST = 1.0e30
@@ -132,17 +124,11 @@ def generate(technology: Technology, split: Split) -> Architecture:
         uncore_slow=uncore_switched(technology, split.die_area, voltage_at(technology.core, slow), slow),
         products=core.peak,
         streamed=dram.bandwidth * technology.dram.utilisation,
-        carried=carried_by(technology, Carried(registers.bandwidth, l1.bandwidth, l2.bandwidth, dram.bandwidth)),
         edge=edge_of(technology, dram.stacks, intra.links, inter.links),
         package_area=package_area_of(technology.dram, dram.stacks, row, row),
         crossings=crossings_of(split.dies),
         die_links_power=die_links_power(technology.die_links, split.die_area, split.dies),
     )
-
-
-def carried_by(technology: Technology, peaks: Carried) -> Carried:
-    """What memories of these bandwidths let through in use."""
-    return Carried(*(getattr(peaks, level) * getattr(technology, level).utilisation for level in MEMORIES))
 
 
 def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
@@ -177,7 +163,6 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
         peak=core.flop_per_cycle * point.frequency * cores,
         leakage=leaked * supply * present,
         clocked=core.clocked_share * core.switching_power * (supply * supply * (point.frequency / core.nominal_frequency)) * cores,
-        flops=(1.0 - core.clocked_share) * core.switching_power * (supply * supply * (point.frequency / core.nominal_frequency)) * cores,
         slow_clocked=0.0,
         slow_flops=0.0,
         area=cores * core.area,

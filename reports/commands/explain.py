@@ -135,13 +135,13 @@ def _solved(instance: Instance, limits: Limits, watch: Watch, before: str) -> De
     """The answer; a search that is ended leaves its best one, also where it hears no signal."""
     keep = keeper()
     if keep is None:
-        return solve(FAMILY, instance, "boxes", limits, watch)
+        return solve(FAMILY, instance, "auto", limits, watch)
 
     def written(result: DesignResult) -> Kept:
         return Kept(None, fitted(before + _answer(result) + ENDED), code_of(result.status, unproved=False))
 
-    kept = Keeping(keep, FAMILY, instance, "boxes", limits, watch, written)
-    return solve(FAMILY, instance, "boxes", limits, kept, simplest=kept.simplest_answer)
+    kept = Keeping(keep, FAMILY, instance, "auto", limits, watch, written)
+    return solve(FAMILY, instance, "auto", limits, kept, simplest=kept.simplest_answer)
 
 
 def _answer(result: DesignResult) -> str:

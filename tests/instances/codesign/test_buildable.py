@@ -221,15 +221,15 @@ def test_that_no_stacks_find_a_place_is_said() -> None:
 
 
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(811) / 10.5 mm is 6.08 and sqrt(33 / 26 x 811) / 10.5 is 3.06, 73 banks x 64 B x 1.41 GHz x 0.7 are
-    4.611 TB/s; 192 KiB is what an A100 has."""
+    """By hand: 0.56 x 4 x sqrt(798) / 10.5 mm is 6.03 and sqrt(33 / 26 x 798) / 10.5 is 3.03, 62 banks x 64 B x 1.41 GHz x 0.7 are
+    3.916 TB/s; 192 KiB is what an A100 has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  drawn: 400 W in large products, 297 W in streams, with cores at the lowest clock that keeps up with the memory" in said
+    assert "  drawn: 398 W in large products, 303 W in streams, with cores at the lowest clock that keeps up with the memory" in said
     assert "  HBM stacks: 6, of 6 that lie along two sides of the die; full" in said
-    assert "  die edge: 83.8 mm, of 113.9 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
-    rates = "  L2: 4.611 TB/s, of 4.611 TB/s that its banks let through; 29.7 B a clock and SM, 1.88 x memory"
-    assert f"{rates}; binds: a tenth more 1.20% less" in said
+    assert "  die edge: 83.8 mm, of 113.0 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    rates = "  L2: 3.916 TB/s, of 3.916 TB/s that its banks let through; 25.3 B a clock and SM, 1.59 x memory"
+    assert f"{rates}; full, worth nothing" in said
     assert "  range end: 7 HBM stacks instead of 6: nothing better" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 

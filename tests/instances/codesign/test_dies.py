@@ -50,19 +50,12 @@ def drawn_by_area(dies: int) -> float:
     return 0.0475 * supply**2 * clock + 0.19 * 0.06 * supply + 0.049
 
 
-def pace(chip: Hardware) -> float:
-    """FLOP/s of products: 0.82 of the peak, or as many as the slowest memory carries values of two bytes for."""
-    values = {"registers": 0.2857, "l1": 0.0215, "l2": 0.00586, "dram": 0.00037}
-    carried = min(float(getattr(chip, level).bandwidth) / (2 * each) for level, each in values.items())
-    return min(0.82 * float(chip.throughput), carried)
-
-
 def beside(dies: int, chip: Hardware) -> float:
     """Watts of uncore, of what keeps L2 alive, of which four dies have one bank more, of all bytes but for what they take between dies,
     and what their fewer cores leak and so do not compute with."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
-    moved = pace(chip) * 2 * 8 * (0.2857 * 30e-15 + 0.0215 * 250e-15 + 0.00586 * 2e-12 + 0.00037 * 5e-12)
-    rest = 8 * 10.9e-9 * chip.l2.capacity + moved - (1.0 - pace(chip) / float(cores.peak)) * 0.484 * (cores.power - cores.leakage)
+    moved = 0.82 * float(cores.peak) * 2 * 8 * (0.2857 * 30e-15 + 0.0215 * 250e-15 + 0.00586 * 2e-12 + 0.00037 * 5e-12)
+    rest = 8 * 10.9e-9 * chip.l2.capacity + moved - 0.18 * 0.484 * (cores.power - cores.leakage)
     return float(drawn_by_area(dies) * chip.die_area / MM2 + rest)
 
 
@@ -82,7 +75,7 @@ def test_links_lie_on_both_sides_of_each_joint_and_draw_power(dies: int, stacks:
     assert alone.die_area == pytest.approx(parts(stacks) * MM2)
     assert chip.die_area == pytest.approx((parts(stacks) + 2 * (dies - 1) * side) * MM2)
     crossings = (dies - 1 / dies) / 3
-    watts = pace(chip) * 2 * 0.00586 * 8 * crossings * 0.56e-12
+    watts = 0.82 * float(chip.throughput) * 2 * 0.00586 * 8 * crossings * 0.56e-12
     rest = [made.power - beside(count, made) for count, made in ((1, alone), (dies, chip))]
     assert rest[1] == pytest.approx(rest[0] + watts)
     assert chip.l2.energy == pytest.approx(alone.l2.energy + 8 * crossings * 0.56e-12)
