@@ -2,10 +2,10 @@
 
 With b_d the weighted bytes of all collectives on dimension d:
 
-    in proportion to bytes    B_d ~ b_d, so that all dimensions are busy equally long
-    by the root of bytes      B_d ~ sqrt(b_d / p_d), the least of  sum b_d / B_d  for a sum of p_d B_d: Kleinrock's square-root assignment
-                              of capacities (Communication Nets 1964), without the waiting that his messages have; p_d are the prices where
-                              cost is what is limited, and 1 elsewhere
+    by bytes            B_d ~ b_d, so that all dimensions are busy equally long
+    by root of bytes    B_d ~ sqrt(b_d / p_d), the least of  sum b_d / B_d  for a sum of p_d B_d: Kleinrock's square-root assignment
+                        of capacities (Communication Nets 1964), without the waiting that his messages have; p_d are the prices where
+                        cost is what is limited, and 1 elsewhere
 
 The second is the optimum where each collective uses one dimension alone, as none then waits for the slowest of several.
 """
@@ -26,7 +26,7 @@ def rivals_of(question: NetworkQuestion) -> tuple[Rival[Bandwidths], ...]:
     rules = {"equal bandwidths": (1.0,) * len(question.lows)}
     if question.costs is not None and min(question.costs) > 0.0:
         rules["equal spending"] = tuple(1.0 / cost for cost in question.costs)
-    rules |= {"in proportion to bytes": _bytes_of(question), "by the root of bytes": _rooted(question)}
+    rules |= {"by bytes": _bytes_of(question), "by root of bytes": _rooted(question)}
     found = [(name, _along(question, weights)) for name, weights in rules.items()]
     return tuple(Rival(name, None, answer, "" if answer else "no such bandwidths keep the limits") for name, answer in found)
 

@@ -124,8 +124,8 @@ def test_bandwidth_goes_by_the_square_root_of_the_bytes(tmp_path: Path) -> None:
     assert result.value == pytest.approx((sqrt(9.0) + sqrt(1.0)) ** 2 / 100.0, rel=1e-9)
     assert [rate / 1e9 for rate in result.answer.bandwidths] == pytest.approx([75.0, 25.0], rel=1e-6)
     rivals = {one.name: one.value for one in result.rivals}
-    assert rivals["in proportion to bytes"] == pytest.approx(9.0 / 90.0 + 1.0 / 10.0, rel=1e-9)
-    assert rivals["by the root of bytes"] == pytest.approx(16.0 / 100.0, rel=1e-9)
+    assert rivals["by bytes"] == pytest.approx(9.0 / 90.0 + 1.0 / 10.0, rel=1e-9)
+    assert rivals["by root of bytes"] == pytest.approx(16.0 / 100.0, rel=1e-9)
     assert rivals["equal bandwidths"] == pytest.approx(10.0 / 50.0, rel=1e-9)
 
 
@@ -134,7 +134,7 @@ def test_where_money_is_limited_the_root_is_of_bytes_over_prices(tmp_path: Path)
     document = two(9_000_000_000, 1_000_000_000) | {"budget": {"cost": "1000 USD"}}
     document["dimensions"] = [{"name": n, "shape": "ring", "size": 2, "prices": {"link": p}} for n, p in (("in", 4.0), ("out", 1.0))]
     result = answered(asked(tmp_path, document))
-    assert {one.name: one.value for one in result.rivals}["by the root of bytes"] == pytest.approx(result.value, rel=1e-7)
+    assert {one.name: one.value for one in result.rivals}["by root of bytes"] == pytest.approx(result.value, rel=1e-7)
     assert solve(FAMILY, asked(tmp_path, document), "root", Limits(), unwatched).answer == result.rivals[-1].answer
 
 
