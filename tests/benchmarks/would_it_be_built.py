@@ -299,11 +299,11 @@ with its own proven plan of the least step. Two questions ask for the least ener
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip has a tenth more peak than an A100 and two fifths less L2, which carries products at some seven tenths of the peak, as
-fast as they get here: at that rate it draws its 400 W. So it is up to 11 % faster with this one plan; another network on the same chip may
-not be. With 300 W or on 500 mm^2 it is slower than an A100, which has more of both. At 4 nm it is 1 to 5 % faster than an H100 or an H200,
-whose proportions are near the best. Stacks of HBM3E run there as fast as L2 lets them, at 4.3 TB/s in place of H200's 4.8. Where cores
-take more than L1 gives, that is a step of the ranges, 20 mm^2 of 440, and products wait for L1.
+At 7 nm a free chip is an A100 with the same peak, a third to two fifths less L2, often other links in the node, and on some questions a stack
+more, as this one plan needs it, and 3 to 8 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower
+than an A100, which has more of both. At 4 nm it is as fast as an H100 or an H200, to 2 %: their proportions are near the best. Stacks of
+HBM3E run there as fast as L2 lets them, with less L2 than an H200's a sixth slower than its. The one share of the peak that stands under
+the rules is 0.8 points more than what is allowed above the best that was published on more than 128 devices.
 """
 
 
