@@ -108,7 +108,7 @@ def events_in(path: Path, document: Any, window: Window = WHOLE) -> Events:  # n
     about = {} if isinstance(document, list) else document.get("distributedInfo")
     rank = about.get("rank") if isinstance(about, dict) else None
     found.rank = rank if type(rank) is int else None
-    return _from_zero(_within(path, found, window) if window else found)
+    return _within(path, found, window) if window else found
 
 
 def _within(path: Path, events: Events, window: Window) -> Events:
@@ -243,7 +243,7 @@ def _sent(args: Mapping[str, Any]) -> int:
     return _count(_count(args.get("In msg nelems")) * width)
 
 
-def _from_zero(events: Events) -> Events:
+def from_zero(events: Events) -> Events:
     """The same with times from the first begin, streams without the device where there is one, and threads without the process."""
     first, last = _first(events), _last(events)
     streams = {one.stream for one in events.work}
