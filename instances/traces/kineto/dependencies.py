@@ -183,7 +183,7 @@ def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, li
 
 
 def _pieces(events: Events, call_of: Sequence[int]) -> dict[str, list[Piece]]:
-    """The time of every thread, calls cut where their work begins."""
+    """The time of every thread, calls cut where their work begins; of the one that ended the step until then."""
     cuts, by_thread = dict[int, int](), defaultdict[str, list[int]](list)
     for number, call_number in enumerate(call_of):
         if call_number >= 0:
@@ -192,7 +192,12 @@ def _pieces(events: Events, call_of: Sequence[int]) -> dict[str, list[Piece]]:
                 cuts[call_number] = min(cuts.get(call_number, begin), begin)
     for number, call in enumerate(events.calls):
         by_thread[call.thread].append(number)
-    return {thread: list(pieces_of(events.calls, numbers, cuts)) for thread, numbers in by_thread.items()}
+    found = defaultdict(list, {thread: list(pieces_of(events.calls, numbers, cuts)) for thread, numbers in by_thread.items()})
+    if events.step is not None:
+        own = found[events.step.thread]
+        done = own[-1].end if own else 0
+        own += [Piece(done, events.step.end, GAP, is_head=False)] if done < events.step.end else []
+    return found
 
 
 def _parts(piece: Piece, handed: Handover | None, pieces: dict[str, list[Piece]]) -> list[Piece]:

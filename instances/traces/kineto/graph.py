@@ -34,6 +34,10 @@ def imported_kineto(path: Path, document: Any, window: Window = WHOLE) -> Import
 
 def _remarks(building: Building, moved: Early) -> list[str]:
     remarks, works, left = list[str](), building.events.work, building.events.before
+    step, span = building.events.step, building.events.span
+    if step is not None and span > step.end:
+        marked, later = step.end / 1e6, (span - step.end) / 1e6
+        remarks.append(f"the profiler marked {marked:,.3f} ms as the step; what it launched ends {later:,.3f} ms later")
     if left:
         begins = counted(left, "operation that begins", "operations that begin")
         remarks.append(f"{begins} in the window and {'was' if left == 1 else 'were'} launched before it: left out")

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
 from crossopt.crossflow.traces.replay import replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.imported import Imported
-from crossopt.instances.traces.kineto.graph import imported_kineto
 from crossopt.instances.traces.packed import nanoseconds
 from crossopt.instances.traces.ranks import joined
 from crossopt.instances.traces.window import Window
@@ -195,40 +192,6 @@ def test_what_contradicts_the_order_is_told(tmp_path: Path) -> None:
     assert "1 operation begins before the one before it on its stream ends, at most by 5.0 us on stream 7, at 0.006 ms" in found.remarks[0]
 
 
-def test_work_before_its_launch_is_moved_there(tmp_path: Path) -> None:
-    """A launch at 5-9 and one within it at 5-8, whose kernels are at 3-6 and 4-7: 2 and 1 us early. Both begin at 5 then, the
-    second behind the first on its stream, at 8."""
-    rows = [call("outer", 5, 4, 1), call("inner", 5, 3, 2), kernel("a", 3, 3, 1), kernel("b", 4, 3, 2)]
-    found = read_any(put(tmp_path, *rows))
-    assert [(name, begin, end) for name, kind, begin, end in told(found) if kind == "kernel"] == [("a", 0, 3), ("b", 3, 6)]
-    assert found.remarks[-1] == "2 operations begin up to 2.0 us before the launch (the clocks differ): moved there"
-    alone = read_any(put(tmp_path, *rows[:3]))
-    assert alone.remarks == ("1 operation begins 2.0 us before the launch (the clocks differ): moved there",)
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 9), st.sampled_from([7, 7, 20])), min_size=1, max_size=8))
-def test_no_shift_of_device_times_ends_in_an_error(launches: list[tuple[int, int, int, int]]) -> None:
-    """Calls that lie within one another or behind one another, each with work before, in or behind it, and a thread that waits for all."""
-    rows, begin = list[Row](), 0
-    for number, (later, took, shift, stream) in enumerate(launches):
-        begin += later
-        rows += [call("launch", begin, took, number), kernel("work", begin + shift, 1 + took, number, stream)]
-        rows.append(call("cudaDeviceSynchronize", begin + took, took, 100 + number))
-    found = imported_kineto(Path("x.json"), {"traceEvents": rows})
-    early = [-shift for _, _, shift, _ in launches if shift < 0]
-    moved = [one for one in found.remarks if "before the launch" in one]
-    assert len(moved) == bool(early)
-    assert all(one.startswith(f"{len(early)} operation") and f" {max(early)}.0 us" in one for one in moved)
-    assert replay(found.trace.graph).span > 0
-
-
-def test_a_file_with_all_events_twice_is_refused(tmp_path: Path) -> None:
-    rows = [call("cudaLaunchKernel", 0, 1, 1), kernel("a", 1, 10, 1)]
-    with pytest.raises(InstanceError, match="each of its events is in it twice"):
-        read_any(put(tmp_path, *rows, *rows))
-    assert read_any(put(tmp_path, *rows, rows[1])).remarks  # work alone: told as what overlaps
-
-
 @pytest.mark.parametrize(
     ("value", "ns"),
     [
@@ -365,13 +328,19 @@ def steps(*marks: tuple[int, float, float]) -> list[Row]:
 
 
 def test_a_step_is_what_its_calls_launch_whenever_that_runs(tmp_path: Path) -> None:
-    """Work of the step before, which runs into it, and work that nobody launched behind it are no part of it."""
+    """Work of the step before, which runs into it, and work that nobody launched behind it are no part of it. It is marked at 9-17, its
+    first launch is at 10, and the last of its work ends at 22."""
     path = put(tmp_path, *steps((7, 0, 9), (8, 9, 8), (8, 9.5, 4)))
     found = read_any(path, Window(step=8))
-    assert [one[0] for one in told(found) if one[1] == "kernel"] == ["first", "second"]
-    assert (found.trace.source, found.trace.span) == ("x.json, step 8", 12_000)
-    assert replay(found.trace.graph).span == 12_000
+    assert [one for one in told(found) if one[1] == "kernel"] == [("first", "kernel", 3, 7), ("second", "kernel", 8, 13)]
+    assert [one for one in told(found) if one[0] == "gap"] == [("gap", "gap", 0, 1), ("gap", "gap", 3, 5), ("gap", "gap", 7, 8)]
+    assert (found.trace.source, found.trace.span) == ("x.json, step 8", 13_000)
+    assert replay(found.trace.graph).span == 13_000
+    assert found.remarks[0] == "the profiler marked 0.008 ms as the step; what it launched ends 0.005 ms later"
     assert not any("left out" in one for one in found.remarks)
+    longer = read_any(put(tmp_path, *steps((8, 9, 20))), Window(step=8))
+    assert (longer.trace.span, replay(longer.trace.graph).span) == (20_000, 20_000)
+    assert not any("the profiler marked" in one for one in longer.remarks)
     late = read_any(path, Window(begin=3_000, end=26_000))
     assert [one[0] for one in told(late) if one[1] == "kernel"] == ["first", "second", "alone"]
     assert late.remarks[0] == "1 operation that begins in the window and was launched before it: left out"
