@@ -7,7 +7,10 @@ With n_i members of the group along dimension i, innermost first, and s bytes at
     all_gather      s (n - 1) outermost first, then s n goes on inwards
     all_to_all      s (n - 1) / n on each, s unchanged
 
-    time = max over i of  bytes_i / bandwidth_i
+    time = max over i of  bytes_i / (share_i bandwidth_i)
+
+    share_i     of a dimension of d where n_i are fewer, as only links among them carry it: (n_i - 1) / (d - 1) where all are joined, and
+                1/2 of a ring's neighbours, which pass back and forth on what would go around; 1 of a switch, or where the group is all
 
 The form of LIBRA (William Won et al., ISPASS 2024, arXiv 2109.11762): perfect pipelining, no latency. Below any schedule of chunks in the
 natural order.
@@ -16,11 +19,27 @@ natural order.
 from collections.abc import Sequence
 from fractions import Fraction
 
-from crossopt.crossflow.astra.dimension import Collective
+from crossopt.crossflow.astra.dimension import Collective, Shape
 
 
 def fluid_bytes(collective: Collective, size: float, members: Sequence[int]) -> tuple[float, ...]:
     """Bytes on each dimension, exact before one rounding; none where the group has one member."""
+    return tuple(map(float, _exact(collective, size, members)))
+
+
+def fluid_loads(collective: Collective, size: float, members: Sequence[int], shares: Sequence[Fraction]) -> tuple[float, ...]:
+    """The bytes that would take as long over all of the bandwidth, exact before one rounding."""
+    return tuple(float(moved / share) for moved, share in zip(_exact(collective, size, members), shares, strict=True))
+
+
+def share_of(shape: Shape, size: int, members: int) -> Fraction:
+    """The share of an NPU's bandwidth on a dimension that a group of so many has."""
+    if shape == "switch" or members in (1, size):
+        return Fraction(1)
+    return Fraction(members - 1, size - 1) if shape == "fully_connected" else Fraction(1, 2)
+
+
+def _exact(collective: Collective, size: float, members: Sequence[int]) -> list[Fraction]:
     left, found = Fraction(size), [Fraction(0)] * len(members)
     places = range(len(members))
     for place in reversed(places) if collective == "all_gather" else places:
@@ -32,4 +51,4 @@ def fluid_bytes(collective: Collective, size: float, members: Sequence[int]) -> 
         else:
             ways = 2 if collective == "all_reduce" else 1
             found[place], left = ways * left * (count - 1) / count, left / count
-    return tuple(map(float, found))
+    return found

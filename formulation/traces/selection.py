@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
+from typing import Literal
 
 from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 
+Lever = Literal["deviation", "mix", "coverage", "kernels", "runs"]
 PARTS = 10**4
 _OF_MIX = 10**5
 _BITS = 30
@@ -37,40 +39,47 @@ class Selection:
     runs: tuple[Variable, ...]
 
 
-def selection(question: BenchmarkQuestion, inner: bool, widened: bool = False) -> Selection:
-    """The inner or the outer model; widened it asks for the least deviation, in parts of 10,000, with which there is a benchmark."""
+def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = None) -> Selection:
+    """The inner or the outer model; with one limit widened it asks how far, at the least, until there is a benchmark: by how many
+    PARTS coverage is missed, within how many totals are met, within how many of 100,000 two mixes are, or with how many kernels or runs."""
     kernels, file = question.kernels, question.file
     chosen = tuple(Variable(f"chosen {place}") for place in range(len(kernels)))
     runs = tuple(Variable(f"runs {place}", 0, kernel.runs) for place, kernel in enumerate(kernels))
-    rows, deviation = list[Linear](), Variable("deviation", 0, PARTS)
+    rows, spare = list[Linear](), Variable("spare", 0, PARTS)
     for place, (y, x, kernel) in enumerate(zip(chosen, runs, kernels, strict=True)):
         rows.append(Linear(f"once {place}", ((1, x), (-1, y)), low=0))
         rows.append(Linear(f"only {place}", ((1, x), (-kernel.runs, y)), high=0))
-    rows += _at_least("coverage", [Fraction(kernel.time) for kernel in kernels], chosen, file.coverage * question.time, inner)
-    for total, named in enumerate(question.totals):
-        figures = [Fraction(kernel.sums[total], kernel.runs) for kernel in kernels]
-        wanted = file.share * question.sums[total]
-        allowed, each = (Fraction(0), [wanted / PARTS]) if widened else (file.deviation, [])
-        over, runs_and = (deviation,) if widened else (), [*figures, *each]
-        rows += _at_least(f"{named}, least", runs_and, (*runs, *over), (1 - allowed) * wanted, inner)
-        less = [*(-figure for figure in figures), *each]
-        rows += _at_least(f"{named}, most", less, (*runs, *over), -(1 + allowed) * wanted, inner)
-    away = _mix(question, chosen, runs, inner, rows)
+    times = [Fraction(kernel.time) for kernel in kernels]
+    lacking = ([Fraction(question.time, PARTS)], (spare,)) if widened == "coverage" else ([], ())
+    rows += _at_least("coverage", [*times, *lacking[0]], (*chosen, *lacking[1]), file.coverage * question.time, inner)
+    rows += _totals(question, runs, spare if widened == "deviation" else None, inner)
+    away = _mix(question, chosen, runs, inner, rows, widened == "mix")
     for most, variables, name in ((file.kernels, chosen, "kernels"), (file.runs, runs, "runs")):
-        if most is not None:
+        if most is not None and widened != name:
             rows.append(Linear(name, tuple((1, variable) for variable in variables), high=most))
-    asked = (deviation,) if widened else chosen if file.objective == "kernels" else runs
-    variables = (*chosen, *runs, *away, *([deviation] if widened else []))
-    return Selection(Model(variables, tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
+    spares = (spare,) if widened in ("deviation", "coverage") else ()
+    asked = away if widened == "mix" else spares or (chosen if (widened or file.objective) == "kernels" else runs)
+    return Selection(Model((*chosen, *runs, *away, *spares), tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
+
+
+def _totals(question: BenchmarkQuestion, runs: tuple[Variable, ...], spare: Variable | None, inner: bool) -> Iterator[Linear]:
+    """Each total within the deviation, or within that of a variable."""
+    for total, named in enumerate(question.totals):
+        figures = [Fraction(kernel.sums[total], kernel.runs) for kernel in question.kernels]
+        wanted = question.file.share * question.sums[total]
+        allowed, each, over = (question.file.deviation, [], ()) if spare is None else (Fraction(0), [wanted / PARTS], (spare,))
+        yield from _at_least(f"{named}, least", [*figures, *each], (*runs, *over), (1 - allowed) * wanted, inner)
+        less = [*(-figure for figure in figures), *each]
+        yield from _at_least(f"{named}, most", less, (*runs, *over), -(1 + allowed) * wanted, inner)
 
 
 def _mix(
-    question: BenchmarkQuestion, chosen: tuple[Variable, ...], runs: tuple[Variable, ...], inner: bool, rows: list[Linear]
+    question: BenchmarkQuestion, chosen: tuple[Variable, ...], runs: tuple[Variable, ...], inner: bool, rows: list[Linear], widened: bool
 ) -> tuple[Variable, ...]:
     """How far each kernel is off its share of the time, with the rows that hold that."""
     if question.file.mix is None:
         return ()
-    part, most = question.file.share * question.time / _OF_MIX, floor(2 * question.file.mix * _OF_MIX)
+    part, most = question.file.share * question.time / _OF_MIX, floor(2 * (1 if widened else question.file.mix) * _OF_MIX)
     away = tuple(Variable(f"away {place}", 0, most) for place in range(len(runs)))
     less = Fraction(0) if inner or not most else part
     for place, (kernel, y, x, d) in enumerate(zip(question.kernels, chosen, runs, away, strict=True)):
@@ -78,7 +87,8 @@ def _mix(
         for name, figure, variable, least in (("few", each, x, wanted), ("many", -each, x, -wanted), ("none", wanted, y, wanted)):
             figures, variables = ([figure, part], (variable, d)) if most else ([figure], (variable,))
             rows += _at_least(f"too {name} {place}", figures, variables, least - less, inner)
-    rows.append(Linear("mix", tuple((1, d) for d in away), high=most))
+    if not widened:
+        rows.append(Linear("mix", tuple((1, d) for d in away), high=most))
     return away
 
 

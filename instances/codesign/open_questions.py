@@ -85,6 +85,12 @@ def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile
                 yield Place(count, batch, network_words(listed, network) if chosen and listed and network else ""), one, settings
 
 
+def number_of_parts(file: CodesignFile, most: int) -> int:
+    """How many questions these are, as far as so many."""
+    several = len(batches_of(file) or (0,))
+    return min(most, sum(len(networks_of(file.cluster, count, most)) * several for count in file.cluster.devices))
+
+
 def per_sample(file: CodesignFile, root: Node) -> CodesignFile:
     """The question, about the time of a sample where it has several batches and names no objective: no step says which is best."""
     named = isinstance(root.value, dict) and "objective" in root.value

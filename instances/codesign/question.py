@@ -22,6 +22,7 @@ from crossopt.instances.codesign.open_questions import (
     batches_of,
     by_part,
     choices_named,
+    number_of_parts,
     opened,
     per_sample,
     questions_of,
@@ -41,6 +42,8 @@ from crossopt.instances.files.written import Written
 
 __all__ = ["KEYS", "about_of", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
 
+_MOST_COUNTED = 1_000
+"""Questions that are counted where they are too many."""
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """What stands in for sections that are needed and cannot be read."""
 Part = tuple[Place, CodesignFile, tuple[str, ...]]
@@ -164,12 +167,17 @@ def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | P
     parts = tuple(islice(by_part(file, MOST_COUNTS + 1), MOST_COUNTS + 1))
     if len(parts) > MOST_COUNTS:
         what = "networks, with numbers of devices and batches," if len(counts) * len(batches or (0,)) > 1 else "networks"
-        report("cluster.network", f"more {what} are left open than the {MOST_COUNTS} that a question may have (give fewer options)")
+        told = f"{_told(number_of_parts(file, _MOST_COUNTED))} {what} are left open, more than the {MOST_COUNTS} that a question may have"
+        report("cluster.network", f"{told} (give fewer options)")
         return None
     if len(parts) == 1 and not batches:
         one = replace(file, cluster=parts[0][1].cluster)
         return _of_workloads(one, written, written.document, report)
     return _counted(file, written, parts, report)
+
+
+def _told(number: int) -> str:
+    return f"{number:,}" if number < _MOST_COUNTED else f"at least {_MOST_COUNTED:,}"
 
 
 def _counted(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> Counted | None:

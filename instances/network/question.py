@@ -7,17 +7,18 @@ where the price is that of link and card, and of the switch where it is one. Pub
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.astra.fluid import fluid_bytes
+from crossopt.crossflow.astra.fluid import fluid_loads, share_of
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
-from crossopt.instances.network.section import DimensionSection, NetworkFile, PriceSection, Tier, WorkloadSection
+from crossopt.instances.network.section import CollectiveSection, DimensionSection, NetworkFile, PriceSection, Tier
 
 MOST_DIMENSIONS, MOST_COLLECTIVES, MOST_OPTIONS = 8, 64, 1_000
 LEAST, MOST = 1e7, 1e18
@@ -33,7 +34,7 @@ PUBLISHED: Mapping[Tier, PriceSection] = {
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Collectives of one sort of a workload: bytes on each dimension, all of them together."""
+    """Collectives of one sort of a workload, all of them together: on each dimension the bytes that take as long over all its bandwidth."""
 
     workload: int
     weight: float
@@ -94,7 +95,7 @@ def read(written: Written) -> NetworkQuestion:
     return NetworkQuestion(
         file.name or Path(written.source).stem,
         file,
-        tuple(_sent(file.workloads)),
+        tuple(_sent(file)),
         _costs(file),
         tuple(_low(dimension) for dimension in file.dimensions),
         tuple(_high(dimension) for dimension in file.dimensions),
@@ -116,12 +117,19 @@ def _high(dimension: DimensionSection) -> float:
     return dimension.options[-1] if dimension.options else float("inf") if dimension.at_most is None else dimension.at_most
 
 
-def _sent(workloads: tuple[WorkloadSection, ...]) -> Iterator[Sent]:
-    for place, workload in enumerate(workloads):
+def _sent(file: NetworkFile) -> Iterator[Sent]:
+    for place, workload in enumerate(file.workloads):
         for section in workload.collectives:
-            sizes = fluid_bytes(section.collective, section.bytes * section.count, section.group)
-            if any(sizes):
-                yield Sent(place, workload.weight, sizes)
+            loads = loads_of(file, section)
+            if any(loads):
+                yield Sent(place, workload.weight, loads)
+
+
+def loads_of(file: NetworkFile, section: CollectiveSection) -> tuple[float, ...]:
+    """On each dimension the bytes of a collective that take as long over all its bandwidth."""
+    groups = zip(file.dimensions, section.group, strict=True)
+    shares = [Fraction(1) if file.part_groups == "whole" else share_of(one.shape, one.size, members) for one, members in groups]
+    return fluid_loads(section.collective, section.bytes * section.count, section.group, shares)
 
 
 def price_of(dimension: DimensionSection) -> PriceSection | None:

@@ -9,6 +9,7 @@ from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Unit
 
 Tier = Literal["chiplet", "package", "node", "pod"]
 Objective = Literal["time", "time_cost"]
+Parts = Literal["links", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +84,8 @@ class NetworkFile:
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     objective: Annotated[Objective, Doc("`time`, or time times cost: the best performance per cost")] = "time"
+    part_groups: Annotated[
+        Parts, Doc("what a group of some of a ring or full connection has: its `links`, or the `whole`, as in LIBRA")
+    ] = "links"
     descending: Annotated[tuple[str, ...], Doc("dimensions of which none has less than the next one")] = ()
     together: Annotated[tuple[TogetherSection, ...], Doc("limits of some dimensions together")] = ()

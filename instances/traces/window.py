@@ -1,7 +1,8 @@
 """Which part of a trace is kept: a window of time, or one step that the profiler marked.
 
 Of a thread the calls are kept that begin within it, and of a device the work that these launch, whenever it runs: so a step's kernels stay
-together although they run behind their launches, as far as nothing of the steps before and behind them does.
+together although they run behind their launches, as far as nothing of the steps before and behind them does. A step lasts from where it
+was marked to begin, and no less than was marked: threads have gaps ahead of their first calls and behind their last ones.
 """
 
 from collections.abc import Mapping

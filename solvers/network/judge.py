@@ -6,8 +6,8 @@ from math import fsum, inf
 
 from crossopt.crossflow.astra.fluid import fluid_bytes
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.question import NetworkQuestion
-from crossopt.instances.network.section import WorkloadSection
+from crossopt.instances.network.question import NetworkQuestion, loads_of
+from crossopt.instances.network.section import NetworkFile, WorkloadSection
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.network.answer import Bandwidths, Exchanged, Network
 
@@ -19,7 +19,7 @@ def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
         raise ValueError(f"{len(rates)} bandwidths are given for {len(file.dimensions)} dimensions")
     if not all(0.0 < rate < inf for rate in rates):
         raise ValueError("bandwidths are more than nothing")
-    exchanged = [list(_exchanged(workload, rates)) for workload in file.workloads]
+    exchanged = [list(_exchanged(file, workload, rates)) for workload in file.workloads]
     times = tuple(
         fsum((workload.compute, *(max(one.seconds) for one in sorts))) for workload, sorts in zip(file.workloads, exchanged, strict=True)
     )
@@ -30,10 +30,11 @@ def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
     return Verdict(value, tuple(_violations(question, rates)), details)
 
 
-def _exchanged(workload: WorkloadSection, rates: tuple[float, ...]) -> Iterator[Exchanged]:
+def _exchanged(file: NetworkFile, workload: WorkloadSection, rates: tuple[float, ...]) -> Iterator[Exchanged]:
     for section in workload.collectives:
         sizes = fluid_bytes(section.collective, section.bytes * section.count, section.group)
-        yield Exchanged(workload.name, section.collective, sizes, tuple(size / rate for size, rate in zip(sizes, rates, strict=True)))
+        seconds = tuple(load / rate for load, rate in zip(loads_of(file, section), rates, strict=True))
+        yield Exchanged(workload.name, section.collective, sizes, seconds)
 
 
 def _violations(question: NetworkQuestion, rates: tuple[float, ...]) -> Iterator[str]:

@@ -8,7 +8,7 @@
 
 Work that begins later than all of that explains has a gap before it: `launch latency` where the launch was last, `device gap` where other
 work was. A wait keeps of its time what it took after the work had ended. So an unchanged graph runs as traced but for events that
-contradict the order: work of a stream that overlaps, and work that begins before its launch.
+contradict the order: work of a stream that overlaps. No work begins before its launch here.
 
 A call that copies memory that is not pinned returns once all of it is staged, with the last of it perhaps still on its way (CUDA Runtime
 API, API synchronization behavior). Such a copy is two operations, cut where its call ends, and the call waits for the first.
@@ -23,6 +23,7 @@ from itertools import pairwise
 from crossopt.crossflow.traces.graph import Graph, graph_of
 from crossopt.instances.traces.kineto.events import Call, Events, Operator, Work
 from crossopt.instances.traces.kineto.handover import Handover, handovers
+from crossopt.instances.traces.kineto.launches import LAUNCHED_BY_NONE, launches_of
 from crossopt.instances.traces.kineto.threads import GAP, Piece, names_of_gaps, pieces_of
 
 _ROUNDING = 1_000
@@ -52,7 +53,6 @@ class Building:
     handed: int = 0
     """How often a thread waits for that of autograd."""
     unlaunched: int = 0
-    early: int = 0
     overlapping: list[tuple[int, int]] = field(default_factory=list)
     """Work of a stream that begins before the work before it ends: ns, and which."""
 
@@ -66,7 +66,8 @@ class Building:
 def building_of(events: Events) -> Building:
     """The graph of the events of one process."""
     building = Building(events)
-    call_of = _launches(events, building)
+    call_of = launches_of(events)
+    building.unlaunched = call_of.count(LAUNCHED_BY_NONE)
     orders = _Orders(events, call_of)
     waits = _waits(events, orders)
     _add_threads(building, call_of, waits)
@@ -77,23 +78,6 @@ def building_of(events: Events) -> Building:
 
 def graph_in(building: Building) -> Graph:
     return graph_of(building.operations, building.edges, building.moved, groups=building.groups)
-
-
-def _launches(events: Events, building: Building) -> list[int]:
-    """The call that launched each work; -1 where there is none. Several calls of one correlation are of several processes: the last before
-    the work is taken."""
-    calls = defaultdict[int, list[int]](list)
-    for number, call in enumerate(events.calls):
-        if call.correlation >= 0:
-            calls[call.correlation].append(number)
-    found = list[int]()
-    for work in events.work:
-        known = calls.get(work.correlation, [])
-        before = [number for number in known if events.calls[number].begin <= work.begin]
-        found.append(max(before or known, key=lambda number: events.calls[number].begin, default=-1))
-        building.unlaunched += found[-1] < 0
-        building.early += bool(known) and not before
-    return found
 
 
 @dataclass(slots=True)
@@ -199,16 +183,21 @@ def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, li
 
 
 def _pieces(events: Events, call_of: Sequence[int]) -> dict[str, list[Piece]]:
-    """The time of every thread, calls cut where their work begins."""
+    """The time of every thread, calls cut where their work begins; of the one that ended the step until then."""
     cuts, by_thread = dict[int, int](), defaultdict[str, list[int]](list)
     for number, call_number in enumerate(call_of):
         if call_number >= 0:
             call, begin = events.calls[call_number], events.work[number].begin
             if begin < call.end:
-                cuts[call_number] = min(cuts.get(call_number, begin), max(begin, call.begin))
+                cuts[call_number] = min(cuts.get(call_number, begin), begin)
     for number, call in enumerate(events.calls):
         by_thread[call.thread].append(number)
-    return {thread: list(pieces_of(events.calls, numbers, cuts)) for thread, numbers in by_thread.items()}
+    found = defaultdict(list, {thread: list(pieces_of(events.calls, numbers, cuts)) for thread, numbers in by_thread.items()})
+    if events.step is not None:
+        own = found[events.step.thread]
+        done = own[-1].end if own else 0
+        own += [Piece(done, events.step.end, GAP, is_head=False)] if done < events.step.end else []
+    return found
 
 
 def _parts(piece: Piece, handed: Handover | None, pieces: dict[str, list[Piece]]) -> list[Piece]:
@@ -304,7 +293,7 @@ def _add_work(building: Building, orders: _Orders, crossings: _Crossings) -> Non
             call = orders.call_of[number]
             if call >= 0:
                 head = building.head_of[call]
-                waited.append((_end_of_head(building, call, works[number].begin), head, "launch"))
+                waited.append((min(building.events.calls[call].end, works[number].begin), head, "launch"))
                 since = building.events.calls[call].begin
             if previous >= 0:
                 waited.append((works[previous].end, building.place_of[previous], "stream"))
@@ -325,12 +314,6 @@ def _add_one(building: Building, number: int, call: int) -> None:
     building.place_of[number] = building.add(one.name, one.kind, one.stream, took - begun, one.bytes - sent, one.group)
     if number in building.first_of:
         building.edges.append((building.first_of[number], building.place_of[number], "stream"))
-
-
-def _end_of_head(building: Building, call: int, begin: int) -> int:
-    """When the part of a call ends that its work waits for."""
-    called = building.events.calls[call]
-    return min(called.end, max(begin, called.begin))
 
 
 def _join_work(building: Building, number: int, waited: list[tuple[int, int, str]]) -> None:

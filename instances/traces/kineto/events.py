@@ -66,6 +66,14 @@ class Waited(NamedTuple):
     """Correlation of the call that recorded the event; -1 where nobody knows."""
 
 
+class Step(NamedTuple):
+    """What the profiler marked as a step, and the thread that ended it."""
+
+    begin: int
+    end: int
+    thread: str
+
+
 @dataclass(slots=True)
 class Events:
     """What a file holds, as far as it counts here."""
@@ -75,8 +83,10 @@ class Events:
     operators: list[Operator] = field(default_factory=list)
     waited: dict[int, Waited] = field(default_factory=dict)
     """By the correlation of the call."""
-    steps: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """When each step that the profiler marked began and ended."""
+    steps: dict[int, Step] = field(default_factory=dict)
+    """That the profiler marked."""
+    step: Step | None = None
+    """The one that is kept, whose time is all from its begin on."""
     before: int = 0
     """Work of the window that is left out, as it was launched before."""
     span: int = 0
@@ -108,12 +118,12 @@ def events_in(path: Path, document: Any, window: Window = WHOLE) -> Events:  # n
     about = {} if isinstance(document, list) else document.get("distributedInfo")
     rank = about.get("rank") if isinstance(about, dict) else None
     found.rank = rank if type(rank) is int else None
-    return _from_zero(_within(path, found, window) if window else found)
+    return _within(path, found, window) if window else found
 
 
 def _within(path: Path, events: Events, window: Window) -> Events:
     """The calls that begin within the window and the work that they launch, and of work that nobody launches what begins there."""
-    begin, end = ends_of(path, window, events.steps, _first(events))
+    begin, end = ends_of(path, window, {number: (step.begin, step.end) for number, step in events.steps.items()}, _first(events))
     calls = [call for call in events.calls if begin <= call.begin < end]
     launching, launched = {call.correlation for call in calls}, {call.correlation for call in events.calls}
     inside = [begin <= one.begin < end for one in events.work]
@@ -127,7 +137,8 @@ def _within(path: Path, events: Events, window: Window) -> Events:
         refuse(path, f"nothing of a device is launched in {what} (the trace lasts {(_last(events) - _first(events)) / 1e6:,.3f} ms)")
     left = sum(inside) - sum(begin <= one.begin < end for one in kept)
     operators = [one for one in events.operators if begin <= one.begin < end]
-    return replace(events, calls=calls, work=kept, operators=operators, before=left)
+    step = None if window.step is None else events.steps[window.step]
+    return replace(events, calls=calls, work=kept, operators=operators, before=left, step=step)
 
 
 def _first(events: Events) -> int:
@@ -173,8 +184,8 @@ class _Reader:
         number = str(row["name"]).removeprefix(_STEP)
         if number.isdecimal() and len(number) <= _SHORT:
             begin, end = self.times(place, row)
-            known = self.events.steps.get(int(number), (begin, end))
-            self.events.steps[int(number)] = min(begin, known[0]), max(end, known[1])
+            known = self.events.steps.get(int(number), Step(begin, end, _thread_of(row)))
+            self.events.steps[int(number)] = Step(min(begin, known.begin), *max((end, _thread_of(row)), known[1:]))
 
     def times(self, place: int, row: Mapping[str, Any]) -> tuple[int, int]:
         at = f"traceEvents[{place}]"
@@ -243,12 +254,14 @@ def _sent(args: Mapping[str, Any]) -> int:
     return _count(_count(args.get("In msg nelems")) * width)
 
 
-def _from_zero(events: Events) -> Events:
-    """The same with times from the first begin, streams without the device where there is one, and threads without the process."""
-    first, last = _first(events), _last(events)
+def from_zero(events: Events) -> Events:
+    """The same with times from the first begin or that of the step, streams without the device where there is one, and threads without the
+    process."""
+    step = events.step
+    first, last = (_first(events), _last(events)) if step is None else (step.begin, max(_last(events), step.end))
     streams = {one.stream for one in events.work}
     shorter = _shorter(streams | {name for one in events.waited.values() for name in (one.stream, one.other)}, streams)
-    called = {one.thread for one in events.calls}
+    called = {one.thread for one in events.calls} | ({step.thread} if step else set())
     threads, named = _shorter(called, called), [one for one in events.operators if one.thread in called]
     return replace(
         events,
@@ -256,6 +269,7 @@ def _from_zero(events: Events) -> Events:
         work=[one._replace(begin=one.begin - first, end=one.end - first, stream=shorter[one.stream]) for one in events.work],
         operators=[one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in named],
         waited={key: one._replace(stream=shorter[one.stream], other=shorter[one.other]) for key, one in events.waited.items()},
+        step=None if step is None else Step(0, step.end - first, threads[step.thread]),
         span=last - first,
     )
 

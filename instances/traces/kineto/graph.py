@@ -7,7 +7,8 @@ from crossopt.crossflow.traces.graph import SPAN_ENDS
 from crossopt.instances.traces.graph_file import Trace, refuse_cycle
 from crossopt.instances.traces.imported import Imported, counted
 from crossopt.instances.traces.kineto.dependencies import DEVICE_GAP, Building, building_of, graph_in
-from crossopt.instances.traces.kineto.events import events_in
+from crossopt.instances.traces.kineto.events import events_in, from_zero
+from crossopt.instances.traces.kineto.launches import Early, behind_launches, is_twice
 from crossopt.instances.traces.packed import refuse
 from crossopt.instances.traces.window import WHOLE, Window
 
@@ -16,7 +17,11 @@ KINETO = "Kineto"
 
 def imported_kineto(path: Path, document: Any, window: Window = WHOLE) -> Imported:  # noqa: ANN401 - JSON as it is
     """The trace, or what of it is in the window; an InstanceError with every fault."""
-    events = events_in(path, document, window)
+    given = events_in(path, document, window)
+    if is_twice(given):
+        refuse(path, "each of its events is in it twice, so that all would count twice (take one of the files that it was joined from)")
+    events, early = behind_launches(given)
+    events = from_zero(events)
     building = building_of(events)
     if sum(operation[3] for operation in building.operations) >= SPAN_ENDS:
         refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (trace fewer steps)")
@@ -24,11 +29,15 @@ def imported_kineto(path: Path, document: Any, window: Window = WHOLE) -> Import
     refuse_cycle(graph, str(path))
     source = path.name if events.rank is None else f"{path.name}, rank {events.rank}"
     source += "" if window.step is None else f", step {window.step}"
-    return Imported(Trace(graph, source, events.span), KINETO, tuple(_remarks(building)), events.rank)
+    return Imported(Trace(graph, source, events.span), KINETO, tuple(_remarks(building, early)), events.rank)
 
 
-def _remarks(building: Building) -> list[str]:
+def _remarks(building: Building, moved: Early) -> list[str]:
     remarks, works, left = list[str](), building.events.work, building.events.before
+    step, span = building.events.step, building.events.span
+    if step is not None and span > step.end:
+        marked, later = step.end / 1e6, (span - step.end) / 1e6
+        remarks.append(f"the profiler marked {marked:,.3f} ms as the step; what it launched ends {later:,.3f} ms later")
     if left:
         begins = counted(left, "operation that begins", "operations that begin")
         remarks.append(f"{begins} in the window and {'was' if left == 1 else 'were'} launched before it: left out")
@@ -40,9 +49,10 @@ def _remarks(building: Building) -> list[str]:
             f"{begin} before the one before it on its stream ends, at most by "
             f"{longest / 1000:,.1f} us on {work.stream}, at {work.begin / 1e6:,.3f} ms: put behind it"
         )
-    if building.early:
-        early = counted(building.early, "operation begins", "operations begin")
-        remarks.append(f"{early} before the launch (the clocks differ): put behind it")
+    if moved.count:
+        begin = counted(moved.count, "operation begins", "operations begin")
+        before = f"{moved.most / 1000:,.1f} us before the launch"
+        remarks.append(f"{begin} {'' if moved.count == 1 else 'up to '}{before} (the clocks differ): moved there")
     if building.unlaunched:
         remarks.append(f"{counted(building.unlaunched, 'operation has', 'operations have')} no launch in the trace")
     if building.first_of:

@@ -1,7 +1,8 @@
 """A thread's time in pieces that follow one another: its calls, and gaps of which nothing is known between them.
 
 A call within a call takes its time from the outer one. A call is cut where its work on the device begins, so that the work waits for the
-part before; what is left of the call follows on the thread. Synchronising calls and copies that block are pieces that wait.
+part before, of no time where a call within it begins at once; what is left of the call follows on the thread. Synchronising calls and
+copies that block are pieces that wait.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,8 @@ def pieces_of(calls: Sequence[Call], numbers: Sequence[int], cuts: Mapping[int, 
         begin, end = call.begin, call.end
         if open_calls:
             end = min(end, open_calls[-1][1])
-            yield from _cut(open_calls[-1][0], now, begin, cuts) if begin > now else ()
+            outer = open_calls[-1][0]
+            yield from _cut(outer, now, begin, cuts) if begin > now or (outer in cuts and begin == calls[outer].begin) else ()
         elif begin > now:
             yield Piece(now, begin, GAP, is_head=False)
         now = max(now, begin)

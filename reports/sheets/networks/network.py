@@ -1,11 +1,13 @@
 """The sheet of a network: bandwidth of every dimension, what each collective sends there, how long it takes and who waits for whom."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
+from crossopt.crossflow.astra.fluid import share_of
 from crossopt.formulation.network.asked import total_time
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkQuestion
+from crossopt.instances.network.section import NetworkFile
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, counts, names, rivals_in, times
 from crossopt.solvers.answer import Result
@@ -33,7 +35,7 @@ def sheet(question: NetworkQuestion, result: Result[Bandwidths, Network]) -> She
         figures=tuple(figures),
         given=_given(question),
         sections=(*sections, rivals_in("network", result, result.rivals, words)),
-        notes=("collectives keep every dimension busy, without latency, and hide behind nothing",),
+        notes=("collectives keep every dimension busy, without latency, and hide behind nothing", *_parts(file)),
         judged="collective by collective",
     )
 
@@ -52,6 +54,16 @@ def _given(question: NetworkQuestion) -> tuple[tuple[str, str], ...]:
     rows += [("no less than the next one", ", ".join(file.descending))] if file.descending else []
     rows += [(" and ".join(one.dimensions), f"{format_quantity(one.at_most, 'bandwidth')} together at the most") for one in file.together]
     return tuple(rows)
+
+
+def _parts(file: NetworkFile) -> Iterator[str]:
+    """Dimensions of which a group has only the links among its own."""
+    groups = [section.group for workload in file.workloads for section in workload.collectives]
+    for place, one in enumerate(file.dimensions if file.part_groups == "links" else ()):
+        for members in sorted({group[place] for group in groups}):
+            share = share_of(one.shape, one.size, members)
+            if share < 1:
+                yield f"{members} of the {one.size} of {one.name} have {float(share):.1%} of its bandwidth, on the links among them"
 
 
 def _words(answer: Bandwidths | None) -> str:

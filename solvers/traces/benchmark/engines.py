@@ -6,7 +6,7 @@ from time import monotonic
 
 from crossopt.formulation.certificate import packed
 from crossopt.formulation.model import Model
-from crossopt.formulation.traces.selection import PARTS, selection
+from crossopt.formulation.traces.selection import selection
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
@@ -18,11 +18,12 @@ from crossopt.solvers.proofs import Counted, Integers, Word
 from crossopt.solvers.traces.benchmark.answer import Runs
 from crossopt.solvers.traces.benchmark.judge import judge
 from crossopt.solvers.traces.benchmark.prove import least_of_all
+from crossopt.solvers.traces.benchmark.reasons import reasons
 from crossopt.solvers.traces.benchmark.rivals import apportioned, largest, rivals_of, rounded
 from crossopt.solvers.traces.benchmark.shrink import shrunk
 
 _PATIENCE, _SHORT = 60.0, 5.0
-"""Seconds where nobody gives a limit, and those for a look at what a question without one of its totals would be."""
+"""Seconds where nobody gives a limit, and those for a look at which limit is in the way."""
 _DROPPING, _SHORTEST, _LOOKING = 0.1, 1.0, 0.75
 """The share of the time for dropping kernels, seconds of a tree at the least, and the share of the time left that the solver takes, and the
 tree behind it of the rest."""
@@ -70,20 +71,15 @@ def _tree(model: Model, value: int | None, deadline: float) -> Traced:
 def _none(question: BenchmarkQuestion, deadline: float, shown: float, proof: Integers, stopped: str) -> Found[Runs]:
     """No benchmark: by the tree, else by the solver's word about the outer model, else none was found."""
     if shown == inf:
-        return Found(None, inf, proof, "highs", reasons=_reasons(question, deadline))
+        return Found(None, inf, proof, "highs", reasons=reasons(question, _looking(deadline)))
     left = max(deadline - monotonic(), _SHORTEST)
     if highs(selection(question, inner=False).model, Spend(left)).status == "INFEASIBLE":
-        return Found(None, inf, Word("highs"), "highs", reasons=_reasons(question, deadline))
+        return Found(None, inf, Word("highs"), "highs", reasons=reasons(question, _looking(deadline)))
     return Found(None, shown, proof, "highs", stopped)
 
 
-def _reasons(question: BenchmarkQuestion, deadline: float) -> tuple[str, ...]:
-    """With which deviation there is a benchmark, as far as that is known soon."""
-    none = f"deviation: no runs of any kernels come within {float(question.file.deviation):.4%} of every total"
-    none += "" if question.file.mix is None else f" with a mix within {float(question.file.mix):.4%}"
-    left = min(max(deadline - monotonic(), _SHORTEST), _SHORT)
-    found = highs(selection(question, inner=True, widened=True).model, Spend(left)).value
-    return (none if found is None else f"{none}; some come within {found / PARTS:.2%}",)
+def _looking(deadline: float) -> float:
+    return min(max(deadline - monotonic(), _SHORTEST), _SHORT)
 
 
 def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
@@ -96,9 +92,9 @@ def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Fou
     except ValueError as error:
         raise RefusedError(f"{error} (`auto` answers)") from error
     proof = Counted(f"{count:,} choices looked at")
-    reasons = () if answer else _reasons(question, monotonic() + _SHORT)
+    why = () if answer else reasons(question, _SHORT)
     rivals = rivals_of(question, limits.seed, monotonic() + _SHORT)
-    return Found(answer, value, proof, "exhaustive", reasons=reasons, rivals=rivals)
+    return Found(answer, value, proof, "exhaustive", reasons=why, rivals=rivals)
 
 
 def dropping(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:

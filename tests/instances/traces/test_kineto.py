@@ -328,13 +328,19 @@ def steps(*marks: tuple[int, float, float]) -> list[Row]:
 
 
 def test_a_step_is_what_its_calls_launch_whenever_that_runs(tmp_path: Path) -> None:
-    """Work of the step before, which runs into it, and work that nobody launched behind it are no part of it."""
+    """Work of the step before, which runs into it, and work that nobody launched behind it are no part of it. It is marked at 9-17, its
+    first launch is at 10, and the last of its work ends at 22."""
     path = put(tmp_path, *steps((7, 0, 9), (8, 9, 8), (8, 9.5, 4)))
     found = read_any(path, Window(step=8))
-    assert [one[0] for one in told(found) if one[1] == "kernel"] == ["first", "second"]
-    assert (found.trace.source, found.trace.span) == ("x.json, step 8", 12_000)
-    assert replay(found.trace.graph).span == 12_000
+    assert [one for one in told(found) if one[1] == "kernel"] == [("first", "kernel", 3, 7), ("second", "kernel", 8, 13)]
+    assert [one for one in told(found) if one[0] == "gap"] == [("gap", "gap", 0, 1), ("gap", "gap", 3, 5), ("gap", "gap", 7, 8)]
+    assert (found.trace.source, found.trace.span) == ("x.json, step 8", 13_000)
+    assert replay(found.trace.graph).span == 13_000
+    assert found.remarks[0] == "the profiler marked 0.008 ms as the step; what it launched ends 0.005 ms later"
     assert not any("left out" in one for one in found.remarks)
+    longer = read_any(put(tmp_path, *steps((8, 9, 20))), Window(step=8))
+    assert (longer.trace.span, replay(longer.trace.graph).span) == (20_000, 20_000)
+    assert not any("the profiler marked" in one for one in longer.remarks)
     late = read_any(path, Window(begin=3_000, end=26_000))
     assert [one[0] for one in told(late) if one[1] == "kernel"] == ["first", "second", "alone"]
     assert late.remarks[0] == "1 operation that begins in the window and was launched before it: left out"

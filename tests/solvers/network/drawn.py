@@ -48,7 +48,7 @@ def catalogue(seed: int) -> tuple[Any, float]:
                 {
                     "collective": draw.choice(COLLECTIVES),
                     "bytes": f"{draw.randint(1, 10**9)} B",
-                    "group": [draw.choice((1, one["size"])) for one in dimensions[:-1]] + [dimensions[-1]["size"]],
+                    "group": [draw.choice((1, 2, one["size"])) for one in dimensions[:-1]] + [dimensions[-1]["size"]],
                 }
                 for _ in range(draw.randint(1, 3))
             ],

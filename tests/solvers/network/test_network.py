@@ -13,6 +13,7 @@ from crossopt.formulation.network.program import Multipliers, Program, bound_of
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.instances.question import read
+from crossopt.reports.sheets.networks.network import sheet
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.network.answer import Bandwidths, Network
@@ -38,7 +39,7 @@ def answered(question: NetworkQuestion) -> Result[Bandwidths, Network]:
 
 
 def libra(workload: str, groups: str, network: str, total: float = 500.0) -> dict[str, object]:
-    """A question in LIBRA's own files."""
+    """A question in LIBRA's own files, which gives groups that are parts of dimensions all of their bandwidth."""
     shapes = yaml.safe_load(reference(f"network/libra/network/{network}.yml").read_text(encoding="utf-8"))
     members = yaml.safe_load(reference(f"network/libra/communicator/{groups}.yml").read_text(encoding="utf-8"))
     compute, sent = 0, defaultdict[tuple[str, str], int](int)
@@ -54,6 +55,7 @@ def libra(workload: str, groups: str, network: str, total: float = 500.0) -> dic
     ]
     return {
         "kind": "network",
+        "part_groups": "whole",
         "dimensions": [
             {"name": f"d{place}", "shape": SHAPES[shape], "size": size}
             for place, (shape, size) in enumerate(zip(shapes["Topology"], shapes["NpusCount"], strict=True))
@@ -102,6 +104,31 @@ def test_orders_sums_and_a_given_bandwidth(tmp_path: Path) -> None:
     first, second, third, fourth = (rate / 1e9 for rate in result.answer.bandwidths)
     assert (first, third, fourth) == pytest.approx((500.0, 151.18, 48.82), rel=2e-4)
     assert third <= second <= 300.0, "the second has more than it needs, so that any of these is as good"
+
+
+@pytest.mark.parametrize(
+    ("shape", "members", "share"),
+    [
+        ("fully_connected", 2, 1 / 7),
+        ("fully_connected", 4, 3 / 7),
+        ("fully_connected", 8, 1.0),
+        ("ring", 2, 0.5),
+        ("ring", 8, 1.0),
+        ("switch", 2, 1.0),
+    ],
+)
+def test_a_part_of_a_dimension_has_the_links_among_its_own(shape: str, members: int, share: float, tmp_path: Path) -> None:
+    """Of 280 GB/s each of eight that are joined has 40 to each other, and a ring 140 to either side; a switch gives all to anybody."""
+    sent = {"collective": "all_gather", "bytes": "1 GB", "group": [members]}
+    dimension = {"name": "node", "shape": shape, "size": 8, "bandwidth": "280 GB/s"}
+    document = {"kind": "network", "dimensions": [dimension], "budget": {}, "workloads": [{"name": "all", "collectives": [sent]}]}
+    result = answered(asked(tmp_path, document))
+    assert result.value == pytest.approx((members - 1) / 280 / share, rel=1e-12)
+    assert result.gap is not None
+    assert 0.0 <= result.gap <= 1e-8
+    assert answered(asked(tmp_path, document, "part_groups=whole")).value == pytest.approx((members - 1) / 280, rel=1e-12)
+    told = sheet(asked(tmp_path, document), result).notes
+    assert any(one.startswith(f"{members} of the 8 of node have {share:.1%}") for one in told) == (share < 1.0)
 
 
 def two(first: int, second: int) -> dict[str, object]:

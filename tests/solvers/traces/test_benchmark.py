@@ -28,7 +28,7 @@ def test_the_program_finds_what_looking_at_every_choice_finds(seeds: range) -> N
             assert check_answer(FAMILY, result, question).accepted
 
 
-def answered(kernels: tuple[tuple[str, int, int], ...], **said: Any) -> Result[Any, Any]:  # noqa: ANN401 - any key
+def answered(kernels: tuple[tuple[str, int, int], ...], /, **said: Any) -> Result[Any, Any]:  # noqa: ANN401 - any key
     question = asked({"kind": "benchmark", "trace": "trace.json", **said}, document_of(Trace(few_kernels(kernels))))
     return solve(FAMILY, question, "auto", Limits(), unwatched)
 
@@ -68,6 +68,25 @@ def test_what_no_whole_runs_meet_is_proved_and_told() -> None:
     found = answered((("gemm", 100, 3), ("add", 7, 50)), share=0.1, deviation=0.02, coverage=0.9, totals=["time", "bytes"])
     assert (found.status, found.proved) == ("INFEASIBLE", True)
     assert found.reasons == ("deviation: no runs of any kernels come within 2.0000% of every total; some come within 70.62%",)
+
+
+def test_limits_that_are_in_the_way_are_told_with_the_nearest_figures() -> None:
+    """A quarter of the time is 152 ns, within 10 % 136.8 to 167.2. Next to each kernel's own share are a gemm and an add, or an add and
+    five norms, both 101.5 ns off, 33.39 % of 304; within 30 % are an add and four norms, 132.5 ns, which lack 12.83 %. Of 182.4 ns nine
+    norms have 184.5, whose ten are 205 of 608 ns, 33.71 %; two kernels have more than 60 %. Nearest to 152 are three adds, 151.5."""
+    held = answered(KERNELS, share=0.25, deviation=0.1, coverage=0, totals=["time"], mix=0.3)
+    assert held.reasons == (
+        "deviation: no runs of any kernels come within 10.0000% of every total with a mix within 30.0000%; some come within 12.83%",
+        "mix: with all other limits none is within 30.0000%; some are within 33.39%",
+    )
+    few = answered(KERNELS, share=0.3, deviation=0.05, coverage=0.6, totals=["time"], kernels=1, objective="runs")
+    assert few.reasons == (
+        "coverage: with all other limits none has 60.0000%; some have 33.71%",
+        "kernels: with all other limits none has 1 or fewer; some have 2",
+    )
+    both = answered(KERNELS, share=0.25, deviation=0.0001, coverage=0, totals=["time"], mix=0.01, kernels=1, objective="runs")
+    none = "deviation: no runs of any kernels come within 0.0100% of every total and keep the other limits; without these some come within"
+    assert both.reasons == (f"{none} 0.33%",)
 
 
 def test_rules_by_hand() -> None:

@@ -117,12 +117,15 @@ def _agree(network: str, objective: str) -> None:
 
 
 def test_no_choice_of_bandwidths_is_followed_to_no_end() -> None:
-    """Of a hundred thousand million million networks one keeps to the limit; and sizes of which none multiply are refused at once."""
+    """Of a hundred thousand million million networks one keeps to the limit, 495 to one of 4 GB/s more, which 8 may share in so many ways;
+    and sizes of which none multiply are refused at once."""
     wide = ", ".join(f"{{size: {2 if place == 7 else 1}, bandwidth: {{from: 1 GB/s, to: 100 GB/s, step: 1 GB/s}}}}" for place in range(8))
     text = FIXED.partition("cluster:")[0] + "cluster: {devices: 2, network: [" + wide + "], network_bandwidth: LEAST}\nhardware: a100-40g\n"
     assert prod(ask(text.replace("LEAST", "8 GB/s")).cluster.level_sizes) == 2
-    with pytest.raises(InstanceError, match="more networks are left open than the 64"):
+    with pytest.raises(InstanceError, match="495 networks are left open, more than the 64"):
         ask(text.replace("LEAST", "12 GB/s"))
+    with pytest.raises(InstanceError, match="at least 1,000 networks are left open"):
+        ask(text.replace("LEAST", "400 GB/s"))
     with pytest.raises(InstanceError, match="no sizes of those listed multiply to the 4194304 devices"):
         ask(FIXED, "cluster.devices=4194304", f"cluster.network=[{'{size: divisors}, ' * 7}{{size: 3}}]", "cluster.network_bandwidth=~")
 
