@@ -63,7 +63,7 @@ def _counted(figure: int, unit: str) -> str:
 
 def above(value: Number, best: Number | None) -> str:
     """How far it is above the best, for the end of a sentence."""
-    return f", {value / best - 1.0:.1%} above" if best else ""
+    return f", {value / best - 1.0:.1%} above".replace("-0.0%", "0.0%") if best else ""
 
 
 def share_of(gap: float | None) -> str:
