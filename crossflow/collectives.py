@@ -14,12 +14,14 @@ there is no single ring, and replicas gather level by level, too.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
 from crossopt.crossflow.exchanges.shapes import Kind, bytes_along, steps_along, width_of
+from crossopt.crossflow.exchanges.spread import Spread, reaches_of
 from crossopt.crossflow.hardware import Link
 
 
@@ -33,6 +35,8 @@ class Traffic:
     ranks: Real
     """Units of this level that the group has."""
     kind: Kind = "gather"
+    reach: Real = inf
+    """Units of this level that the group reaches over; see `exchanges.spread`."""
 
 
 _OF_LINKS: Final = ("ring", "fully_connected")
@@ -42,32 +46,34 @@ Exchange = tuple[Traffic, ...]
 """One `Traffic` a network level, innermost first."""
 
 Members = tuple[Real, ...]
-"""How many ranks a group has along each network level, innermost first; their product is the size of the group."""
+"""How many ranks a group has along each network level, innermost first; their product is the size of the group. A `Spread` knows, too, how
+they lie there."""
 
 
-def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) -> tuple[Whole, ...]:
+def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) -> Spread:
     """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its
     own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left.
     """
-    inside = np.ones_like(size)
-    members = []
-    for level_size in level_sizes[:-1]:
+    inside, unit = np.ones_like(size), 1
+    members, reaches = list[Real](), list[Real]()
+    for level, level_size in enumerate(level_sizes):
         room = np.where(level_size % stride == 0, level_size // stride, 1)
-        reach = np.gcd(size, room)
-        members.append(reach // inside)
-        inside = reach
-    members.append(size // inside)
-    return tuple(members)
+        reach = size if level == len(level_sizes) - 1 else np.gcd(size, room)
+        units = np.where(inside * stride % unit == 0, reach * stride // unit, level_size // unit)
+        members.append((reach // inside).astype(np.float64))
+        reaches.append(np.where(reach == inside, 1, units).astype(np.float64))
+        inside, unit = reach, level_size
+    return Spread(members, reaches)
 
 
 def all_gather(size: Real, members: Members) -> Exchange:
     """Ring all-gather of `size` bytes in the end: n - 1 steps and (n - 1)/n of the bytes on each level; also ring reduce-scatter."""
     traffic = []
-    for count in members:
+    for count, reach in zip(members, reaches_of(members), strict=True):
         busy = np.minimum(count - 1.0, 1.0)
-        traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size, count))
+        traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size, count, reach=reach))
         size = size / count
     return tuple(traffic)
 
@@ -82,16 +88,16 @@ def ring_gather(size: Real, members: Members) -> Exchange:
     for count in members:
         ranks = ranks * count
     traffic, units = [], ranks
-    for count in members:
+    for count, reach in zip(members, reaches_of(members), strict=True):
         busy = np.minimum(count - 1.0, 1.0)
-        traffic.append(Traffic(busy, units - units / count, busy * ((ranks - 1.0) / ranks * size), count))
+        traffic.append(Traffic(busy, units - units / count, busy * ((ranks - 1.0) / ranks * size), count, reach=reach))
         units, size = units / count, size / count
     return tuple(traffic)
 
 
 def ring_all_reduce(size: Real, members: Members) -> Exchange:
     """Reduce-scatter then all-gather on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, on each outer level of the shard."""
-    return tuple(Traffic(part.starts, 2.0 * part.steps, 2.0 * part.bytes, part.ranks) for part in all_gather(size, members))
+    return tuple(replace(part, steps=2.0 * part.steps, bytes=2.0 * part.bytes) for part in all_gather(size, members))
 
 
 def tree_all_reduce(size: Real, members: Members) -> Exchange:
@@ -101,7 +107,7 @@ def tree_all_reduce(size: Real, members: Members) -> Exchange:
     traffic = []
     for part, count, last in zip(ring, members, outer, strict=True):
         steps = np.where(last, 2.0 * _ceil_log2(count), part.steps)
-        traffic.append(Traffic(part.starts, steps, np.where(last, 2.0 * shard, part.bytes), count))
+        traffic.append(replace(part, steps=steps, bytes=np.where(last, 2.0 * shard, part.bytes)))
         shard = shard / count
     return tuple(traffic)
 
@@ -113,10 +119,10 @@ def all_to_all(size: Real, members: Members) -> Exchange:
         total = total * count
     inside: Real = 1.0
     traffic = []
-    for count in members:
-        reach = inside * count
-        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size, count, "exchange"))
-        inside = reach
+    for count, reach in zip(members, reaches_of(members), strict=True):
+        up_to = inside * count
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), up_to - inside, (up_to - inside) / total * size, count, "exchange", reach))
+        inside = up_to
     return tuple(traffic)
 
 
@@ -126,20 +132,22 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
     total: Real = 1.0
     for count in members:
         total = total * count
-    inside: Real = members[0]
-    traffic = [Traffic(np.minimum(inside - 1.0, 1.0), inside - 1.0, (inside - 1.0) / inside * size * kept(total), inside, "handed")]
+    inside, reaches = members[0], reaches_of(members)
+    handed = (inside - 1.0) / inside * size * kept(total)
+    traffic = [Traffic(np.minimum(inside - 1.0, 1.0), inside - 1.0, handed, inside, "handed", reaches[0])]
     left = size * kept(total / members[0])
-    for count in members[1:]:
-        reach = inside * count
-        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * left, count, "exchange"))
-        inside = reach
+    for count, reach in zip(members[1:], reaches[1:], strict=True):
+        up_to = inside * count
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), up_to - inside, (up_to - inside) / total * left, count, "exchange", reach))
+        inside = up_to
     return tuple(traffic)
 
 
 def send(size: Real, members: Members) -> Exchange:
-    """One message between neighbours of the group, over the outermost level that the group spans (its slowest pair)."""
+    """One message between neighbours of the group, over the outermost level that the group spans: as a rule its slowest pair."""
     last = (np.asarray(flag, np.float64) for flag in _outermost(members))
-    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, count, "message") for here, count in zip(last, members, strict=True))
+    where = zip(last, members, reaches_of(members), strict=True)
+    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, count, "message", reach) for here, count, reach in where)
 
 
 def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
@@ -154,8 +162,8 @@ def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
         if link.shape == "switch":
             found.append(replace(part, bytes=size))
             continue
-        steps = steps_along(link, part.kind, part.steps, part.ranks)
-        found.append(replace(part, steps=steps, bytes=bytes_along(link, part.kind, size, part.ranks)))
+        steps = steps_along(link, part.kind, part.steps, part.ranks, part.reach)
+        found.append(replace(part, steps=steps, bytes=bytes_along(link, part.kind, size, part.ranks, part.reach)))
         beyond = beyond * part.ranks
     return tuple(reversed(found))
 
@@ -227,17 +235,17 @@ def _seconds(part: Traffic, link: Link) -> Real:
 
 
 def _sending(part: Traffic, link: Link) -> Real:
-    return part.bytes / (link.bandwidth * _share(link, part.kind, part.ranks))
+    return part.bytes / (link.bandwidth * _share(link, part))
 
 
-def _share(link: Link, kind: Kind, ranks: Real) -> Real:
+def _share(link: Link, part: Traffic) -> Real:
     """The share of the bandwidth that a group of so many ranks sustains; the last of the table stands for larger groups."""
     if link.shape in _OF_LINKS:
-        return width_of(link, kind, ranks)
-    if kind == "message":
+        return width_of(link, part.kind, part.ranks, part.reach)
+    if part.kind == "message":
         return 1.0
     table = np.array((1.0, 1.0, *link.shares))
-    return table[np.minimum(ranks, len(table) - 1.0).astype(np.int64)] if link.shares else 1.0
+    return table[np.minimum(part.ranks, len(table) - 1.0).astype(np.int64)] if link.shares else 1.0
 
 
 def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:

@@ -1,26 +1,25 @@
 """Where the groups of a plan lie on the network: how many ranks of each parallel dimension share a node, a pod, the whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.collectives import members_on_levels
+from crossopt.crossflow.exchanges.spread import Spread, each, either, together
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
 
 _ORDER = np.array([[name.split("-").index(dimension) for dimension in DIMENSIONS] for name in PLACEMENTS], np.int64)
 """For each placement, the position of each dimension, innermost 0."""
 
-Spread = tuple[Array, ...]
-"""Ranks of one group along each network level, innermost first; each a column over plans, to stand against rows over devices."""
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The spread of each kind of group. Gradients are reduced over data and context ranks together (`shared`); those of expert weights
-    over the ranks that hold the same experts (`routed`). Where experts are folded, theirs lie over all ranks of a stage. Where ZeRO shares
-    in groups, these are the ranks of one group, and `across` are those of all groups that hold the same part."""
+    """The spread of each kind of group, each number a column over plans, to stand against rows over devices. Gradients are reduced over
+    data and context ranks together (`shared`); those of expert weights over the ranks that hold the same experts (`routed`). Where
+    experts are folded, theirs lie over all ranks of a stage. Where ZeRO shares in groups, these are the ranks of one group, and `across`
+    are those of all groups that hold the same part."""
 
     tensor: Spread
     context: Spread
@@ -43,25 +42,27 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
     sharing = np.where(plans.shard > 0, plans.shard // plans.context, plans.data)
     data = _spread(sharing, strides[2], sizes)
     replicas = _spread(sharing // plans.expert, strides[2] * plans.expert, sizes)
-    routed = tuple(one * other for one, other in zip(context, replicas, strict=True))
+    routed = together(context, replicas)
     experts, shares = _spread(plans.expert, strides[2], sizes), _spread(np.ones_like(plans.expert), strides[2], sizes)
     if np.any(plans.expert_tensor):
         folded = _folded(plans, np.minimum(np.minimum(strides[0], strides[1]), strides[2]), sizes)
         own = np.greater(plans.expert_tensor, 0)[:, None]
-        shares, experts, routed = (
-            tuple(np.where(own, one, other) for one, other in zip(new, old, strict=True))
-            for new, old in zip(folded, (shares, experts, routed), strict=True)
-        )
+        shares, experts, routed = (either(own, new, old) for new, old in zip(folded, (shares, experts, routed), strict=True))
     return Layout(
         tensor=tensor,
         context=context,
         pipeline=pipeline,
         expert=experts,
-        shared=tuple(one * other for one, other in zip(context, data, strict=True)),
+        shared=together(context, data),
         routed=routed,
         across=_spread(plans.data // sharing, strides[2] * sharing, sizes),
         expert_tensor=shares,
     )
+
+
+def laid_at(layout: Layout, rows: Whole) -> Layout:
+    """The layout of some of the plans."""
+    return Layout(*(each(lambda part: np.asarray(part)[rows], getattr(layout, field.name)) for field in fields(Layout)))
 
 
 def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread, Spread, Spread]:
@@ -77,7 +78,7 @@ def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread
 
 
 def _spread(degree: Whole, stride: Whole, sizes: tuple[int, ...]) -> Spread:
-    return tuple(part.astype(np.float64)[:, None] for part in members_on_levels(degree, stride, sizes))
+    return each(lambda part: np.asarray(part)[:, None], members_on_levels(degree, stride, sizes))
 
 
 def _stride(position: Whole, which: int, degrees: tuple[Whole, ...]) -> Whole:

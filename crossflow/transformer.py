@@ -15,9 +15,9 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
 from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
-from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, under_all_sets, within_power
+from crossopt.crossflow.hardware import Cluster, Hardware, Link, devices_in, under_all_sets, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
-from crossopt.crossflow.layout import Layout, lay_out
+from crossopt.crossflow.layout import Layout, laid_at, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
@@ -328,9 +328,9 @@ _LAID = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "pl
 def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> _Tables:
     shapes, shape_of = distinct(*(getattr(plans, name) for name in _LAID))
     layout = lay_out(rows_of(plans, shapes), cluster)
-    near_of = _neighbourhoods(rows_of(plans, shapes), layout)
+    near_of = _neighbourhoods(rows_of(plans, shapes), layout, hardware.links)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel, plans.tensor_exchange)
-    several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
+    several = ranks(rows_of(plans, group), laid_at(layout, shape_of[group]))
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)
     shared = (shape_of, plans.zero, plans.shard, plans.schedule, *(getattr(plans, name) for name in END_STAGES))
@@ -338,7 +338,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
-    laid = _layout_at(layout, shape_of[transfer])
+    laid = laid_at(layout, shape_of[transfer])
     return _Tables(
         layer=_stack(layers, len(group), devices_in(hardware)),
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
@@ -353,10 +353,14 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     )
 
 
-def _neighbourhoods(plans: Plans, layout: Layout) -> Whole:
-    """For each plan the number of its combination of degrees inside a layer and of the spread of their groups."""
-    spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert, *layout.expert_tensor))
-    return distinct(plans.tensor, plans.context, plans.expert, plans.expert_tensor, *spreads)[1]
+def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Whole:
+    """For each plan the number of its combination of degrees inside a layer and of the spread of their groups; how far they reach counts
+    on rings alone."""
+    spreads = (layout.tensor, layout.context, layout.expert, layout.expert_tensor)
+    parts = [part for spread in spreads for part in spread]
+    parts += [reach for spread in spreads for reach, link in zip(spread.reaches, links, strict=True) if link.shape == "ring"]
+    columns = (np.asarray(part)[:, 0].astype(np.int64) for part in parts)
+    return distinct(plans.tensor, plans.context, plans.expert, plans.expert_tensor, *columns)[1]
 
 
 Record = TypeVar("Record", Layer, Cost, DataExchange)
@@ -394,7 +398,3 @@ def _single(value: Real) -> float:
 
 def _column(values: Whole) -> Array:
     return values.astype(np.float64)[:, None]
-
-
-def _layout_at(layout: Layout, rows: Whole) -> Layout:
-    return Layout(*(tuple(part[rows] for part in getattr(layout, field.name)) for field in fields(Layout)))

@@ -12,12 +12,15 @@ a summand of it. Axes change in the order that leaves less to move for those tha
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Literal
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_time, members_on_levels
+from crossopt.crossflow.exchanges.spread import Spread, each, together
 from crossopt.crossflow.hardware import Link
 
 Piece = Literal["whole", "batch", "sequence", "feature", "partial"]
@@ -31,14 +34,18 @@ class MeshAxis:
     """So many ranks, and how they lie on the levels of the network."""
 
     ranks: int
-    members: Members
+    members: Spread
 
 
 def mesh_axes(sizes: Sequence[int], level_sizes: tuple[int, ...]) -> tuple[MeshAxis, ...]:
     """The axes of a mesh whose last axis joins neighbours."""
     strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
     spreads = (members_on_levels(np.array([size]), np.array([stride]), level_sizes) for size, stride in zip(sizes, strides, strict=True))
-    return tuple(MeshAxis(size, tuple(float(one[0]) for one in spread)) for size, spread in zip(sizes, spreads, strict=True))
+    return tuple(MeshAxis(size, each(_first, spread)) for size, spread in zip(sizes, spreads, strict=True))
+
+
+def _first(part: Real) -> float:
+    return float(np.ravel(part)[0])
 
 
 def share(lay: Lay, axes: Sequence[MeshAxis]) -> float:
@@ -70,9 +77,9 @@ def _change(before: Piece, after: Piece) -> Change:
     return "gather" if after == "whole" else "exchange"
 
 
-def _members(group: Sequence[MeshAxis]) -> Members:
+def _members(group: Sequence[MeshAxis]) -> Spread:
     """All ranks of some axes together, so that collectives work level by level."""
-    return tuple(prod(counts) for counts in zip(*(axis.members for axis in group), strict=True))
+    return reduce(together, (axis.members for axis in group))
 
 
 def _change_time(change: Change, size: float, members: Members, links: tuple[Link, ...]) -> float:

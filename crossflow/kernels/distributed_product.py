@@ -34,6 +34,7 @@ from crossopt.crossflow.collectives import (
     members_on_levels,
     ring_all_reduce,
 )
+from crossopt.crossflow.exchanges.spread import each
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.mesh import Mesh, link_loads
@@ -80,7 +81,7 @@ def grid(plan: KernelPlan, cluster: Cluster) -> Grid:
     members, stride = {}, 1
     for name, degree in _layout(plan):
         spread = members_on_levels(np.array(degree), np.array(stride), cluster.level_sizes)
-        members[name] = tuple(float(count) for count in spread)
+        members[name] = each(float, spread)
         stride *= degree
     return Grid(
         inner=plan.split == "inner",

@@ -7,6 +7,7 @@ Exchanges that hide behind computation count in full: this is how long links are
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 import numpy as np
 
@@ -21,8 +22,14 @@ from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.facts.chip.words import shape_words
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.facts.chip.words import shape_words, shapes_of
 from crossopt.solvers.codesign.answer import design_of, from_words
+
+_IN_ORDER = (
+    "exchanges pass the dimensions in this order, one after the other, which is cautious on a torus (`kind: collective` shows what other "
+    "orders give)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,12 @@ class Network:
     shapes: tuple[str, ...]
     """Of each level in words; none where all are switches."""
     exchanges: tuple[Exchanged, ...]
+
+    @property
+    def in_order(self) -> str:
+        """In which order dimensions are gone along, where another one may be better: there are several whose devices are linked."""
+        several = sum(not shape.startswith(("switch", "rails")) for shape in self.shapes) > 1
+        return _IN_ORDER if several else ""
 
 
 def network_of(instance: Instance, design: dict[str, object]) -> Network | None:
@@ -75,6 +88,29 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
     )
     shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
     return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), shapes, exchanges)
+
+
+def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
+    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; nothing where all are switches."""
+    network = network_of(instance, design) if shapes_of(instance) else None
+    if network is None:
+        return []
+    lines, busy = list[str](), list[float]()
+    for level, shape in enumerate(network.shapes):
+        found = ((one.seconds[level], one.bytes[level], one.name) for one in network.exchanges if one.bytes[level] >= 1.0)
+        here = sorted(found, reverse=True)
+        busy.append(sum(seconds for seconds, _, _ in here))
+        label = f"{level + 1}  {shape}"
+        for place, (seconds, sent, name) in enumerate(here):
+            amounts = f"{rounded_quantity(seconds, 'time', 4):>9}  {rounded_quantity(sent, 'bytes', 4):>11}"
+            lines.append(f"    {'' if place else label:<23} {name:<20}{amounts}")
+        lines += [] if here else [f"    {label:<23} nothing"]
+    most = max(range(len(busy)), key=busy.__getitem__)
+    if not busy[most]:
+        return []
+    told = f"    busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
+    order = [f"    {line}" for line in wrap(network.in_order, 76)]
+    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, told, *order]
 
 
 def busy_under(

@@ -17,6 +17,7 @@ from crossopt.reports.facts.chip.words import chip_words, design_words, hardware
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_words, runs_words
+from crossopt.reports.facts.network import network_lines
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
@@ -51,6 +52,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         "",
         *_evaluation_lines(evaluation, asked, best=result.proof is not None),
         *power_lines(asked, design),
+        *([] if asked is None else network_lines(asked, design)),
         "",
     ]
     notes = [
@@ -105,6 +107,7 @@ def evaluation_text(
         "",
         *_evaluation_lines(evaluation, asked),
         *power_lines(asked, design),
+        *([] if asked is None else network_lines(asked, design)),
         *([] if asked is None else ["", *wrapped(f"  {'priced by':<{_LABEL}}", asked.priced_by)]),
     ]
     return "\n".join(lines) + "\n"

@@ -137,7 +137,7 @@ def groups(draw: st.DrawFn) -> tuple[int, int, tuple[int, ...]]:
 
 
 def spread(size: int, stride: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(part[0]) for part in members_on_levels(np.array([size]), np.array([stride]), sizes))
+    return tuple(int(np.ravel(part)[0]) for part in members_on_levels(np.array([size]), np.array([stride]), sizes))
 
 
 @settings(max_examples=200)
@@ -152,6 +152,21 @@ def test_the_spread_multiplies_to_the_group_and_never_understates_the_outer_leve
         assert beyond >= max(len(units) for units in found)
         if len({ranks for units in found for ranks in units.values()}) == 1:
             assert beyond == len(found[0])
+
+
+@settings(max_examples=200)
+@given(groups())
+def test_ranks_stay_on_the_part_of_a_level_that_they_are_said_to_reach_over(group: tuple[int, int, tuple[int, ...]]) -> None:
+    """Parts of so many units follow each other from the first unit on: no ranks that are one group up to a level lie on two of them."""
+    size, stride, sizes = group
+    laid, inside = members_on_levels(np.array([size]), np.array([stride]), sizes), 1
+    starts = [block + place for block in range(0, sizes[-1], size * stride) for place in range(stride)]
+    for count, reach, unit, level in zip(spread(*group), laid.reaches, (1, *sizes), sizes, strict=False):
+        inside *= count
+        for first in range(0, size if count > 1 else 0, inside):
+            for start in starts:
+                places = (start + stride * rank for rank in range(first, first + inside))
+                assert len({(at // level, at % level // unit // int(np.ravel(reach)[0])) for at in places}) == 1
 
 
 def ranks_by_unit(size: int, stride: int, unit: int, devices: int) -> list[Counter[int]]:

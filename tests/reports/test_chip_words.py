@@ -15,13 +15,14 @@ from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import shape_words
 from crossopt.reports.facts.design import facts_of
-from crossopt.reports.facts.network import network_of
+from crossopt.reports.facts.network import network_lines, network_of
 from crossopt.reports.pages.evaluated import chip_section
 from crossopt.reports.pages.machine import network_section
 from crossopt.reports.pages.shell import TIE
-from crossopt.reports.texts.design import chip_lines, chosen_words, end_lines, power_lines
+from crossopt.reports.texts.design import answer, chip_lines, chosen_words, end_lines, power_lines
 from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_in, evaluation_json, from_words, to_words
 from crossopt.solvers.codesign.judge import verify
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -146,3 +147,24 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
     assert network.shapes == ("ring of 4", "rails of 2")
     assert "level 1, ring of 4, 4 devices" in network_section(network)
     assert shape_words(("switch", "switch"), (4, 8)) == ()
+
+
+@every(("shape", "said"), [("ring", True), ("rails", False), ("switch", None)])
+def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: bool | None) -> None:
+    """Where dimensions have shapes: each exchange with its figures, the busiest of them, and on a torus that the order is not chosen."""
+    dimensions = f"[{{size: 4, shape: {'switch' if said is None else 'ring'}}}, {{size: 2, shape: {shape}}}]"
+    asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", f"cluster.network={dimensions}", "tensor=2", "zero=0"))
+    design = design_in(result := answered(asked))
+    assert design is not None
+    network, lines, order = network_of(asked, design), network_lines(asked, design), "cautious on a torus"
+    assert network is not None
+    assert all(len(line) <= 80 for line in lines)
+    text = answer(result, asked)
+    assert text.count("dimensions of the network") == (said is not None)
+    assert (order in " ".join(lines), order in network_section(network)) == (said is True, said is True)
+    for one in network.exchanges if lines else ():
+        for seconds, sent in zip(one.seconds, one.bytes, strict=True):
+            figures = [one.name, rounded_quantity(seconds, "time"), rounded_quantity(sent, "bytes")]
+            assert any(all(word in line for word in figures) for line in lines) == (sent >= 1.0)
+    busy = [sum(one.seconds[level] for one in network.exchanges) for level in range(2)]
+    assert said is None or f"    busiest: {busy.index(max(busy)) + 1}, {network.shapes[busy.index(max(busy))]}, for " in "\n".join(lines)

@@ -1,6 +1,7 @@
 """Exchanges on rings, rails and links between all, against bytes counted link by link."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -27,6 +28,7 @@ from crossopt.crossflow.collectives import (
     send,
     together_time,
 )
+from crossopt.crossflow.exchanges.spread import Spread
 from crossopt.crossflow.hardware import Link, Shape
 from tests.every import every
 
@@ -36,9 +38,9 @@ def link(shape: Shape, size: int, bandwidth: float = 100.0) -> Link:
     return Link(bandwidth, 2.0, 5.0, 3.0, shape=shape, size=size)
 
 
-def ring_loads(size: int, at: list[int], each: float) -> float:
-    """Bytes on the busiest link of a ring of two-way links where every one of these sends so much to each other, half each way if both
-    are as long."""
+def ring_loads(size: int, at: list[int], each: float) -> Counter[tuple[int, int]]:
+    """Bytes on the links of a ring of two-way links where every one of these sends so much to each other, half each way if both are as
+    long."""
     load = Counter[tuple[int, int]]()
     for one, other in product(at, repeat=2):
         away = (other - one) % size
@@ -47,16 +49,54 @@ def ring_loads(size: int, at: list[int], each: float) -> float:
             for hop in range(min(away, size - away)):
                 here = (one + step * hop) % size
                 load[here, (here + step) % size] += each / len(ways)  # type: ignore[assignment]
-    return max(load.values(), default=0.0)
+    return load
 
 
 @every(("size", "members"), [(4, 4), (5, 5), (8, 8), (8, 4), (8, 2), (9, 3), (12, 4)])
 def test_an_all_to_all_around_a_ring_takes_as_long_as_its_busiest_link(size: int, members: int) -> None:
     """With all groups of so many devices, evenly around it, at once. Of two links a device has half of the bandwidth each."""
     spaced = size // members
-    loads = [ring_loads(size, list(range(start, size, spaced)), 60.0 / members) for start in range(spaced)]
+    loads = [max(ring_loads(size, list(range(start, size, spaced)), 60.0 / members).values()) for start in range(spaced)]
     [part] = on_shapes(all_to_all(60.0, (float(members),)), (link("ring", size),))
     assert float(part.bytes) / 100.0 == pytest.approx(sum(loads) / 50.0)
+
+
+LINES = [(4, 2, 1), (16, 2, 1), (16, 8, 1), (9, 3, 1), (16, 2, 2), (16, 4, 2), (32, 3, 5), (24, 4, 3)]
+"""Devices of a ring, members of a group, and how far apart they are: all in one half of the ring."""
+
+
+@every(("size", "members", "apart"), LINES)
+def test_groups_on_a_part_of_a_ring_share_its_links_alone(size: int, members: int, apart: int) -> None:
+    """All groups on that part at once. Each link carries both what it must in time, and no more than the energy says in all."""
+    group = Spread((float(members),), (float(members * apart),))
+    loads = sum((ring_loads(size, [start + apart * rank for rank in range(members)], 60.0 / members) for start in range(apart)), Counter())
+    ring = (replace(link("ring", size), latency=0.0, setup=0.0),)
+    assert float(exchange_time(all_to_all(60.0, group), ring)) == pytest.approx(max(loads.values()) / 50.0)
+    assert float(exchange_energy(all_to_all(60.0, group), ring)) == pytest.approx(3 * sum(loads.values()) / (members * apart))
+    busiest = apart * 60.0 * (members - 1) / members
+    assert float(exchange_time(all_gather(60.0, group), ring)) == pytest.approx(busiest / 50.0)
+    assert float(exchange_energy(all_gather(60.0, group), ring)) == pytest.approx(3 * busiest)
+
+
+@every("size", [4, 8, 16, 64])
+def test_neighbours_take_as_long_on_a_ring_of_any_size(size: int) -> None:
+    """A step, and half of the bytes over the one of a device's two links that joins the pair; a ring of two has both for it."""
+    pair, ring = Spread((2.0,), (2.0,)), (link("ring", size),)
+    assert exchange_time(all_gather(400.0, pair), ring) == 5 + 2 + 200 / 50
+    assert all_reduce_time(400.0, pair, ring) == 5 + 2 * (2 + 200 / 50)
+    assert exchange_time(all_gather(400.0, pair), (link("ring", 2),)) == 5 + 2 + 200 / 100
+    assert exchange_time(all_to_all(400.0, pair), ring) == 5 + 2 + 200 / 50
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 4), st.integers(2, 8), st.integers(1, 8), st.integers(1, 4))
+def test_where_a_group_lies_never_makes_it_slower_than_if_that_were_unknown(apart: int, members: int, more: int, closer: int) -> None:
+    """Nor does lying closer together."""
+    ring, counts = (link("ring", apart * members * more),), (float(members),)
+    near, far = (Spread(counts, (float(members * each),)) for each in (min(apart, closer), apart))
+    for exchange in (all_gather, all_to_all, ring_all_reduce):
+        times = [float(exchange_time(exchange(1e6, group), ring)) for group in (near, far, counts)]
+        assert times == pytest.approx(sorted(times), rel=1e-12)
 
 
 @given(st.integers(2, 16), st.integers(2, 16))
