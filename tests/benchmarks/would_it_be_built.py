@@ -300,10 +300,10 @@ _READ: Final = """
 ## How to read it
 
 At 7 nm a free chip is an A100 with the same peak, a third to two fifths less L2, often other links in the node, and on some questions a
-stack more, as this one plan needs it, and 3 to 8 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower
-than an A100, which has more of both. At 4 nm it is as fast as an H100 or an H200, to 2 %: their proportions are near the best. Stacks of
-HBM3E run there as fast as L2 lets them, with less L2 than an H200's a sixth slower than its. The one share of the peak that stands under
-the rules is 0.8 points more than what is allowed above the best that was published on more than 128 devices.
+stack more, as this one plan needs it, and 3 to 8 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is
+slower than an A100, which has more of both. At 4 nm it is as fast as an H100 or an H200, to 2 %: their proportions are near the best.
+Stacks of HBM3E run there as fast as L2 lets them, with less L2 than an H200's a sixth slower than its. The one share of the peak that
+stands under the rules is 0.8 points more than what is allowed above the best that was published on more than 128 devices.
 """
 
 
