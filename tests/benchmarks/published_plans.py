@@ -106,7 +106,7 @@ def priced(run: Run, question: Mapping[str, Any]) -> Price:
     """The one plan that a question leaves, its weights published and its messages sent as the stack of the run did it."""
     instance, table = read(question), STACKS[run.stack]
     workload = replace(instance.workload, hides_publication=table.hides_publication, whole_messages=table.whole_messages and not run.parts)
-    workload = replace(workload, stops_early=table.stops_early)
+    workload = replace(workload, stops_early=table.stops_early, apart=table.apart)
     single = evaluate_single(replace(instance, workload=workload))
     answer = told_of(instance, single.design, single.evaluation)
     told = answer["evaluation"]
