@@ -111,7 +111,10 @@ def test_the_command_writes_what_check_accepts(tmp_path: Path, capsys: pytest.Ca
     assert "not proved anew" not in said
     target.write_text(target.read_text().replace("over 5 ideals", "over 9,999 ideals"))
     assert main(["check", str(target)]) == 30
-    assert "it is dynamic programming over 5 ideals, the result says dynamic programming over 9,999 ideals" in capsys.readouterr().out
+    assert (
+        "proof: it is 'dynamic programming over 5 ideals', the result says 'dynamic programming over 9,999 ideals'"
+        in capsys.readouterr().out
+    )
     assert main(["solve", str(path), "--contiguous", "no", "--out", str(target)]) == 0
     assert main(["check", str(target)]) == 0
     assert "the bound was proved anew by prices of the blocks" in capsys.readouterr().out
