@@ -2,7 +2,7 @@
 
 The judge prices one design after another; where time is short, designs are priced in blocks, and the judge hears what is not alike.
 
-Bounds are told, as the engines that proved them are not run again; that no design is below any bound is seen.
+Bounds are told here, as the engines that proved them are not run again (proofs.py does that); that no design is below any bound is seen.
 """
 
 import json

@@ -14,9 +14,9 @@ from crossopt.reports.commands.console import check_target, refuse_options, seco
 from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper
 from crossopt.reports.commands.keeping.tables import hand_over
-from crossopt.reports.commands.progress import notes_on
+from crossopt.reports.commands.progress import notes_on, progress_on
 from crossopt.solvers.checking import Report
-from crossopt.solvers.study.check import check as report_of
+from crossopt.solvers.study.proofs import check_and_prove
 from crossopt.solvers.study.records import Plan, Study, from_json, text_of
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ def validate(options: Namespace) -> Ending:
 
 
 def check(path: Path) -> Report:
-    """What can be said of saved runs from their questions alone."""
-    return report_of(read_as(path, from_json))
+    """What can be said of saved runs from their questions alone: each is solved anew."""
+    with progress_on(sys.stderr, "") as watch:
+        return check_and_prove(read_as(path, from_json), watch)
 
 
 def _of_family(options: Namespace, family: str) -> Ending:

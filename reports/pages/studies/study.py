@@ -51,7 +51,7 @@ _BESIDE: Final = 4
 """Engines that stand beside each other whatever the number of questions."""
 _TOLD: Final = (
     "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
-    "the questions in this file anew and prices every design anew; the bounds are told, as the engines that proved them are not run again. "
+    "the questions in this file anew, prices every design anew, solves each question again as far as its bounds say, and asks rules again. "
     "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
 )
 

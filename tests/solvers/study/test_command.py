@@ -81,7 +81,10 @@ def test_every_run_is_written_with_its_way_and_can_be_checked(swept: Path, capsy
     assert all(run["verified"] and run["trace"] for run in data["runs"] if run["engine"] != "expert")
     assert {source["source"] for source in data["sources"]} == {"tiny.yaml"}
     assert main(["check", str(swept)]) == 0
-    assert "16 designs were priced anew" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "16 designs were priced anew" in out
+    assert "4 of 4 questions with bounds were solved anew as far as these say\n  4 answers of rules were asked for again" in out
+    assert out.endswith("accepted\n"), "and nothing but what the random search did not find is told"
 
 
 SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -117,6 +120,28 @@ def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Pa
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
     assert words in capsys.readouterr().out
+
+
+def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    """Runs that are sound one by one: all engines claim the expert's design, one with a proof; and the expert claims a better one."""
+    data, path = data_of(swept), tmp_path / "forged.json"
+    exhaustive, expert, *_ = data["runs"][8:12]
+    told = {name: expert[name] for name in ("value", "design")} | {"trace": []}
+    assert exhaustive["value"] < expert["value"]
+    for run in data["runs"][8:12]:
+        run.update(told)
+    exhaustive["bound"] = expert["value"]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 30
+    out = capsys.readouterr().out
+    assert out.count("REFUSED") == out.count("bound: a design takes") == 1
+    assert "3 of 4 questions with bounds were solved anew as far as these say" in out
+    data = data_of(swept)
+    exhaustive, expert, *_ = data["runs"][8:12]
+    expert.update({name: exhaustive[name] for name in ("value", "design")} | {"trace": []})
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 30
+    assert f"expert: value: asked again it comes to {data_of(swept)['runs'][9]['value']!r}" in capsys.readouterr().out
 
 
 @pytest.mark.slow
