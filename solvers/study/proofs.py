@@ -23,7 +23,7 @@ from crossopt.solvers.study.records import Run, Study
 
 _REPEATED = frozenset({*RULES, "plan-only", "hardware-only"})
 """Engines whose answer is the same whenever they end."""
-_TIMES, _MORE = 4.0, 10.0
+_TIMES, _MORE = 10.0, 30.0
 """A question has so many times what the slowest of its runs took, and so many seconds more."""
 
 
