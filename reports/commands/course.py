@@ -24,6 +24,9 @@ from crossopt.solvers.grading.walls.walls import exposed, missing
 
 _GRADED, _REFUSED = 0, 3
 _SEED = "CROSSOPT_COURSE_SEED"
+_SECRET = 'python -c "import secrets; print(secrets.token_hex(16))"'
+_SHORT = 16
+"""Signs of a word below which it may be found by trying words until a question that was handed out comes out."""
 
 
 def grade(options: argparse.Namespace) -> int:
@@ -169,7 +172,10 @@ _ACTIONS = {"list": _list, "question": _question, "release": _release_all, "grad
 def _word(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
-    return options.seed or os.environ.get(_SEED) or PRACTICE
+    word = options.seed or os.environ.get(_SEED) or PRACTICE
+    if word != PRACTICE and len(word) < _SHORT:
+        sys.stderr.write(f"the hidden word has {len(word)} signs: who tries words finds it from what it draws ({_SECRET} makes one)\n")
+    return word
 
 
 def _hidden_word(options: argparse.Namespace) -> str:

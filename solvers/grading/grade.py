@@ -88,7 +88,7 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
             returned = run(program, calls, seconds, walls, taken.starts if taken else ())
             stopped += any(one.failure.startswith(STOPPED) and not one.said for one in returned)
             if quiet:
-                returned = tuple(without_words(one, call, program.name) for one, call in zip(returned, calls, strict=True))
+                returned = tuple(without_words(one, call, program) for one, call in zip(returned, calls, strict=True))
             returned = tuple(_placed(one, taken, program.name) for one in returned)
             unloaded = returned[:1] if returned[0].unloaded else ()
             failures += [one.failure for one in returned]

@@ -7,6 +7,7 @@
 A tree is verified box by box with the full model's bounds, whatever the program that made it took for bounds.
 """
 
+from collections import Counter
 from functools import cache, partial
 from itertools import product
 from math import factorial, inf, isfinite, prod, sqrt
@@ -65,7 +66,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
         *((random.randrange(*ends), [random.randrange(2, 5) for _ in range(kinds)]) for ends, kinds in _COUNTED),
     ]
     placed = [tuple(handed["representative"].values()), *(_placed(random, count) for count in (6, 40, 1))]
-    boxes = [_box(random, parts, share) for parts, share in ((3, 0.5), (4, 0.3), (4, 0.7), (2, 1.0), (3, -0.1))]
+    boxes = [_box(random, parts, share) for parts, share in ((7, 0.5), (8, 0.3), (9, 0.7), (6, 1.0), (7, -0.1))]
     asked = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
     return (
         Task("how many placements differ: count", 6, given_first(_count_case(*one) for one in counted)),
@@ -161,10 +162,13 @@ def _priced(works: list[int], low: list[int], high: list[int], area: int, price:
 
 
 def least_time(works: list[int], low: list[int], high: list[int], area: int) -> float:
-    """The least time of whole areas in the box, all of them tried."""
-    grids = np.meshgrid(*(np.arange(least, most + 1) for least, most in zip(low, high, strict=True)), indexing="ij")
-    times = sum(work / x for work, x in zip(works, grids, strict=True))
-    return float(np.where(sum(grids) <= area, times, inf).min())
+    """The least time of whole areas in the box: each mm^2 goes where it saves most, which is exact, since every further one of a part
+    saves less (Gross 1956; Fox, Management Science 1966)."""
+    if sum(low) > area:
+        return inf
+    saved = sorted((work / (x + 1) - work / x, part) for part, work in enumerate(works) for x in range(low[part], high[part]))
+    more = Counter(part for _, part in saved[: area - sum(low)])
+    return sum(work / (least + more[part]) for part, (work, least) in enumerate(zip(works, low, strict=True)))
 
 
 CORNER = "this is the bound at the upper corner, although all parts together do not fit the area"
@@ -338,9 +342,9 @@ def _placed(random: Random, operators: int) -> tuple[list[int], list[int]]:
 
 
 def _box(random: Random, parts: int, share: float) -> Area:
-    """A box of which so much of what is above its least areas fits."""
+    """A box of which so much of what is above its least areas fits, and of more chips than anybody looks at."""
     low = [random.randrange(20, 60) for _ in range(parts)]
-    high = [least + random.randrange(8, 18) for least in low]
+    high = [least + random.randrange(16, 40) for least in low]
     works = [random.randrange(500, 20_000) for _ in range(parts)]
     return works, low, high, sum(low) + round(share * (sum(high) - sum(low))) - (1 if share < 0.0 else 0)
 

@@ -91,7 +91,7 @@ def _carried_out(job: bytes, folder: Path, answers: int, seconds: int) -> str:
     process = subprocess.Popen(
         [sys.executable, "-P", "-s", "-B", "-c", _START],
         cwd=folder,
-        env=_ENVIRONMENT,
+        env=_ENVIRONMENT | {"TMPDIR": str(folder)},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

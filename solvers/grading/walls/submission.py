@@ -14,7 +14,8 @@ from crossopt.solvers.grading.walls.walls import OURS
 
 _FILES, _BYTES, _DEPTH, _NAME = 200, 5 << 20, 8, 120
 _CHUNK = 1 << 16
-_IMPORTED = (".py", ".pyc", ".so", ".zip", ".whl", ".egg")
+_PACKED = (".pyc", ".pyo", ".so", ".pyd", ".zip", ".whl", ".egg")
+"""What Python runs and nobody reads."""
 _PASSED_OVER = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", ".ipynb_checkpoints", ".pytest_cache", ".DS_Store"})
 _REMEDY = "hand in a folder, or a .zip of it, with the files that the assignment names"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, OverflowError)
@@ -41,13 +42,15 @@ def opened(path: Path) -> Iterator[Path]:
 
 
 def refuse_ours(folder: Path) -> None:
-    """Raise a SubmissionError where this package, which holds the judges, or a file of its name is part of a program."""
+    """Raise a SubmissionError where this package, which holds the judges, or a file of its name is part of a program, or what cannot be
+    read as a program."""
     for path in sorted(folder.rglob("*")):
-        name = path.name.casefold()
-        if re.split(r"[.-]", name)[0] == OURS and (path.is_dir() or name.endswith(_IMPORTED)):
-            place = path.relative_to(folder).as_posix()
+        name, place = path.name.casefold(), path.relative_to(folder).as_posix()
+        if re.split(r"[.-]", name)[0] == OURS and (path.is_dir() or name.endswith((".py", *_PACKED))):
             remedy = "leave it out, or give your own file another name"
             raise SubmissionError(f"{place} has the name of the tool, which holds the answers ({remedy})")
+        if path.is_file() and name.endswith(_PACKED):
+            raise SubmissionError(f"{place} is compiled or packed, so that nobody can read it (hand in its source, as .py or .ipynb)")
 
 
 def _take_folder(folder: Path, target: Path) -> None:

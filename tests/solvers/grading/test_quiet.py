@@ -33,6 +33,14 @@ def forge(fd, x):
 def written(x):
     [forge(fd, x) for fd in range(3, 256)]
     os._exit(0)
+def numbered(x):
+    said = json.dumps({"error": f"ValueError (line {int(x * 100)} of solution.py)"}).encode() + b"\\n"
+    for fd in range(3, 256):
+        try:
+            os.write(fd, said)
+        except OSError:
+            pass
+    os._exit(0)
 """
 
 
@@ -43,7 +51,7 @@ def asked(*functions: str) -> Assignment:
 
 @walled
 def test_hidden_arguments_are_not_carried_out_and_practice_tells_all(tmp_path: Path) -> None:
-    functions = ("near", "text", "raised", "kind", "written", "absent")
+    functions = ("near", "text", "raised", "kind", "written", "absent", "numbered")
     folder = written(tmp_path / "in", CARRIED)
     hidden, practice = (graded(asked(*functions), folder, seed, walls=True) for seed in ("hush/ada", "practice/ada"))
     assert [mark.why[0] for mark in hidden.marks][:4] == [
@@ -52,6 +60,7 @@ def test_hidden_arguments_are_not_carried_out_and_practice_tells_all(tmp_path: P
         "every case: ValueError (line 9 of solution.py)",
         "every case: an error of its own kind (line 11 of solution.py)",
     ]
+    assert hidden.marks[6].why == ("every case: ValueError",), "a line that the program does not have says something else"
     assert hidden.marks[5].why == ("every case: AttributeError: there is no function absent in solution.py",)
     told = grade_gradescope(hidden)
     assert "173" not in told

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise, permutations, product
+from math import inf, prod
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -92,12 +93,25 @@ def test_a_bound_is_below_every_chip_and_the_best_is_near_them() -> None:
     random = Random("boxes")
     for case in TREES.tasks("a seed")[2].cases:
         works, low, high, area = case.call.arguments
+        chips = prod(most - least + 1 for least, most in zip(low, high, strict=True))
+        assert case.public or chips > 10**7, "a bound, and not a look at all chips, is asked for"
         least, best = least_time(works, low, high, area), fractional_bound(works, low, high, area)
         assert best <= least * (1.0 + SAME)
         assert case.judge(solution.bound(works, low, high, area)).share == 1.0
         for _ in range(100):  # no chip with fractions of areas is below it
             taken = [random.uniform(least_area, most) for least_area, most in zip(low, high, strict=True)]
             assert sum(taken) > area or sum(work / x for work, x in zip(works, taken, strict=True)) >= best
+
+
+def test_the_least_time_of_a_box_is_that_of_all_its_chips() -> None:
+    random = Random("chips")
+    for _ in range(100):
+        low = [random.randrange(1, 9) for _ in range(3)]
+        high = [least + random.randrange(6) for least in low]
+        works, area = [random.randrange(1, 900) for _ in range(3)], random.randrange(sum(low) - 1, sum(high) + 2)
+        chips = product(*(range(least, most + 1) for least, most in zip(low, high, strict=True)))
+        times = [sum(work / x for work, x in zip(works, chip, strict=True)) for chip in chips if sum(chip) <= area]
+        assert least_time(works, low, high, area) == pytest.approx(min(times, default=inf), rel=1e-12)
 
 
 def test_the_corner_and_what_is_no_bound_earn_nothing_and_a_price_that_is_not_the_best_is_nearly_right() -> None:

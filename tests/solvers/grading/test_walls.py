@@ -203,7 +203,7 @@ def test_what_cannot_be_returned_or_imported_is_told(tmp_path: Path, line: str, 
 
 
 def test_this_package_is_no_part_of_a_program(tmp_path: Path) -> None:
-    """Neither handed in, at the top or below, nor written by the program itself."""
+    """Neither handed in, at the top or below, nor written by the program itself, nor compiled."""
     for place, name in (("", "crossopt.py"), ("lib/crossopt", "__init__.py"), ("", "Crossopt-0.1.0-py3-none-any.whl")):
         folder = tmp_path / f"with {name}"
         (folder / place).mkdir(parents=True)
@@ -211,6 +211,10 @@ def test_this_package_is_no_part_of_a_program(tmp_path: Path) -> None:
         refused = grade_of(folder, "def one():\n    return 1\n", "one").refused
         assert (place or name) in refused
         assert "has the name of the tool" in refused
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed" / "work.pyc").write_bytes(b"")
+    refused = grade_of(tmp_path / "packed", "from work import *\n", "one").refused
+    assert refused == "work.pyc is compiled or packed, so that nobody can read it (hand in its source, as .py or .ipynb)"
     writing = "pathlib.Path('crossopt.py').write_text('ONE = 1'); import crossopt; return crossopt.ONE"
     assert "cannot be imported here" in attempt(tmp_path, writing)
 

@@ -110,7 +110,8 @@ def test_a_broken_or_endless_submission_costs_its_own_line(tmp_path: Path, capsy
     (folder / "joe" / f"{LAYER.name}.zip").write_bytes(b"nonsense")
     (folder / "roster.csv").write_text("student\nada\nbob\neve\njoe\n=grace\n", encoding="utf-8")
     out = tmp_path / "grades.csv"
-    asked = ["grade", str(folder), "--out", str(out), "--seed", "word", "--jobs", "2", "--feedback", str(tmp_path / "feedback")]
+    graded_as = ["grade", str(folder), "--out", str(out), "--seed", "a word of sixteen signs", "--jobs", "2"]
+    asked = [*graded_as, "--feedback", str(tmp_path / "feedback")]
     assert main(asked) == 0
     told = capsys.readouterr()
     assert "5 students, 4 submissions" in told.out

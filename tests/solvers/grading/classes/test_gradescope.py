@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -89,4 +90,6 @@ def test_the_word_that_students_practise_with_is_told(
     assert main(zipped) == 0
     assert "no hidden word was given" in capsys.readouterr().err
     assert main([*zipped, "--seed", "a word"]) == 0
-    assert "no hidden word" not in capsys.readouterr().err
+    assert "the hidden word has 6 signs: who tries words finds it" in capsys.readouterr().err
+    assert main([*zipped, "--seed", token_hex(16)]) == 0
+    assert capsys.readouterr().err == ""

@@ -2,17 +2,22 @@
 
 import json
 import re
+import shlex
 import zipfile
+from base64 import b64encode
 from inspect import getsource
 from pathlib import Path
+from zlib import compress
 
 from crossopt.solvers.grading import alternations
 from crossopt.solvers.grading.classes.handed_in import find_class
-from crossopt.solvers.grading.classes.similar import JUDGES, find_similar, prints_of, words_of
+from crossopt.solvers.grading.classes.similar import JUDGES, UNREAD, find_similar, prints_of, words_of
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 
 LAYER, KNAPSACK, ALTERNATING = ASSIGNMENTS[0], ASSIGNMENTS[1], ASSIGNMENTS[8]
+LONG = getsource(shlex)
+"""Of somebody else altogether."""
 RIGHT = (SOLUTIONS / LAYER.name / "solution.py").read_text(encoding="utf-8")
 
 
@@ -49,12 +54,13 @@ def test_every_file_is_compared_under_whatever_name_in_notebooks_and_zips(tmp_pa
 
 
 def test_what_a_whole_class_has_copied_is_told_and_what_all_write_alike_is_not(tmp_path: Path) -> None:
-    """Fourteen have the same program; two others have parts of it alone, which are common by then."""
+    """Fourteen have the same program, each with a line of its own; two others have a third of it, which is common by then."""
     ring = [f"ring {number:02}" for number in range(14)]
-    for student in ring:
-        handed_in(tmp_path, student, {"solution.py": RIGHT})
-    for number, student in enumerate(("sue", "tom")):
-        handed_in(tmp_path, student, {"solution.py": f"{RIGHT}\nthe_same = {'[0]' * number}\n"})
+    for number, student in enumerate(ring):
+        handed_in(tmp_path, student, {"solution.py": f"{RIGHT}\nthe_same = [{'0, ' * number}]\n"})
+    other = [(SOLUTIONS / name / "solution.py").read_text(encoding="utf-8") for name in (KNAPSACK.name, ALTERNATING.name)]
+    for own, student in zip(other, ("sue", "tom"), strict=True):
+        handed_in(tmp_path, student, {"solution.py": f"{RIGHT[: len(RIGHT) // 3]}\n{own}\n"})
     found = alike(tmp_path)
     assert len(found) == 14 * 13 // 2
     assert {student for one, other, _ in found for student in (one, other)} == set(ring)
@@ -65,4 +71,22 @@ def test_who_has_pasted_the_judge_is_told(tmp_path: Path) -> None:
     handed_in(tmp_path, "ada", {"solution.py": re.sub(r"\bchip", "c", pasted)}, ALTERNATING.name)
     own = (SOLUTIONS / ALTERNATING.name / "solution.py").read_text(encoding="utf-8")
     handed_in(tmp_path, "bob", {"solution.py": own}, ALTERNATING.name)
-    assert [(one, other) for one, other, _ in alike(tmp_path)] == [("ada", JUDGES)]
+    handed_in(tmp_path, "eve", {"solution.py": f"{LONG}\n{pasted}\n"}, ALTERNATING.name)
+    handed_in(tmp_path, "joe", {"solution.py": pasted, "helpers.py": LONG}, ALTERNATING.name)
+    assert {(one, other) for one, other, _ in alike(tmp_path) if other == JUDGES} == {("ada", JUDGES), ("eve", JUDGES), ("joe", JUDGES)}
+
+
+def test_nobody_is_as_near_to_the_judges_as_who_pasted_them(tmp_path: Path) -> None:
+    """The reference solutions, which are of the same hand."""
+    for one in ASSIGNMENTS:
+        if (program := SOLUTIONS / one.name / "solution.py").is_file():
+            handed_in(tmp_path, one.name, {"solution.py": program.read_text(encoding="utf-8")}, one.name)
+    assert alike(tmp_path) == []
+
+
+def test_who_runs_what_does_not_stand_in_a_program_is_told(tmp_path: Path) -> None:
+    packed = b64encode(compress(RIGHT.encode())).decode()
+    packing = "from base64 import b64decode\nfrom zlib import decompress\n"
+    handed_in(tmp_path, "ada", {"solution.py": f"{packing}exec(decompress(b64decode('{packed}')))\n"})
+    handed_in(tmp_path, "bob", {"solution.py": "import re\nHOLE = re.compile('a')\n"})
+    assert alike(tmp_path) == [("ada", f"{UNREAD}: it may run what does not stand in it, by exec", 1.0)]
