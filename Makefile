@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of which would compile all modules anew
 
-.PHONY: demo test lint bench hunt accuracy-table published-plans gallery pages schema reference studies clean
+.PHONY: demo test lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
 	$(BIN)/crossopt compile
 
-test: lint # compiled once, ahead of tests that would do it side by side
-	$(BIN)/crossopt compile
+test: $(INSTALLED) # types are checked beside the compiler, as each of them keeps one core busy for the better part of a minute
+	$(MAKE) -j2 lint compiled
 	$(BIN)/pytest -q -n 3 # one more than two cores: some tests wait for clocks and for processes
 
 lint: $(INSTALLED)
@@ -20,6 +20,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	mkdir -p $(VENV)/typing && ln -sfn "$(CURDIR)" $(VENV)/typing/crossopt
 	$(BIN)/mypy
+
+compiled: $(INSTALLED) # once, ahead of tests that would do it side by side
+	$(BIN)/crossopt compile
 
 schema reference: $(INSTALLED) # the JSON schemas of all files that are read, and the tables of keys in instances/README.md
 	$(BIN)/python -m crossopt.instances.editors instances

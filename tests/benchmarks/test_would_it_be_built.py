@@ -9,10 +9,13 @@ import pytest
 from crossopt.crossflow.hardware import Hardware
 from tests.benchmarks.would_it_be_built import PAGE, QUESTIONS, Asked, Chip, faults, found, page
 
+SMALLEST = next(asked for asked in QUESTIONS if asked.area == 500)
+"""A smaller die leaves fewer chips, so that its proof takes a quarter of the time of any other."""
+
 
 @cache
-def first() -> Chip:
-    return found(QUESTIONS[0])
+def smallest() -> Chip:
+    return found(SMALLEST)
 
 
 def rows(text: str) -> set[tuple[str, ...]]:
@@ -26,18 +29,18 @@ def said(chip: Chip) -> bool:
 
 
 def test_the_page_says_what_is_found_today() -> None:
-    assert said(first())
-    assert faults(first()) == ()
+    assert said(smallest())
+    assert faults(smallest()) == ()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", QUESTIONS[1:], ids=Asked.words)
+@pytest.mark.parametrize("asked", [asked for asked in QUESTIONS if asked is not SMALLEST], ids=Asked.words)
 def test_the_rest_of_the_page_does_too(asked: Asked) -> None:
     assert said(found(asked))
 
 
 def with_memory(level: str, **factors: float) -> Hardware:
-    chip = first().hardware
+    chip = smallest().hardware
     memory = getattr(chip, level)
     return replace(chip, **{level: replace(memory, **{name: factor * getattr(memory, name) for name, factor in factors.items()})})
 
@@ -45,8 +48,8 @@ def with_memory(level: str, **factors: float) -> Hardware:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda: replace(first().hardware, power_density=1.9e6), "1.9 W/mm^2, 1 at most"),
-        (lambda: with_memory("dram", capacity=4.0), "24 stacks, 6 at most"),
+        (lambda: replace(smallest().hardware, power_density=1.9e6), "1.9 W/mm^2, 1 at most"),
+        (lambda: with_memory("dram", capacity=4.0), "16 stacks, 4 at most"),
         (lambda: with_memory("l2", bandwidth=10.0), " bytes/s of L2 over what its banks give, 1 at most"),
         (lambda: with_memory("l2", bandwidth=0.3), " of L2's bytes/s from memory, 0.761905 at most"),
         (lambda: with_memory("l1", bandwidth=0.5), " times what L1 gives that the cores take, 1.05 at most"),
@@ -56,5 +59,5 @@ def with_memory(level: str, **factors: float) -> Hardware:
     ],
 )
 def test_chips_that_could_not_be_built_are_refused(change: Any, words: str) -> None:  # noqa: ANN401
-    [fault] = faults(replace(first(), hardware=change()))
+    [fault] = faults(replace(smallest(), hardware=change()))
     assert fault.endswith(words)

@@ -9,6 +9,7 @@ import pytest
 from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.reports.cli import main
+from crossopt.reports.commands.graphs import placement as by_placement
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.lists import by_rank, by_work
@@ -107,7 +108,8 @@ def test_seeds_are_kept_and_tell() -> None:
     assert set(SEEDED) < set(SEARCHES)
 
 
-def test_the_table_names_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_what_is_broken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(by_placement, "_SEARCH", 0.2)
     graph_file = str(reference("placement/throughput/layer/bert24_training.json"))
     split = str(reference("placement/human-experts/bert24_training_expert.json"))
     assert main(["compare", graph_file, "--split", split, "--seeds", "1"]) == 0
