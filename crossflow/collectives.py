@@ -54,16 +54,18 @@ def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) 
     """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its
-    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left.
+    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left. Only where the
+    group lies inside a level, or fills it, is it claimed over how much of it the group reaches.
     """
     inside, unit = np.ones_like(size), 1
     members, reaches = list[Real](), list[Real]()
     for level, level_size in enumerate(level_sizes):
         room = np.where(level_size % stride == 0, level_size // stride, 1)
         reach = size if level == len(level_sizes) - 1 else np.gcd(size, room)
-        units = np.where(inside * stride % unit == 0, reach * stride // unit, level_size // unit)
+        evenly = (inside * stride % unit == 0) & ((reach == size) | (reach * stride == level_size))
+        apart = (inside == size) | (stride % level_size == 0)
         members.append((reach // inside).astype(np.float64))
-        reaches.append(np.where(reach == inside, 1, units).astype(np.float64))
+        reaches.append(np.where(apart, 1.0, np.where(evenly, reach * stride // unit, inf)))
         inside, unit = reach, level_size
     return Spread(members, reaches)
 
@@ -144,10 +146,16 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
 
 
 def send(size: Real, members: Members) -> Exchange:
-    """One message between neighbours of the group, over the outermost level that the group spans: as a rule its slowest pair."""
-    last = (np.asarray(flag, np.float64) for flag in _outermost(members))
-    where = zip(last, members, reaches_of(members), strict=True)
-    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, count, "message", reach) for here, count, reach in where)
+    """One message between neighbours of the group, or from its last rank to its first: on every level what one takes that goes over it.
+
+    Which of them it is, and so how long it takes, says `_over_levels`. Where nothing is known of how ranks lie, a message goes as far as on
+    a ring any can, half around it.
+    """
+    traffic = []
+    for count, reach in zip(members, reaches_of(members), strict=True):
+        here = np.where(np.greater(reach, 1.0), 1.0, 0.0)
+        traffic.append(Traffic(0.0 * here, here, here * size, np.where(np.isinf(reach), 2.0, count), "message", reach))
+    return tuple(traffic)
 
 
 def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
@@ -159,21 +167,17 @@ def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
     beyond: Real = 1.0
     for part, link in zip(reversed(exchange), reversed(links), strict=True):
         size = part.bytes * beyond if part.kind == "exchange" else part.bytes
-        if link.shape == "switch":
-            found.append(replace(part, bytes=size))
-            continue
-        steps = steps_along(link, part.kind, part.steps, part.ranks, part.reach)
-        found.append(replace(part, steps=steps, bytes=bytes_along(link, part.kind, size, part.ranks, part.reach)))
-        beyond = beyond * part.ranks
+        along = replace(part, bytes=bytes_along(link, part.kind, size, part.ranks, part.reach))
+        if link.shape != "switch":
+            along = replace(along, steps=steps_along(link, part.kind, part.steps, part.ranks, part.reach))
+            beyond = beyond * part.ranks
+        found.append(along)
     return tuple(reversed(found))
 
 
 def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Seconds that the exchange takes; levels work one after the other."""
-    time: Real = 0.0
-    for part, link in zip(on_shapes(exchange, links), links, strict=True):
-        time = time + _seconds(part, link)
-    return time
+    return _over_levels(_seconds, exchange, links)
 
 
 def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
@@ -230,6 +234,20 @@ def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link
     return count * (start + ranks * step) + sent
 
 
+def _over_levels(cost: Callable[[Traffic, Link], Real], exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """What an exchange costs on all levels together, or a message on the dearest way that one of the group may take.
+
+    A pair that some level joins goes over that, by a switch to the very device. Over other links it comes to the same place inside, from
+    where it goes on to its own over levels inside.
+    """
+    total: Real = 0.0
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
+        here = cost(part, link)
+        straight = part.kind == "message" and link.shape == "switch"
+        total = np.maximum(total, here) if straight else total + here
+    return total
+
+
 def _seconds(part: Traffic, link: Link) -> Real:
     return part.starts * link.setup + part.steps * link.latency + _sending(part, link)
 
@@ -263,10 +281,7 @@ def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Re
 
 def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Joules that one device spends on sending."""
-    energy: Real = 0.0
-    for part, link in zip(on_shapes(exchange, links), links, strict=True):
-        energy = energy + part.bytes * link.energy
-    return energy
+    return _over_levels(lambda part, link: part.bytes * link.energy, exchange, links)
 
 
 def _outermost(members: Members) -> tuple[Real, ...]:

@@ -48,9 +48,10 @@ def steps_along(link: Link, kind: Kind, steps: Real, ranks: Real, reach: Real) -
 
 
 def bytes_along(link: Link, kind: Kind, size: Real, ranks: Real, reach: Real) -> Real:
-    """Bytes over all links of a device, where it sends so many over a switch."""
+    """Bytes over all links of a device, where it sends so many over a switch. Where nothing is known of how ranks lie, two messages
+    may come to one device, one of them on its way to another place inside."""
     if link.shape != "ring":
-        return size
+        return size * np.where(np.isinf(reach), 2.0, 1.0) if kind == "message" else size
     all_to_all = kind in ("exchange", "handed")
     around = np.floor(ranks * ranks / 4.0) / np.maximum(ranks - 1.0, 1.0) if all_to_all else 1.0
     along = (ranks + 1.0) / 3.0 if all_to_all else 2.0 if kind == "message" else 1.0

@@ -1,7 +1,8 @@
 """How a group lies on the levels of a network: how many ranks it has along each, and over how many units of the level it reaches.
 
 Ranks that lie next to each other reach over as many units as there are of them; those with c other ranks between each two over c + 1 times
-as many. Where a group does not fill the units of a level evenly nothing is claimed: it reaches over all of it.
+as many. A group that no pair of which a level tells apart reaches over one unit there. Where a group does not fill the units of a level
+evenly nothing is claimed (infinity): it may reach over all of it.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,8 +26,8 @@ class Spread(tuple[Real, ...]):
 
 
 def reaches_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
-    """Units of each level that a group reaches over; all of them where nothing is known."""
-    return members.reaches if isinstance(members, Spread) else (inf,) * len(members)
+    """Units of each level that a group reaches over; where only ranks are known it may be all, where there are several."""
+    return members.reaches if isinstance(members, Spread) else tuple(np.where(np.greater(count, 1.0), inf, 1.0) for count in members)
 
 
 def each(change: Callable[..., Real], *spreads: Spread) -> Spread:

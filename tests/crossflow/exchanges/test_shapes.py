@@ -127,11 +127,14 @@ def test_a_torus_reduces_dimension_by_dimension() -> None:
 
 
 def test_a_message_has_one_link() -> None:
-    assert exchange_time(send(100.0, (4.0,)), (link("ring", 4),)) == 2 + 100 / 50
+    """Where it is not known how the ranks of a ring lie it may have to go half around."""
+    assert exchange_time(send(100.0, Spread((4.0,), (4.0,))), (link("ring", 4),)) == 2 + 100 / 50
     assert exchange_time(send(100.0, (2.0,)), (link("ring", 2),)) == 2 + 100 / 100
     assert exchange_time(send(100.0, (2.0,)), (link("ring", 8),)) == 4 * 2 + 4 * 100 / 50
-    assert exchange_time(send(100.0, (2.0,)), (link("fully_connected", 5),)) == 2 + 100 / 25
-    assert exchange_time(send(100.0, (4.0, 2.0)), (link("ring", 4), link("rails", 2, 10.0))) == 2 + 100 / 10
+    assert exchange_time(send(100.0, Spread((2.0,), (2.0,))), (link("fully_connected", 5),)) == 2 + 100 / 25
+    torus = (link("ring", 4), link("rails", 2, 10.0))
+    assert exchange_time(send(100.0, Spread((4.0, 2.0), (4.0, 2.0))), torus) == (2 + 100 / 10) + (2 + 100 / 50)
+    assert exchange_time(send(100.0, Spread((1.0, 2.0), (1.0, 2.0))), torus) == 2 + 100 / 10
 
 
 SHAPES: tuple[Shape, ...] = ("switch", "rails", "ring", "fully_connected")
@@ -175,7 +178,8 @@ def test_levels_of_switches_are_priced_to_the_digit_as_before_they_had_shapes(co
         assert replicas_gather_time(size, members, named) == ring_time(ring_gather(size, members), plain)
         assert all_reduce_time(size, members, named) == all_reduce_time(size, members, plain)
         assert broadcasts_time(size, 3.0, members, named) == broadcasts_time(size, 3.0, members, plain)
-        assert exchange_time(send(size, members), named) == exchange_time(send(size, members), plain)
+        if shape == "switch":
+            assert exchange_time(send(size, members), named) == exchange_time(send(size, members), plain)
     assert exchange_time(all_to_all(size, members), plain) == sum(
         5.0 * part.starts + 2.0 * part.steps + part.bytes / (one.bandwidth * (0.5 if part.ranks > 1 else 1.0))
         for part, one in zip(all_to_all(size, members), plain, strict=True)
