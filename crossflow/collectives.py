@@ -21,7 +21,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
 from crossopt.crossflow.exchanges.shapes import Kind, bytes_along, steps_along, width_of
-from crossopt.crossflow.exchanges.spread import Spread, reaches_of
+from crossopt.crossflow.exchanges.spread import Spread, gaps_of, reaches_of
 from crossopt.crossflow.hardware import Link
 
 
@@ -54,20 +54,22 @@ def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) 
     """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its
-    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left. Only where the
-    group lies inside a level, or fills it, is it claimed over how much of it the group reaches.
+    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left. How far apart
+    neighbours are is claimed only where the group lies inside the level, or fills it.
     """
     inside, unit = np.ones_like(size), 1
-    members, reaches = list[Real](), list[Real]()
+    members, reaches, gaps = list[Real](), list[Real](), list[Real]()
     for level, level_size in enumerate(level_sizes):
         room = np.where(level_size % stride == 0, level_size // stride, 1)
         reach = size if level == len(level_sizes) - 1 else np.gcd(size, room)
-        evenly = (inside * stride % unit == 0) & ((reach == size) | (reach * stride == level_size))
-        apart = (inside == size) | (stride % level_size == 0)
+        fits = inside * stride % unit == 0
+        units = np.where(fits, reach * stride // unit, level_size // unit)
+        evenly, never = fits & ((reach == size) | (reach * stride == level_size)), (inside == size) | (stride % level_size == 0)
         members.append((reach // inside).astype(np.float64))
-        reaches.append(np.where(apart, 1.0, np.where(evenly, reach * stride // unit, inf)))
+        reaches.append(np.where(reach == inside, 1, units).astype(np.float64))
+        gaps.append(np.where(never, 0.0, np.where(evenly, inside * stride // unit, inf)))
         inside, unit = reach, level_size
-    return Spread(members, reaches)
+    return Spread(members, reaches, gaps)
 
 
 def all_gather(size: Real, members: Members) -> Exchange:
@@ -152,9 +154,9 @@ def send(size: Real, members: Members) -> Exchange:
     a ring any can, half around it.
     """
     traffic = []
-    for count, reach in zip(members, reaches_of(members), strict=True):
-        here = np.where(np.greater(reach, 1.0), 1.0, 0.0)
-        traffic.append(Traffic(0.0 * here, here, here * size, np.where(np.isinf(reach), 2.0, count), "message", reach))
+    for count, gap in zip(members, gaps_of(members), strict=True):
+        here, ranks = np.where(np.greater(gap, 0.0), 1.0, 0.0), np.where(np.isinf(gap), 2.0, count)
+        traffic.append(Traffic(0.0 * here, here, here * size, ranks, "message", gap * ranks))
     return tuple(traffic)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.collectives import exchange_energy, exchange_time, members_on_levels, send
-from crossopt.crossflow.exchanges.spread import Spread
+from crossopt.crossflow.exchanges.spread import Spread, each
 from crossopt.crossflow.hardware import Link, Shape
 
 Place = tuple[int, ...]
@@ -64,7 +64,7 @@ def places(degree: int, stride: int, sizes: list[int]) -> Iterator[list[Place]]:
 def spread(degree: int, stride: int, sizes: list[int]) -> Spread:
     joined: Whole = np.cumprod(sizes)
     found = members_on_levels(np.array([degree]), np.array([stride]), tuple(joined.tolist()))
-    return Spread((float(part[0]) for part in found), (float(part[0]) for part in found.reaches))
+    return each(lambda part: float(part[0]), found)
 
 
 @st.composite
