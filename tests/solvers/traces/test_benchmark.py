@@ -72,8 +72,8 @@ def test_what_no_whole_runs_meet_is_proved_and_told() -> None:
 
 
 def test_a_total_that_two_kernels_make_leaves_a_mix_that_none_keeps() -> None:
-    """Of 5 exchanges of 361.4 us and 3 all-reduces of 561.7 us a fifth is 698.4 us, within 10 % two exchanges alone: those are one too many,
-    and the all-reduces 0.6 too few. So a mix within 40 % is proved impossible, without a look at runs of the other 82 kernels."""
+    """Of 5 exchanges of 361.4 us and 3 all-reduces of 561.7 us a fifth is 698.4 us, within 10 % two exchanges alone: that is one too many,
+    and all-reduces lack 0.6. So a mix within 40 % is proved impossible, without a look at runs of the other 82 kernels."""
     trace = document_of(read_any(reference("traces/dlrm_rank2.json.gz")).trace)
     limits = {"share": 0.2, "deviation": 0.1, "coverage": 0.8, "mix": 0.4}
     found = solve(FAMILY, asked({"kind": "benchmark", "trace": "trace.json", **limits}, trace), "auto", Limits(seconds=10.0), unwatched)
