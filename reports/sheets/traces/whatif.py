@@ -18,6 +18,7 @@ from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.traces.nearest import nearest_words
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
@@ -120,8 +121,9 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
     )
     words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
     words += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
+    near = nearest_words(question, model, made)
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
-    return Section("What the changes save", (Table(columns), words, (*assumed, *_moved(question))))
+    return Section("What the changes save", (Table(columns), *([near] if near else []), words, (*assumed, *_moved(question))))
 
 
 def _moved(question: WhatIfQuestion) -> Iterator[str]:
