@@ -21,7 +21,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
 from crossopt.crossflow.exchanges.shapes import Kind, bytes_along, steps_along, width_of
-from crossopt.crossflow.exchanges.spread import Spread, reaches_of
+from crossopt.crossflow.exchanges.spread import Spread, gaps_of, reaches_of
 from crossopt.crossflow.hardware import Link
 
 
@@ -54,18 +54,22 @@ def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) 
     """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its
-    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left.
+    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left. How far apart
+    neighbours are is claimed only where the group lies inside the level, or fills it.
     """
     inside, unit = np.ones_like(size), 1
-    members, reaches = list[Real](), list[Real]()
+    members, reaches, gaps = list[Real](), list[Real](), list[Real]()
     for level, level_size in enumerate(level_sizes):
         room = np.where(level_size % stride == 0, level_size // stride, 1)
         reach = size if level == len(level_sizes) - 1 else np.gcd(size, room)
-        units = np.where(inside * stride % unit == 0, reach * stride // unit, level_size // unit)
+        fits = inside * stride % unit == 0
+        units = np.where(fits, reach * stride // unit, level_size // unit)
+        evenly, never = fits & ((reach == size) | (reach * stride == level_size)), (inside == size) | (stride % level_size == 0)
         members.append((reach // inside).astype(np.float64))
         reaches.append(np.where(reach == inside, 1, units).astype(np.float64))
+        gaps.append(np.where(never, 0.0, np.where(evenly, inside * stride // unit, inf)))
         inside, unit = reach, level_size
-    return Spread(members, reaches)
+    return Spread(members, reaches, gaps)
 
 
 def all_gather(size: Real, members: Members) -> Exchange:
@@ -144,10 +148,16 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
 
 
 def send(size: Real, members: Members) -> Exchange:
-    """One message between neighbours of the group, over the outermost level that the group spans: as a rule its slowest pair."""
-    last = (np.asarray(flag, np.float64) for flag in _outermost(members))
-    where = zip(last, members, reaches_of(members), strict=True)
-    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, count, "message", reach) for here, count, reach in where)
+    """One message between neighbours of the group, or from its last rank to its first: on every level what one takes that goes over it.
+
+    Which of them it is, and so how long it takes, says `_over_levels`. Where nothing is known of how ranks lie, a message goes as far as on
+    a ring any can, half around it.
+    """
+    traffic = []
+    for count, gap in zip(members, gaps_of(members), strict=True):
+        here, ranks = np.where(np.greater(gap, 0.0), 1.0, 0.0), np.where(np.isinf(gap), 2.0, count)
+        traffic.append(Traffic(0.0 * here, here, here * size, ranks, "message", gap * ranks))
+    return tuple(traffic)
 
 
 def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
@@ -159,21 +169,17 @@ def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
     beyond: Real = 1.0
     for part, link in zip(reversed(exchange), reversed(links), strict=True):
         size = part.bytes * beyond if part.kind == "exchange" else part.bytes
-        if link.shape == "switch":
-            found.append(replace(part, bytes=size))
-            continue
-        steps = steps_along(link, part.kind, part.steps, part.ranks, part.reach)
-        found.append(replace(part, steps=steps, bytes=bytes_along(link, part.kind, size, part.ranks, part.reach)))
-        beyond = beyond * part.ranks
+        along = replace(part, bytes=bytes_along(link, part.kind, size, part.ranks, part.reach))
+        if link.shape != "switch":
+            along = replace(along, steps=steps_along(link, part.kind, part.steps, part.ranks, part.reach))
+            beyond = beyond * part.ranks
+        found.append(along)
     return tuple(reversed(found))
 
 
 def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Seconds that the exchange takes; levels work one after the other."""
-    time: Real = 0.0
-    for part, link in zip(on_shapes(exchange, links), links, strict=True):
-        time = time + _seconds(part, link)
-    return time
+    return _over_levels(_seconds, exchange, links)
 
 
 def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
@@ -230,6 +236,20 @@ def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link
     return count * (start + ranks * step) + sent
 
 
+def _over_levels(cost: Callable[[Traffic, Link], Real], exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """What an exchange costs on all levels together, or a message on the dearest way that one of the group may take.
+
+    A pair that some level joins goes over that, by a switch to the very device. Over other links it comes to the same place inside, from
+    where it goes on to its own over levels inside.
+    """
+    total: Real = 0.0
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
+        here = cost(part, link)
+        straight = part.kind == "message" and link.shape == "switch"
+        total = np.maximum(total, here) if straight else total + here
+    return total
+
+
 def _seconds(part: Traffic, link: Link) -> Real:
     return part.starts * link.setup + part.steps * link.latency + _sending(part, link)
 
@@ -263,10 +283,7 @@ def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Re
 
 def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Joules that one device spends on sending."""
-    energy: Real = 0.0
-    for part, link in zip(on_shapes(exchange, links), links, strict=True):
-        energy = energy + part.bytes * link.energy
-    return energy
+    return _over_levels(lambda part, link: part.bytes * link.energy, exchange, links)
 
 
 def _outermost(members: Members) -> tuple[Real, ...]:

@@ -354,10 +354,10 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
 
 
 def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Whole:
-    """For each plan the number of its combination of degrees inside a layer and of the spread of their groups; how far they reach counts
-    on rings alone."""
+    """For each plan the number of its degrees inside a layer, and how their groups lie: reaches on rings, gaps of context ranks alone."""
     spreads = (layout.tensor, layout.context, layout.expert, layout.expert_tensor)
-    parts = [part for spread in spreads for part in spread]
+    gaps = [np.where(np.isinf(gap), 0.0, gap + 1.0) for gap in layout.context.gaps]
+    parts = gaps + [part for spread in spreads for part in spread]
     parts += [reach for spread in spreads for reach, link in zip(spread.reaches, links, strict=True) if link.shape == "ring"]
     columns = (np.asarray(part)[:, 0].astype(np.int64) for part in parts)
     return distinct(plans.tensor, plans.context, plans.expert, plans.expert_tensor, *columns)[1]

@@ -18,6 +18,7 @@ from crossopt.crossflow.collectives import (
     ring_all_reduce,
     send,
 )
+from crossopt.crossflow.exchanges.spread import anywhere
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
 from crossopt.crossflow.memory import device_trained, edge_trained, layer_trained, layer_weights
@@ -199,12 +200,12 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
 def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, whole: Mask | bool = False) -> Exchange | None:
     """What the two devices with the same stages send each other where microbatches go both ways, after the scatter over the replicas of one
     way and before the gather: of each rank's part all of it for both to have the sum, or a half each; None where no plan has such devices.
-    Each pair is taken to be as far apart as the neighbours in the pipeline that are farthest."""
+    Each pair may be as far apart as any two ranks."""
     both = is_both_ways(sharding.schedule)
     if not np.any(both):
         return None
     half = size * _part(owned, sharding)
-    return send(np.where(both, half * np.where(whole, 2.0, 1.0), 0.0), layout.pipeline)
+    return send(np.where(both, half * np.where(whole, 2.0, 1.0), 0.0), anywhere(layout.pipeline))
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:

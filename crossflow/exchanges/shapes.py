@@ -8,7 +8,7 @@ arXiv:2109.11762). Bytes are counted on every link that they pass, also through 
     switch            m - 1             (m - 1)/m S      one for each rank    (m - 1)/m S             1       1
     rails             m - 1             (m - 1)/m S      m - 1                (m - 1)/m S             1       1
     ring              h floor(m/2)      h (m - 1)/m S    h floor(m/2)         h floor(m^2/4)/m S      1       1/2, on h links
-    part of a ring    c (m - 1)         c (m - 1)/m S    c (m - 1)            c (m^2 - 1)/(3 m) S     1/2, or what its middle leaves
+    part of a ring    c (m - 1)         c (m - 1)/m S    c (m - 1)            c (m^2 - 1)/(3 m) S     1/2, or what its middle leaves    1/2
     fully connected   1                 (m - 1)/m S      1                    (m - 1)/m S             (m - 1)/(n - 1)    1/(n - 1)
 
 A gather goes both ways around a ring, half of the bytes each way (Austin et al. 2025, How to Scale Your Model, "Sharded matrices":
@@ -18,7 +18,8 @@ it: any of them can go around all of it, whichever devices are its own. A group 
 (`exchanges.spread`) stays on that part, a line, whose links it shares with the others there, c in all: itself alone where its ranks are
 neighbours. In a gather each link carries (m - 1)/m S of each; of an all-to-all the middle one carries floor(m^2/4)/m S, and a mean one
 (m + 1)/6 S, so that it takes as long as around a ring with 2 c groups. A message from the last rank to the first one goes back over
-c (m - 1) links: all have so many steps, and twice the bytes on c links, since such messages come beside others.
+c (m - 1) links: all have so many steps. Where each rank sends one to the next, these go one way and that goes the other, so that each link
+has c S, and a mean message passes 2 c (m - 1) / m of them. Of a group of which no more is known than its ranks, a message goes n / 2 links.
 
 On all but switches a device reaches only those with its own place inside. What an all-to-all sends beyond first goes to that place
 inside, so that levels inside carry all of it (rail-only networks: Wang et al. 2024, arXiv:2307.12169; on GPUs NCCL's PXN).
@@ -48,12 +49,13 @@ def steps_along(link: Link, kind: Kind, steps: Real, ranks: Real, reach: Real) -
 
 
 def bytes_along(link: Link, kind: Kind, size: Real, ranks: Real, reach: Real) -> Real:
-    """Bytes over all links of a device, where it sends so many over a switch."""
+    """Bytes over all links of a device, where it sends so many over a switch. Where nothing is known of how ranks lie, two messages
+    may come to one device, one of them on its way to another place inside."""
     if link.shape != "ring":
-        return size
+        return size * np.where(np.isinf(reach), 2.0, 1.0) if kind == "message" else size
     all_to_all = kind in ("exchange", "handed")
     around = np.floor(ranks * ranks / 4.0) / np.maximum(ranks - 1.0, 1.0) if all_to_all else 1.0
-    along = (ranks + 1.0) / 3.0 if all_to_all else 2.0 if kind == "message" else 1.0
+    along = (ranks + 1.0) / 3.0 if all_to_all else 2.0 * _sent_back(ranks) if kind == "message" else 1.0
     return size * np.where(_is_line(link, reach), along * _between(link, ranks, reach), around * _groups(link, ranks))
 
 
@@ -64,9 +66,14 @@ def width_of(link: Link, kind: Kind, ranks: Real, reach: Real) -> Real:
     if link.shape != "ring":
         return 1.0
     if kind == "message":
-        return 0.5 if link.size > 2 else 1.0
+        return np.where(_is_line(link, reach), _sent_back(ranks), 0.5 if link.size > 2 else 1.0)
     along = 0.5 if kind == "gather" else np.maximum(ranks * ranks - 1.0, 3.0) / (6.0 * np.maximum(np.floor(ranks * ranks / 4.0), 1.0))
     return np.where(_is_line(link, reach), along, 1.0)
+
+
+def _sent_back(ranks: Real) -> Real:
+    """Half of the links that messages of a group on a line pass, from its last rank back to its first, too, over its ranks."""
+    return np.maximum(ranks - 1.0, 1.0) / np.maximum(ranks, 2.0)
 
 
 def _passes(steps: Real, kind: Kind, ranks: Real) -> Real:

@@ -1,7 +1,9 @@
-"""How a group lies on the levels of a network: how many ranks it has along each, and over how many units of the level it reaches.
+"""How a group lies on the levels of a network: how many ranks it has along each, over how many units of the level it reaches, and how many
+links its neighbours are apart.
 
 Ranks that lie next to each other reach over as many units as there are of them; those with c other ranks between each two over c + 1 times
-as many. Where a group does not fill the units of a level evenly nothing is claimed: it reaches over all of it.
+as many. Where ranks that are one group up to a level do not fill its units evenly nothing is claimed: they reach over all of it. Neighbours
+of which no pair is told apart on a level are no links apart there, and where the whole group does not lie evenly, any number (infinity).
 """
 
 from collections.abc import Callable, Iterable
@@ -13,14 +15,15 @@ from crossopt.crossflow.arrays import Mask, Real
 
 
 class Spread(tuple[Real, ...]):
-    """Ranks along each level, innermost first, with the units that they reach over."""
+    """Ranks along each level, innermost first, with the units that they reach over and the links between neighbours."""
 
     reaches: tuple[Real, ...]
+    gaps: tuple[Real, ...]
 
-    def __new__(cls, counts: Iterable[Real], reaches: Iterable[Real] = ()) -> "Spread":
-        """Of one tuple of numbers, as tuples are made, and another beside it."""
+    def __new__(cls, counts: Iterable[Real], reaches: Iterable[Real], gaps: Iterable[Real]) -> "Spread":
+        """Of one tuple of numbers, as tuples are made, and others beside it."""
         found = super().__new__(cls, counts)
-        found.reaches = tuple(reaches)
+        found.reaches, found.gaps = tuple(reaches), tuple(gaps)
         return found
 
 
@@ -29,15 +32,25 @@ def reaches_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
     return members.reaches if isinstance(members, Spread) else (inf,) * len(members)
 
 
+def gaps_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
+    """Links between neighbours of a group on each level; where only ranks are known any number, where there are several."""
+    return members.gaps if isinstance(members, Spread) else tuple(np.where(np.greater(count, 1.0), inf, 0.0) for count in members)
+
+
+def anywhere(spread: Spread) -> Spread:
+    """The same ranks, any two of which may be neighbours."""
+    return Spread(spread, spread.reaches, (np.where(np.greater(gap, 0.0), inf, 0.0) for gap in spread.gaps))
+
+
 def each(change: Callable[..., Real], *spreads: Spread) -> Spread:
     """The same made of all numbers of some spreads."""
-    return Spread(map(change, *spreads), map(change, *(one.reaches for one in spreads)))
+    return Spread(*(map(change, *parts) for parts in zip(*((one, one.reaches, one.gaps) for one in spreads), strict=True)))
 
 
 def together(one: Spread, other: Spread) -> Spread:
     """The ranks of both: those of the one that reaches farther lie around those of the other."""
     counts = (here * there for here, there in zip(one, other, strict=True))
-    return Spread(counts, map(np.maximum, one.reaches, other.reaches))
+    return Spread(counts, map(np.maximum, one.reaches, other.reaches), map(np.maximum, one.gaps, other.gaps))
 
 
 def either(choice: Mask, one: Spread, other: Spread) -> Spread:

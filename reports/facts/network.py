@@ -19,7 +19,7 @@ from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.ranks import Ranks
-from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
+from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
@@ -29,6 +29,12 @@ from crossopt.solvers.codesign.answer import design_of, from_words
 _IN_ORDER = (
     "exchanges pass the dimensions in this order, one after the other, which is cautious on a torus (`kind: collective` shows what other "
     "orders give)"
+)
+
+
+_CROWDED = (
+    "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
+    "takes longer than the step"
 )
 
 
@@ -53,6 +59,32 @@ class Network:
     shapes: tuple[str, ...]
     """Of each level in words; none where all are switches."""
     exchanges: tuple[Exchanged, ...]
+    waits: tuple[tuple[float, float], ...]
+    """Seconds of a step and of a start on each level."""
+    pairs: tuple[float, ...]
+    """Of its bandwidth what two ranks sustain."""
+    step: float
+    """Seconds of a step of the plan."""
+
+    @property
+    def crowded(self) -> str:
+        """Where what a device sends on a level takes longer than the step; not of links between all, which groups do not share."""
+        told = []
+        for level, bandwidth in enumerate(self.bandwidths):
+            seconds = sum(one.bytes[level] for one in self.exchanges) / bandwidth
+            if seconds > self.step and not (self.shapes and self.shapes[level].startswith("links")):
+                told.append(f"{level + 1} for {rounded_quantity(seconds, 'time', 4)}")
+        return f"{_CROWDED} ({', '.join(told)})" if told else ""
+
+    @property
+    def latencies(self) -> str:
+        """Which levels wait how long, which need not be as the question names them."""
+        levels: dict[str, list[str]] = {}
+        for level, ((step, start), pair) in enumerate(zip(self.waits, self.pairs, strict=True)):
+            words = f"{rounded_quantity(step, 'time', 3)} a step and {rounded_quantity(start, 'time', 3)} a start"
+            words += "" if pair == 1.0 else f", and {pair:.0%} of the bandwidth between two ranks,"
+            levels.setdefault(words, []).append(str(level + 1))
+        return "waits: " + "; ".join(f"{words} on {', '.join(places)}" for words, places in levels.items())
 
     @property
     def in_order(self) -> str:
@@ -87,14 +119,26 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         if seconds > 0.0
     )
     shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
-    return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), shapes, exchanges)
+    return Network(
+        cluster.level_sizes,
+        tuple(float(link.bandwidth) for link in links),
+        shapes,
+        exchanges,
+        tuple((float(link.latency), float(link.setup)) for link in links),
+        tuple(link.shares[0] if link.shares and link.shape in ("switch", "rails") else 1.0 for link in links),
+        float(bill(model, hardware, cluster, plan).step_time),
+    )
 
 
 def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
-    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; nothing where all are switches."""
-    network = network_of(instance, design) if shapes_of(instance) else None
+    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; where all are switches nothing, but
+    that what is sent over one of them takes longer than the step."""
+    network = network_of(instance, design)
     if network is None:
         return []
+    crowded = [f"  {line}" for line in wrap(network.crowded, 78)]
+    if not shapes_of(instance):
+        return ["", *crowded] if crowded else []
     lines, busy = list[str](), list[float]()
     for level, shape in enumerate(network.shapes):
         found = ((one.seconds[level], one.bytes[level], one.name) for one in network.exchanges if one.bytes[level] >= 1.0)
@@ -109,8 +153,8 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     if not busy[most]:
         return []
     told = f"    busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    order = [f"    {line}" for line in wrap(network.in_order, 76)]
-    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, told, *order]
+    words = [f"    {line}" for text in (network.latencies, network.in_order) for line in wrap(text, 76)]
+    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, told, *words, *crowded]
 
 
 def busy_under(

@@ -100,7 +100,7 @@ def network_section(network: Network | None, of: Of = ALONE) -> str:
         f"How the network{of.words} is used",
         paragraph(
             f"Links are busy {', '.join(busy)}. An exchange may keep several levels busy at once; the step waits for the slowest."
-            + (f" E{network.in_order[1:]}." if network.in_order else "")
+            + "".join(f" {told[0].upper()}{told[1:]}." for told in (network.in_order, network.crowded) if told)
         ),
         figure(lambda width: bars(titles.at(width), rows, busiest, "the longest"), caption),
         table(heads, lines, numbers=(2, 3, 4, 5)),

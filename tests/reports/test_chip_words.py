@@ -168,3 +168,22 @@ def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: b
             assert any(all(word in line for word in figures) for line in lines) == (sent >= 1.0)
     busy = [sum(one.seconds[level] for one in network.exchanges) for level in range(2)]
     assert said is None or f"    busiest: {busy.index(max(busy)) + 1}, {network.shapes[busy.index(max(busy))]}, for " in "\n".join(lines)
+
+
+@every(
+    ("speed", "shape", "said"),
+    [("1 GB/s", "switch", True), ("1 GB/s", "ring", True), ("1 GB/s", "fully_connected", False), ("1 TB/s", "switch", False)],
+)
+def test_answers_tell_where_hidden_exchanges_need_more_than_the_step(speed: str, shape: str, said: bool) -> None:
+    """Gathers that hide behind tensor exchanges on the very links, by bytes over bandwidth; between all, groups have links of their own."""
+    dimensions = f"cluster.network=[{{size: 8, shape: {shape}, bandwidth: {speed}, latency: 3 us, setup: 4 us}}]"
+    settings = ("cluster.devices_per_node=~", dimensions, "tensor=2", "zero=3", "overlap=data")
+    asked = read_instance(INSTANCES / "tiny.yaml", settings)
+    design = design_in(answered(asked))
+    assert design is not None
+    network, lines = network_of(asked, design), " ".join(network_lines(asked, design))
+    assert network is not None
+    busy = sum(one.bytes[0] for one in network.exchanges) / network.bandwidths[0]
+    assert (busy > network.step or shape == "fully_connected") == (said or shape == "fully_connected")
+    assert ("the step is too short" in lines) == ("The step is too short" in network_section(network)) == said
+    assert shape == "switch" or "waits: 3 us a step and 4 us a start on 1" in lines

@@ -3,6 +3,7 @@
 import pytest
 
 from crossopt.instances.question import read
+from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.sheets.sheet import Table, Timeline
 from crossopt.reports.sheets.traces.benchmark import sheet as sheet_of_benchmark
 from crossopt.reports.sheets.traces.whatif import sheet
@@ -11,6 +12,25 @@ from crossopt.solvers.family import solve
 from crossopt.solvers.traces.benchmark.family import FAMILY as BENCHMARKS
 from crossopt.solvers.traces.whatif.family import FAMILY
 from tests.paths import INSTANCES
+from tests.solvers.traces.drawn import asked
+from tests.trace_steps import few_kernels
+
+
+@pytest.mark.parametrize(
+    ("second", "told"), [(90, "Too close to call: without first and with second it takes 5 ns more"), (60, "Nearest: ")]
+)
+def test_a_choice_is_too_close_to_call_where_a_tenth_less_saved_would_turn_it(second: int, told: str) -> None:
+    """Half of 100 ns or half of another kernel for a day: 45 ns are 10 % less than 50, 30 are 40 % less."""
+    changes = [
+        {"name": name, "transform": "scale", "pattern": kernel, "factor": 0.5, "days": 1}
+        for name, kernel in (("first", "a"), ("second", "b"))
+    ]
+    trace = document_of(Trace(few_kernels((("a", 100, 1), ("b", second, 1)))))
+    question = asked({"kind": "what-if", "trace": "trace.json", "changes": changes, "budgets": {"days": 1}}, trace)
+    section = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[2]
+    [words] = [part for part in section.parts if isinstance(part, str) and "as quick" in part]
+    assert words.startswith(told)
+    assert words.endswith(f"as quick if what it lacks saved {'10.0' if second == 90 else '40.0'}% less than is assumed.")
 
 
 def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
@@ -24,7 +44,7 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     told = dict(zip(days, spans, strict=True))
     assert (told["10"], told["5"], told["0"]) == (f"{result.value:,}", f"{least.value:,}", "9,118,000")
     [way] = [part for part in sections["From the trace to the answer"].parts if isinstance(part, Timeline)]
-    assert [track.label for track in way.tracks] == ["as traced", "mixed precision", "CUDA graph", "compressed gradients", "afterwards"]
+    assert [track.label for track in way.tracks] == ["as replayed", "mixed precision", "CUDA graph", "compressed gradients", "afterwards"]
     parts = [track.shown.split() for track in way.tracks]
     scale = {"ms": 10**6, "us": 10**3}
     assert sum(round(float(amount) * scale[unit]) for amount, unit in parts[:-1]) == result.value

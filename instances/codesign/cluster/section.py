@@ -49,7 +49,11 @@ class DimensionSection:
         Links | None, Doc("of the hardware, whose figures these are; `node` as far as its usual node goes, `cluster` beyond")
     ] = None
     bandwidth: Annotated[
-        BandwidthChoice | None, Doc("what a collective sustains per device and direction, over all its links along the dimension together")
+        BandwidthChoice | None,
+        Doc(
+            "what a collective of all ranks sustains per device and direction, over all its links along the dimension together; of it few "
+            "ranks sustain the share that the hardware's file says of switches on a node's links (an A100 84 % between two)"
+        ),
     ] = None
     latency: Annotated[Duration | None, Doc("per step of a collective")] = None
     setup: Annotated[Duration | None, Doc("per collective")] = None

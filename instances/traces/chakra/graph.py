@@ -2,7 +2,8 @@
 
 Nodes wait for what they read (`data_deps`). Control edges of PyTorch say which call is inside which, not what comes first; they count where
 there are no others. What refers to ids that are not in the file is left out, and told, as public traces do that. Where nodes say when they
-began, those of one thread or stream follow in that order, and a gap is put before what began later than all that it waits for.
+began, those of one thread or stream follow in that order, and a gap is put before what began later than all that it waits for; where none
+does, they take turns.
 """
 
 from collections import defaultdict
@@ -11,8 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from crossopt.crossflow.traces.graph import SPAN_ENDS, Graph, graph_of
+from crossopt.crossflow.traces.replay import replay
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, RECEIVE, SEND, Node
 from crossopt.instances.traces.chakra.reading import ChakraTrace, version_of
+from crossopt.instances.traces.chakra.turns import turns
 from crossopt.instances.traces.graph_file import Trace, refuse_cycle
 from crossopt.instances.traces.imported import Imported, counted
 from crossopt.instances.traces.packed import plain, refuse
@@ -53,8 +57,16 @@ def imported_chakra(path: Path, found: ChakraTrace, form: str) -> Imported:
         refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (convert it anew)")
     graph = _graph(nodes, rows, edges, is_timed)
     refuse_cycle(graph, str(path))
+    least = replay(graph).span
+    if not is_timed:
+        graph = _graph(nodes, rows, edges + _turns(nodes, rows, edges), is_timed)
     span = max(row.begin + row.took for row in rows) - min(row.begin for row in rows) if is_timed else 0
-    remarks = _remarks(found, uses_control, dangling, control, is_timed)
+    remarks = _remarks(found, uses_control, dangling, control)
+    if not is_timed:
+        remarks.append(
+            "nodes say no start: on each thread, device, stream and network one at a time, the lowest number first, as in ASTRA-sim; "
+            f"their data edges alone would let all of it end after {rounded_quantity(least / 1e9, 'time', 4)}"
+        )
     sends, receives = (sum(node.type == kind for node in nodes) for kind in (SEND, RECEIVE))
     return Imported(Trace(graph, path.name, span), form, tuple(remarks), sends=sends, receives=receives)
 
@@ -88,14 +100,22 @@ def _graph(nodes: tuple[Node, ...], rows: list[_Row], edges: list[tuple[int, int
     return graph_of(operations, edges, moved, flops, groups)
 
 
+def _turns(nodes: tuple[Node, ...], rows: list[_Row], edges: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    where = ["" if node.type == RECEIVE else row.where for node, row in zip(nodes, rows, strict=True)]
+    taken = turns(where, [row.took for row in rows], [node.id for node in nodes], [(one, other) for one, other, _ in edges])
+    return [(one, other, _order(rows[one])) for one, other in taken]
+
+
+def _order(row: _Row) -> str:
+    return "thread" if row.kind == "host" else "stream"
+
+
 def _orders(rows: list[_Row]) -> list[tuple[int, int, str]]:
     """What follows what on each thread and stream."""
     by_place = defaultdict[str, list[int]](list)
     for place in sorted(range(len(rows)), key=lambda one: (rows[one].begin, rows[one].begin + rows[one].took, one)):
         by_place[rows[place].where].append(place)
-    return [
-        (one, other, "thread" if rows[one].kind == "host" else "stream") for places in by_place.values() for one, other in pairwise(places)
-    ]
+    return [(one, other, _order(rows[one])) for places in by_place.values() for one, other in pairwise(places)]
 
 
 def _gaps(rows: list[_Row], edges: list[tuple[int, int, str]]) -> list[tuple[int, int, int]]:
@@ -112,7 +132,7 @@ def _size(node: Node, name: str) -> int:
     return value if type(value) is int and 0 <= value < SPAN_ENDS else 0
 
 
-def _remarks(found: ChakraTrace, uses_control: bool, dangling: int, control: int, is_timed: bool) -> list[str]:
+def _remarks(found: ChakraTrace, uses_control: bool, dangling: int, control: int) -> list[str]:
     nodes, remarks = found.nodes, list[str]()
     if not version_of(found.metadata):
         remarks.append("the file says no version of its schema: read by today's")
@@ -124,8 +144,6 @@ def _remarks(found: ChakraTrace, uses_control: bool, dangling: int, control: int
         remarks.append(
             f"{counted(control, 'control edge names an id', 'control edges name ids')} that no node has; control edges are not used"
         )
-    if not is_timed:
-        remarks.append("nodes say no start: data edges alone order them, so that the replay is a least span")
     without = sum(not node.duration_micros for node in nodes if node.type >= MEM_LOAD)
     if without:
         remarks.append(f"{counted(without, 'node has', 'nodes have')} no duration: 0 ns each")

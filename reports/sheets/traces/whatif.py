@@ -18,6 +18,7 @@ from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.traces.nearest import nearest_words
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
@@ -37,7 +38,7 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
     made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
     if details is not None and answer is not None:
         summary = listed([question.names[place] for place in made]) or "nothing is changed"
-        figures = [("as traced", short(details.traced, "ns"))]
+        figures = [(_unchanged(question), short(details.traced, "ns"))]
         figures += [("afterwards", short(details.span, "ns"))] if question.file.objective != "time" else []
         figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
         figures += [
@@ -57,9 +58,17 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
         figures=tuple(figures),
         given=tuple(_given(question)),
         sections=(*sections, rivals_in("choice", result, result.rivals, words)),
-        notes=("times are those of the trace run again: what it says of the program holds as far as the assumptions of the changes do",),
+        notes=(_NOTE,) if question.trace.span else (_NOTE, _NO_SPAN),
         judged="change by change on the trace",
     )
+
+
+_NOTE = "times are those of the trace run again: what it says of the program holds as far as the assumptions of the changes do"
+_NO_SPAN = "the trace says no span, so that no measured time stands behind the one that its operations take when they run again"
+
+
+def _unchanged(question: WhatIfQuestion) -> str:
+    return "as traced" if question.trace.span else "as replayed"
 
 
 def _sentence(question: WhatIfQuestion) -> str:
@@ -112,8 +121,9 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
     )
     words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
     words += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
+    near = nearest_words(question, model, made)
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
-    return Section("What the changes save", (Table(columns), words, (*assumed, *_moved(question))))
+    return Section("What the changes save", (Table(columns), *([near] if near else []), words, (*assumed, *_moved(question))))
 
 
 def _moved(question: WhatIfQuestion) -> Iterator[str]:
@@ -133,7 +143,7 @@ def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Chang
     """From the trace to the answer, one change after another, as a waterfall."""
     insides = [sum(1 << place for place in made[:count]) for count in range(len(made) + 1)]
     spans = model.spans([(inside, model.rules.all & ~inside) for inside in insides]).tolist()
-    tracks = [Track("as traced", (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
+    tracks = [Track(_unchanged(question), (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
     for place, (before, after) in zip(made, pairwise(spans), strict=True):
         ends = sorted((before / 1e6, after / 1e6))
         tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), _signed(after - before)))
@@ -141,7 +151,7 @@ def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Chang
     adds = any(after > before for before, after in pairwise(spans))
     kinds = ("takes", "saves", *(["adds"] if adds else []))
     until = max(spans) / 1e6
-    words = f"From {digits(details.traced, 'ns')} as traced to {digits(details.span, 'ns')}, in the order of the question."
+    words = f"From {digits(details.traced, 'ns')} {_unchanged(question)} to {digits(details.span, 'ns')}, in the order of the question."
     return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", words),))
 
 
@@ -186,7 +196,7 @@ def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:
         return
     parts, used = list[Part](), sorted(set(graph.kinds.tolist()))
     until = replay(graph).span / 1e6
-    for name, some in (("as traced", []), ("afterwards", made)) if made else (("as traced", []),):
+    for name, some in ((_unchanged(question), []), ("afterwards", made)) if made else ((_unchanged(question), []),):
         after = changed(graph, [question.effects[place] for place in some])
         found = replay(after)
         tracks = []

@@ -35,7 +35,7 @@ def _descended(model: Model, inside: int, deadline: float) -> tuple[Rank, int]:
     """Where no exchange leads to anything better, or where time ran out."""
     [rank] = _ranks(model, [inside])
     while monotonic() < deadline:
-        near = [one for one in dict.fromkeys(_exchanges(model, inside)) if keeps(model.rules, one)]
+        near = [one for one in dict.fromkeys(exchanges(model, inside)) if keeps(model.rules, one)]
         best = min(zip(_ranks(model, near), near, strict=True), default=(rank, inside))
         if best[0] >= rank:
             break
@@ -50,7 +50,7 @@ def _ranks(model: Model, choices: Sequence[int]) -> list[Rank]:
     return [(max(span - model.target, 0.0), value, inside.bit_count()) for span, value, inside in zip(spans, values, choices, strict=True)]
 
 
-def _exchanges(model: Model, inside: int) -> Iterator[int]:
+def exchanges(model: Model, inside: int) -> Iterator[int]:
     """Choices that differ in a change, or in one that came for another."""
     fewer = [_without(model, inside, place) for place in places_in(inside)]
     yield from fewer

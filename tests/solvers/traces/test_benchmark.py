@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from crossopt.instances.question import read
+from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer
@@ -13,7 +14,7 @@ from crossopt.solvers.family import solve
 from crossopt.solvers.traces.benchmark.answer import Runs
 from crossopt.solvers.traces.benchmark.family import FAMILY
 from crossopt.solvers.traces.benchmark.rivals import apportioned, rounded
-from tests.paths import INSTANCES
+from tests.paths import INSTANCES, reference
 from tests.solvers.traces.drawn import asked, kernels
 from tests.trace_steps import few_kernels
 
@@ -68,6 +69,17 @@ def test_what_no_whole_runs_meet_is_proved_and_told() -> None:
     found = answered((("gemm", 100, 3), ("add", 7, 50)), share=0.1, deviation=0.02, coverage=0.9, totals=["time", "bytes"])
     assert (found.status, found.proved) == ("INFEASIBLE", True)
     assert found.reasons == ("deviation: no runs of any kernels come within 2.0000% of every total; some come within 70.62%",)
+
+
+def test_a_total_that_two_kernels_make_leaves_a_mix_that_none_keeps() -> None:
+    """Of 5 exchanges of 361.4 us and 3 all-reduces of 561.7 us a fifth is 698.4 us, within 10 % two exchanges alone: that is one too many,
+    and all-reduces lack 0.6. So a mix within 40 % is proved impossible, without a look at runs of the other 82 kernels."""
+    trace = document_of(read_any(reference("traces/dlrm_rank2.json.gz")).trace)
+    limits = {"share": 0.2, "deviation": 0.1, "coverage": 0.8, "mix": 0.4}
+    found = solve(FAMILY, asked({"kind": "benchmark", "trace": "trace.json", **limits}, trace), "auto", Limits(seconds=10.0), unwatched)
+    assert (found.status, found.proved) == ("INFEASIBLE", True)
+    [told] = found.reasons
+    assert told.startswith("deviation: no runs of any kernels come within 10.0000% of every total with a mix within 40.0000%")
 
 
 def test_limits_that_are_in_the_way_are_told_with_the_nearest_figures() -> None:
