@@ -18,6 +18,7 @@ from crossopt.instances.codesign.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
+from crossopt.reports.facts.chip.bundles import bundles_words
 from crossopt.reports.facts.chip.rates import by_clock
 from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words, most_stacks
 
@@ -158,6 +159,7 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
         *_ports(instance, design, technology, chip, generate(technology, _split(free, design["hardware"])).core),
         *_tiles(technology, chip),
+        *([Built(waves)] if (waves := bundles_words(instance, design)) else []),
         *([Built(f"price: {bill_words(bill)}")] if (bill := bill_of(instance, design)) else []),
     )
 

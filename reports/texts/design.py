@@ -41,8 +41,7 @@ _BLINK = 0.001
 
 def answer(result: DesignResult, asked: Instance | None = None) -> str:
     """A result as text; with its question, also what is trained, which combinations are no designs, and what failures leave."""
-    design, evaluation = design_in(result), evaluation_in(result)
-    out = None if asked is None else left_out(asked)
+    design, evaluation, out = design_in(result), evaluation_in(result), None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out, asked)
     lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design, asked), *chip_lines(evaluation, asked, design)]
@@ -270,8 +269,8 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     doubt = "" if asked is None else doubt_words(error_of(asked), distance)
-    value = f"{rival.value:.5g} {result.question['unit']}"
-    lines = [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
+    head = f"  {rival_label(rival):<{_LABEL}}{rival.value:.5g} {result.question['unit']}, {against}"
+    lines = [head, *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
     why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
     return [*lines, *(line for words in (why, doubt) if words for line in wrapped(f"  {'':<{_LABEL}}", words))]
 
