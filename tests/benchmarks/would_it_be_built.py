@@ -279,12 +279,12 @@ _INTRODUCTION = f"""\
 # Would it be built?
 
 {{count}} wide questions: eleven parts of the chip are open, and the degrees and settings of the plan; every answer is proved. Each chip is
-held to what cooling takes away (1 W/mm^2), to the stacks that two of its sides hold, to what the banks of its L2 give, to the tiles that
-registers and L1 hold (252 and 144 KiB a bundle), to registers and L1 that feed the cores at their peak (but for one step of the ranges,
-5 %), to an L2 that is as much faster than the memory as that of an H200 (6.3 and 4.8 TB/s), and gives
-products the operands of 0.76 of the peak, as that of a B200 does, to a supply of 0.65 V, and to the largest
-share of the peak that was published for A100: {SHARES[0][1]:.1%} on up to {SHARES[0][0]} devices ({SHARES[0][2]}),
-{SHARES[1][1]:.1%} on up to {SHARES[1][0]} ({SHARES[1][2]}) and {SHARES[2][1]:.1%} on more
+held to what cooling takes away (1 W/mm^2), to the stacks that lie along two of its sides, to what the banks of its L2 give, to the tiles
+that registers and L1 hold (252 and 144 KiB a bundle), to registers and L1 that feed the cores at their peak (but for one step of the
+ranges, 5 %), to an L2 that is as much faster than the memory as that of an H200 (6.3 and 4.8 TB/s) and gives products the operands of 0.76
+of the peak, as that of a B200 does, to a supply of 0.65 V, and to the largest share of the peak that was published for A100:
+{SHARES[0][1]:.1%} on up to {SHARES[0][0]} devices ({SHARES[0][2]}), {SHARES[1][1]:.1%} on up to {SHARES[1][0]}
+({SHARES[1][2]}) and {SHARES[2][1]:.1%} on more
 ({SHARES[2][2]}), and 5 points. Beside it stands the device that is sold at that node, area and power,
 with its own proven plan of the least step. Two questions ask for the least energy and the least cost, of a step not much longer.
 `python -m tests.benchmarks.would_it_be_built` solves all of it again.

@@ -52,7 +52,7 @@ def _with(chip: Hardware, by: float) -> Hardware:
     )
 
 
-def _times(memory: Memory, share: float) -> Memory:
+def _times(memory: Memory, share: Real) -> Memory:
     return replace(memory, capacity=memory.capacity * share, bandwidth=memory.bandwidth * share)
 
 

@@ -46,7 +46,7 @@ def _the(rival: str) -> str:
 def _fullness(design: dict[str, Any], evaluation: dict[str, Any], held: str) -> str:
     full = [limit for limit in evaluation["limits"] if _share(limit) >= FULL]
     words = ", ".join(f"{limit['name']} {_share(limit):.1%}" for limit in full)
-    told = f"Full: {words}." if full else f"No limit is full: none is used to {FULL:.0%}."
+    told = f"Full: {words}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
     ends = ", ".join(end.replace("_", " ").replace("hbm", "HBM") for end in design["at_end_of_range"])
     told = f"{told} At an end of its range: {ends}." if ends else told
     return f"{told} {held}." if held else told
