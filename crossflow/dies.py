@@ -5,11 +5,14 @@ The interposer is a box around all of it, with what lies free at its rim:
     box = (across + columns x depth + 2 c) (row + 2 c),      row = d side,      across = area / (d side)
 
 with d dies, a side of each along the row, columns of stacks (two, or one of a single stack for each die), each as deep as a stack is, and
-clearances c at the rim. Dies have the sides of a scanner's field, 26 to 33, and lie with the shorter ones along the row where these hold
-their stacks, as the two of B200 and their eight stacks do, and else with the longer ones, as A100's with three places a side does. All
-dies are alike, so that each has as many stacks as any other.
+clearances c at the rim. Dies are as slender as they may be, as that has most stacks beside them:
 
-By this rule the package of B200 is 2,863 mm^2 large, where 2,739 are told (TrendForce 2026), and that of an H100 1,636 mm^2.
+    longer side = min(33 mm, sqrt(1.5 area)),      shorter side = area / longer side
+
+They lie with the shorter ones along the row where these hold their stacks, as the two of B200 and their eight stacks do, and else with the
+longer ones, as A100's with three places a side does. All dies are alike, so that each has as many stacks as any other.
+
+By this rule the package of B200 is 2,771 mm^2 large, where 2,739 are told (TrendForce 2026), and that of an H100 1,621 mm^2.
 """
 
 from dataclasses import dataclass, fields
@@ -19,8 +22,10 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 
-LONGEST = 33.0 / 26.0
-"""The longer side of a die over the shorter one: those of the field of an EUV scanner."""
+LONGEST = 0.033
+"""Metres of the longer side of a scanner's field, which no side of a die is above, as long as its area leaves it a choice."""
+SLENDER = 1.5
+"""The longer side of a die over the shorter one, at the most: an estimate, above the 1.27 of A100 (25.5 mm x 32.4 mm)."""
 CLEARANCE = 0.0005
 """Metres between what lies on an interposer and its rim, as between stacks: an estimate."""
 SLACK = 1.0 + 1.0e-9
@@ -47,8 +52,12 @@ class Row:
     dies: Real = 1.0
 
     def side(self, upright: Real) -> Real:
-        """Metres of one die along the row: of its longer sides where it stands upright, of its shorter ones else."""
-        return np.sqrt(self.die_area / self.dies * np.where(upright, LONGEST, 1.0 / LONGEST)[()])
+        """Metres of one die along the row: of its longer sides where it stands upright, of its shorter ones else. Neither falls when the
+        die grows, as computed, too."""
+        one = self.die_area / self.dies
+        longer = np.maximum(np.sqrt(one), np.minimum(LONGEST, np.sqrt(SLENDER * one)))
+        shorter = np.minimum(np.sqrt(one), np.maximum(one / LONGEST, np.sqrt(one / SLENDER)))
+        return np.where(upright, longer, shorter)[()]
 
 
 def count(budget: Real, unit: Real) -> Real:

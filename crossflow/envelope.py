@@ -6,6 +6,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
     links between dies                by the fewest dies
     stacks beside L2                  deliver and draw at the most what the fastest L2 lets through, and at the least what the slowest does
+    operands that L2 must give        by the least peak of any cores
     package                           by the fewest stacks beside the least dies, of any number of them the shortest and the narrowest
     power of what is no part          by the least die and the least clock, that of the most cores with the least power
     clock that streams need           by the slowest stacks and the most banks
@@ -48,8 +49,8 @@ from crossopt.crossflow.generator import (
     dram_links,
     dram_of,
     dram_static_power,
-    edge_for_stacks,
     edge_of,
+    feeding,
     let_through,
     limited,
     network,
@@ -121,6 +122,8 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     cores = _Cores(fewest, high.bundles, slowest[1], fastest)
     registers, l1, l2 = (_sram(getattr(technology, level), least, most, level, cores) for level in ("registers", "l1", "l2"))
     l2 = limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies))
+    products = _least_peak(technology.core, low, high, least.powers.core)
+    l2 = feeding(technology, l2, products)
     low_l2 = _least_moved(technology, least, most, cores) * np.minimum(l2.banks, 1.0)
     dram, delivered = _dram(technology, least, most, stacks, (low_l2, l2.bandwidth)), _delivered(technology, least, most, stacks, low_l2)
     clock = slow_clock(technology, (registers, l1, l2), delivered, slowest[1])
@@ -136,7 +139,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         uncore_idle=uncore_idle(technology, least.die_area, slowest[0]),
         uncore_switched=uncore_switched(technology, least.die_area, *slowest),
         uncore_slow=uncore_switched(technology, least.die_area, voltage_at(technology.core, clock), clock),
-        products=_least_peak(technology.core, low, high, least.powers.core),
+        products=products,
         streamed=delivered * technology.dram.utilisation,
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
         package_area=package_area_of(technology.dram, stacks[0], row_of(least), row_of(most)),
@@ -251,10 +254,7 @@ def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real
     small, large = row_of(least), row_of(most)
     rooms = room_for(dram, least.package_area, small, large), room_for(dram, most.package_area, large, small)
     ends = zip((least, most), rooms, ends_along(dram, small, large), strict=True)
-    few, many = (
-        np.minimum(np.minimum(room, count(split.areas.dram, dram.controller_area)), np.minimum(along, edge_for_stacks(dram, split)))
-        for split, room, along in ends
-    )
+    few, many = (np.minimum(np.minimum(room, count(split.areas.dram, dram.controller_area)), along) for split, room, along in ends)
     return few, many
 
 
@@ -292,7 +292,7 @@ def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Net
 
 def _fewest_links(technology: Technology, least: Split, level: str) -> Real:
     edge = getattr(least.edges, level) * perimeter_of(least.die_area, least.dies)
-    return wires_of(getattr(technology, level), getattr(least.areas, level), edge)
+    return wires_of(getattr(technology, level), getattr(least.areas, level), edge, getattr(least.powers, level))
 
 
 def _raised(value: Real, differ: bool | Mask) -> Real:

@@ -106,7 +106,7 @@ def generate(technology: Technology, split: Split) -> Architecture:
     core = compute(technology.core, areas.core, powers.core, split.dies)
     registers, l1 = _sram(technology.registers, areas.registers, powers.registers, core), _sram(technology.l1, areas.l1, powers.l1, core)
     l2 = over_joints(technology, _sram(technology.l2, areas.l2, powers.l2, core), split.dies)
-    l2 = limited(l2, through_joints(technology.die_links, split.die_area, split.dies))
+    l2 = feeding(technology, limited(l2, through_joints(technology.die_links, split.die_area, split.dies)), core.peak)
     dram = paced(technology, _dram(technology.dram, split, perimeter), l2.bandwidth)
     slow = slow_clock(technology, (registers, l1, l2), dram.bandwidth, core.frequency)
     intra = network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter)
@@ -261,22 +261,10 @@ def row_of(split: Split) -> Row:
 
 
 def dram_stacks(dram: DramTechnology, split: Split) -> Real:
-    """Stacks by package room, controllers and die edge."""
+    """Stacks by package room, controllers, and places along the two sides of the row that the dies make: links to the host, in the node
+    and out of it have the ends, and what stacks leave of the sides."""
     room = room_for(dram, split.package_area, row_of(split), row_of(split))
-    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), stacks_along_edge(dram, split))
-
-
-def stacks_along_edge(dram: DramTechnology, split: Split) -> Real:
-    """Stacks that lie side by side along the two sides of the row that the dies make, and along the share of the edge that is theirs: links
-    to the host, in the node and out of it have the ends. Dies need not be square, as A100's of 25 mm x 33 mm is not."""
-    return np.minimum(places_along(dram, row_of(split)), edge_for_stacks(dram, split))
-
-
-def edge_for_stacks(dram: DramTechnology, split: Split) -> Real:
-    """Stacks by their share of the edge alone."""
-    if not dram.stack_edge:
-        return np.inf
-    return _count(split.edges.dram * perimeter_of(split.die_area, split.dies), dram.stack_edge)
+    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), places_along(dram, row_of(split)))
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:
@@ -300,8 +288,8 @@ def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static:
 
 
 def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
-    """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
-    links = wires_of(link, area, edge)
+    """Wires by die area, die edge and power; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
+    links = wires_of(link, area, edge, power)
     present = np.minimum(links, 1.0)
     point = operating_point(link, power, link.energy_per_bit * link.nominal_frequency * np.maximum(links, 1.0))
     return Network(
@@ -314,9 +302,10 @@ def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Networ
     )
 
 
-def wires_of(link: LinkTechnology, area: Real, edge: Real) -> Real:
-    """Wires = min(floor(area / area of a wire), floor(edge * wires per metre))."""
-    return np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+def wires_of(link: LinkTechnology, area: Real, edge: Real, power: Real) -> Real:
+    """Wires = min(floor(area / area of a wire), floor(edge * wires per metre)); where all have one rate, no more than power for it."""
+    wires = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+    return np.minimum(wires, _count(power, link.energy_per_bit * link.nominal_frequency)) if link.one_rate else wires
 
 
 def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> Real:
@@ -375,6 +364,15 @@ def over_joints(technology: Technology, memory: Sram, dies: Real) -> Sram:
 def limited(memory: Sram, bandwidth: Real) -> Sram:
     """The level with no more than that bandwidth."""
     return replace(memory, bandwidth=np.minimum(memory.bandwidth, bandwidth))
+
+
+def feeding(technology: Technology, memory: Sram, peak: Real) -> Sram:
+    """L2, which counts as absent where it gives products fewer operands than chips are built with."""
+    needed = technology.core.least_fed * technology.l2_per_flop
+    if not needed:
+        return memory
+    fed = np.where(memory.bandwidth * technology.l2.utilisation >= needed * (technology.core.utilisation * peak), 1.0, 0.0)[()]
+    return Sram(*(getattr(memory, field.name) * fed for field in fields(memory)))
 
 
 def _times(parts: Parts, total: Real) -> Parts:

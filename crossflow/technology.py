@@ -58,11 +58,13 @@ class CoreTechnology:
     """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
     clocked_share: float = 0.0
     """Of what switches, what clocks and control draw as long as a kernel runs, whatever it computes; the rest goes with FLOPs."""
+    least_fed: float = 0.0
+    """Share of the peak for which L2 gives products their operands, at the least; a chip whose L2 gives less counts as one without."""
     whole_bundles: bool = False
     """Whether cores that fill no bundle are none; DeepFlow counts them."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("leakage_per_area", "clocked_share", "whole_bundles", "l1_traffic"))
+        _check(self, may_be_zero=("leakage_per_area", "clocked_share", "whole_bundles", "l1_traffic", "least_fed"))
         if self.clocked_share > 1.0:
             raise ValueError(f"clocked share is {self.clocked_share}, a share of at most 1 is needed")
         if self.maximum_frequency < self.nominal_frequency:
@@ -173,6 +175,11 @@ class LinkTechnology:
         _check(self, may_be_zero=("latency", "ring_latency", "adapter_energy_per_bit"))
 
     @property
+    def one_rate(self) -> bool:
+        """Whether every wire runs at the rate of its standard or not at all, as what it ends at does: no more than the nominal voltage."""
+        return self.maximum_voltage <= self.nominal_voltage
+
+    @property
     def energy_of_a_byte(self) -> float:
         """Joules that a byte takes on its way, on the die and beside it."""
         return 8.0 * (self.energy_per_bit + self.adapter_energy_per_bit)
@@ -274,6 +281,11 @@ class Technology:
     def __post_init__(self) -> None:
         if not self.sustained:
             raise ValueError("sustained is empty, one activity at least is needed")
+
+    @property
+    def l2_per_flop(self) -> float:
+        """Bytes that large products take of L2 for a FLOP; none where no kernels of the technology say so."""
+        return VALUE * max((busy.per_flop.l2 for busy in self.sustained if busy.per_flop), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

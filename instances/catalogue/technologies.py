@@ -158,6 +158,7 @@ def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
             dram,
             stack_capacity=other.stack_capacity,
             stack_area=other.stack_area,
+            stack_edge=dram.stack_edge if other.stack_edge is None else other.stack_edge,
             controller_area=dram.controller_area * other.controller_factor,
             links_per_stack=other.links_per_stack,
             nominal_frequency=other.nominal_frequency,

@@ -60,6 +60,7 @@ class CoreEntry:
     maximum_frequency: Annotated[Frequency | None, Doc("whatever the supply; without a limit but the voltage's where nothing is said")] = (
         None
     )
+    least_fed: Annotated[Ratio, Doc("of the peak for which L2 gives products their operands; no chip's gives less")] = 0.0
     whole_bundles: Annotated[bool, Doc("whether cores that fill no bundle are none")] = False
 
     def __post_init__(self) -> None:
@@ -250,6 +251,7 @@ class GenerationEntry:
     energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
     voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
     controller_factor: Annotated[float, Bounds(0.0), Doc("by which the area of a stack's controller differs")] = 1.0
+    stack_edge: Annotated[Length | None, Doc("of the die's edge along which one stack lies, where it differs")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,9 @@ def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made
         bundle=np.maximum(low / np.maximum(many, 1.0), technology.core.cores_per_bundle * technology.core.area),
         needed=np.minimum(np.maximum(few, 1.0), many) if share else 0.0,
         spare=np.floor(share * many),
-        wires=wires_of(technology.inter, least.areas.inter, least.edges.inter * perimeter_of(least.die_area, least.dies)),
+        wires=wires_of(
+            technology.inter, least.areas.inter, least.edges.inter * perimeter_of(least.die_area, least.dies), least.powers.inter
+        ),
         dies=most.dies,
         package_area=package_area_of(technology.dram, stacks, row_of(least), row_of(most)),
     )

@@ -43,6 +43,7 @@ from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
 if TYPE_CHECKING:
+    from crossopt.instances.catalogue.technology_entries import TechnologyEntry
     from crossopt.instances.codesign.stacks.table import Stack
 
 _HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
@@ -317,8 +318,35 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,
+        later=(section.logic or node) not in (None, next(iter(entry.logic_nodes), None)),
     )
+    free = free if file.factors else replace(free, sold=_sold(free, section, node, stated, precision))
     return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))
+
+
+def _sold(
+    free: FreeHardware, section: TechnologySection, node: str | None, entry: "TechnologyEntry", precision: Precision
+) -> Hardware | None:
+    """The device whose constants are those of the technology, as it is sold; none of other generations than the entry describes."""
+    from crossopt.instances.codesign.chips import joined  # noqa: PLC0415 - most questions name a device
+
+    generations = (section.logic or node, entry.logic_nodes), (section.memory, entry.memories), (section.network, entry.network_steps)
+    if free.like is None or section.constants or any(name not in (None, next(iter(known), None)) for name, known in generations):
+        return None
+    given, name = device_given(free.like)
+    if precision not in given.peak:
+        return None
+    built = build_device(given, name, precision, 2)
+    levels = zip(free.levels, free.overrides, free.joins, strict=True)
+    links = tuple(own or joined(built.links[("intra", "inter").index(level)], join) for level, own, join in levels)
+    return replace(
+        built,
+        links=links,
+        efficiency=free.efficiency,
+        variants=free.variants,
+        host=free.host,
+        reserved_memory=free.reserved_memory,
+    )
 
 
 def _host(cluster: ClusterSection) -> Memory | None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.device import Compute
-from crossopt.crossflow.dies import CLEARANCE, alike, package_area_of, perimeter_of, sides_of, through_joints
-from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of, stacks_along_edge
+from crossopt.crossflow.dies import CLEARANCE, alike, package_area_of, perimeter_of, places_along, sides_of, through_joints
+from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
@@ -18,12 +18,15 @@ from crossopt.instances.codesign.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
+from crossopt.reports.facts.chip.bundles import bundles_words
 from crossopt.reports.facts.chip.rates import by_clock
-from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
+from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words, most_stacks
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _FULL, _EASED = 0.995, 1.1
 _FIELD = 858e-6
+_OTHER = 1.15
+"""Times the power or the area of the usual chip, or less than one by as much: another kind of chip."""
 _INTERPOSERS = ((2016, 1200e-6), (2020, 1700e-6), (2021, 2500e-6), (2024, 2830e-6), (2026, 4720e-6))
 """Square metres of the largest interposers by year: 1.5 and 2 fields of a scanner (AnandTech, 2020-08-25; TSMC and Broadcom, March 2020), 3
 (CoWoS-S5; WikiChip, 2021), 3.3 and 5.5 (CoWoS-L; TrendForce 2026)."""
@@ -81,6 +84,37 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
+def places_words(instance: Instance | None, design: Mapping[str, Any]) -> str:
+    """That a chip has all the stacks that lie along the largest die of its question; nothing where more might."""
+    hardware = design["hardware"]
+    if instance is None or not isinstance(free := instance.hardware, FreeHardware) or "hbm_stacks" not in hardware:
+        return ""
+    dies, stacks = hardware.get("dies", free.dies), hardware["hbm_stacks"]
+    beside = "the largest die" if dies == 1.0 else f"{dies:g} of the largest dies"
+    return (
+        f"{stacks:g} HBM stacks are all that lie along two sides of {beside} there may be" if stacks >= most_stacks(instance, dies) else ""
+    )
+
+
+def far_words(instance: Instance) -> str:
+    """That chips of the question are of another power, size or number of dies than the usual one of their technology, or of a later node,
+    which rules of practice take all the same."""
+    free, limits = instance.hardware, instance.budget
+    if not isinstance(free, FreeHardware):
+        return ""
+    dies = max(dict(free.options).get("dies", (free.dies,)))
+    asked = ((limits.power, free.power, "power"), (limits.die_area, free.die_area, "area"))
+    given = [(rounded_quantity(limit, kind), rounded_quantity(usual, kind)) for limit, usual, kind in asked if _differs(limit, usual)]
+    given += [(f"{dies:g} dies", f"{free.dies:g}")] if dies != free.dies else []
+    given += [("a later node", "its own node")] if free.later else []
+    here, drawn = (" and ".join(words) for words in zip(*given, strict=True)) if given else ("", "")
+    return f"its chip is the usual one, drawn for {drawn} and not for {here}: much of the distance may be the chip's" if given else ""
+
+
+def _differs(limit: float, usual: float) -> bool:
+    return limit < float("inf") and not 1.0 / _OTHER < limit / usual < _OTHER
+
+
 def reticle_words(instance: Instance) -> str:
     """That some of what the question allows of the die is larger than a reticle exposes, and so on no chip; nothing where none is."""
     free, reticle = instance.hardware, instance.budget.reticle
@@ -125,6 +159,7 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
         *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
         *_ports(instance, design, technology, chip, generate(technology, _split(free, design["hardware"])).core),
         *_tiles(technology, chip),
+        *([Built(waves)] if (waves := bundles_words(instance, design)) else []),
         *([Built(f"price: {bill_words(bill)}")] if (bill := bill_of(instance, design)) else []),
     )
 
@@ -143,7 +178,7 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
         split = _split(free, chosen)
-        places = round(float(alike(stacks_along_edge(dram, split), split.dies)))
+        places = round(float(alike(places_along(dram, row_of(split)), split.dies)))
         beside = "the die" if split.dies == 1.0 else f"the row of {split.dies:g} dies, {places / split.dies:g} a die"
         yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of {beside}", stacks, places)
         yield _interposer(free.technology, split, stacks)
@@ -233,6 +268,10 @@ def _ports(instance: Instance, design: Mapping[str, Any], technology: Technology
             wider = replace(technology, **{level: replace(sram, bank_bytes_per_cycle=_EASED * sram.bank_bytes_per_cycle)})
             sentence = f"{words}: {moved}, of {let} that its banks let through; {clocked}"
             yield _built(sentence, float(memory.bandwidth), most, wider)
+    if least := technology.core.least_fed:
+        looser = replace(technology, core=replace(technology.core, least_fed=least / _EASED))
+        fed = float(chip.l2.bandwidth) / (technology.l2_per_flop * float(chip.throughput))
+        yield _built(f"L2: feeds {fed:.0%} of the peak in large products, of {least:.0%} at the least", least, fed, looser)
 
 
 def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:

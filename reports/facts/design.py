@@ -20,7 +20,7 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, reticle_words
+from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, places_words, reticle_words
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, needed_powers, spare_area, watts_of
@@ -83,6 +83,10 @@ class Facts:
     """Up to how many watts parts draw, by the choice of their power."""
     bill: DeviceBill | None = None
     """What a device costs, where that follows from a wafer."""
+    instance: Instance | None = None
+    """The question."""
+    held: str = ""
+    """What holds a choice where it is, in place of its range."""
     l2: str = ""
     """How fast L2 is by the chip's clock, and beside the memory."""
 
@@ -124,6 +128,8 @@ def facts_of(
         package=package,
         needed=tuple(needed_powers(instance, design).items()),
         bill=bill_of(instance, design),
+        instance=instance,
+        held=places_words(instance, design),
         l2=beside_l2(instance, design),
     )
 

@@ -171,10 +171,11 @@ def _rivals(result: DesignResult, facts: Facts) -> str:
     doubts = [doubt_words(facts.error, (rival.value or 0.0) / result.value - 1.0 if result.value else 0.0) for rival in found]
     saved += [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, doubts, strict=True) if words]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    lines = [(rival_label(rival), rival_words(rival)) for rival in result.rivals]
+    lines = [(rival_label(rival), rival_words(rival, facts.instance)) for rival in result.rivals]
     least, mark = (result.value, "") if result.bound is None else (result.bound, "bound")
     picture = figure(lambda width: bars(titles.at(width), rows, least, mark)) if found else ""
-    return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses_table(beside))
+    told = [paragraph(f"{note[:1].upper()}{note[1:]}.") for note in result.notes]
+    return section("Rivals", picture, table(("", "chooses"), lines), *saved, *told, uses_table(beside))
 
 
 def _above(rival: Rival[Designs], value: float) -> str:

@@ -49,7 +49,8 @@ def chip_rows(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) 
     offered = chip_words(evaluation, facts.l2, facts.network.shapes if facts.network else ())
     rows = [("hardware", " · ".join(hardware_words(design, dict(facts.needed)))), ("a device offers", offered)]
     ends = [named(end) for end in design["at_end_of_range"]]
-    return rows + ([("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else [])
+    rows += [("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else []
+    return rows + ([("held by", facts.held)] if facts.held else [])
 
 
 def time_section(evaluation: dict[str, Any], of: Of = ALONE) -> str:
@@ -104,8 +105,8 @@ def _floor(facts: Facts) -> tuple[str, ...]:
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
         "places. HBM on the die are the controllers; uncore is what is no part: host interface, schedulers, clocks and what lies between; "
-        "spare multiprocessors are not used, and make up for defects; filler is what nothing takes. A die has the sides of a reticle "
-        "field, 26 : 33. "
+        "spare multiprocessors are not used, and make up for defects; filler is what nothing takes. A die is as slender as it may be: its "
+        "longer side is that of a reticle's field, 33 mm, or half longer than the other. "
         f"The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)

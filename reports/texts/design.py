@@ -9,8 +9,9 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
-from crossopt.reports.facts.building import clock_words, reticle_words
+from crossopt.reports.facts.building import clock_words, far_words, places_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
+from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words, shapes_of
@@ -40,11 +41,10 @@ _BLINK = 0.001
 
 def answer(result: DesignResult, asked: Instance | None = None) -> str:
     """A result as text; with its question, also what is trained, which combinations are no designs, and what failures leave."""
-    design, evaluation = design_in(result), evaluation_in(result)
-    out = None if asked is None else left_out(asked)
+    design, evaluation, out = design_in(result), evaluation_in(result), None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out, asked)
-    lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design), *chip_lines(evaluation, asked, design)]
+    lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design, asked), *chip_lines(evaluation, asked, design)]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation, asked),
@@ -59,20 +59,21 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         *_rival_lines(result, asked),
         *_space_lines(result),
         *_left_out_lines(out),
-        *([] if asked is None else _rests_on(asked, design)),
+        *([] if asked is None else _rests_on(asked, design, evaluation)),
         *(listed(f"  {'device, derived':<{_LABEL}}", asked.derived) if asked is not None and asked.derived else []),
         *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
     ]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
-def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
+def _rests_on(asked: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> list[str]:
     """How far the model is off on public runs, and what hides on the word of one of them."""
     pairs = (
         ("hidden exchange", hidden_words(asked, design)),
         ("estimated L2", l2_limit_words(asked, design)),
         ("reticle", reticle_words(asked)),
         ("priced by", asked.priced_by),
+        ("above published", above_words(asked, evaluation)),
         ("measured runs", runs_words(asked, design["plan"])),
         ("not launched", _unsaid(asked, design)),
         ("not named", unnamed_words(asked)),
@@ -189,10 +190,11 @@ def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
     return [line for number, one in enumerate(words) for line in listed(f"  {'' if number else label:<{_LABEL}}", one)]
 
 
-def end_lines(design: dict[str, Any]) -> list[str]:
-    """Choices at the end of what the question allows: a wider range may hold a better design."""
-    ends = [name.replace("_", " ") for name in design["at_end_of_range"]]
-    return listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
+def end_lines(design: dict[str, Any], asked: Instance | None = None) -> list[str]:
+    """Choices at the end of what the question allows: a wider range may hold a better design; and stacks of which no more have a place."""
+    ends, held = [name.replace("_", " ") for name in design["at_end_of_range"]], places_words(asked, design)
+    lines = listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
+    return [*lines, *(wrapped(f"  {'held by':<{_LABEL}}", held) if held else [])]
 
 
 def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
@@ -267,8 +269,8 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     doubt = "" if asked is None else doubt_words(error_of(asked), distance)
-    value = f"{rival.value:.5g} {result.question['unit']}"
-    lines = [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
+    head = f"  {rival_label(rival):<{_LABEL}}{rival.value:.5g} {result.question['unit']}, {against}"
+    lines = [head, *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
     why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
     return [*lines, *(line for words in (why, doubt) if words for line in wrapped(f"  {'':<{_LABEL}}", words))]
 
@@ -285,11 +287,11 @@ def rival_label(rival: Rival[Designs]) -> str:
 
 
 def rival_words(rival: Rival[Designs], asked: Instance | None = None) -> str:
-    """What a rule chooses, and which of the recipes it was; or why it chooses nothing."""
+    """What a rule chooses, by which recipe, and that its chip was drawn for something else; or why it chooses nothing."""
     if rival.value is None or rival.answer is None:
         return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
-    design = rival.answer.designs[0]
-    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(asked, design))}"
+    design, far = rival.answer.designs[0], f"; {words}" if asked and (words := far_words(asked)) else ""
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(asked, design))}{far}"
 
 
 def _space_lines(result: DesignResult) -> list[str]:

@@ -8,6 +8,7 @@ from crossopt.reports.facts.chip.words import choice_name, choice_words
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.explain.conflict import Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
+from crossopt.solvers.codesign.explain.sold import BESIDE
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 _UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
@@ -54,6 +55,7 @@ def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
     built."""
     unit = result.question["unit"]
     lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.settled else 'is the best found'}", ""]
+    lines += [f"  {note}" for note in result.notes if note.startswith(BESIDE)]
     lines += [f"  {words}" for words in (_heads(result, why) if why.reliefs else _filled(result))]
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in why.reliefs]
     lines += [f"  range end: {_beyond(end)}: {_bought(end, result.value, unit)}" for end in why.ends]

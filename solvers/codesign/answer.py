@@ -1,8 +1,10 @@
 """What is answered about a joint design: a chip and the plan of each workload, in the user's words, both ways; and what the judge says."""
 
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
+from crossopt.crossflow.dies import Row, alike, places_along
 from crossopt.crossflow.evaluate import Design, Evaluation
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, Plans, plan_at
@@ -147,12 +149,25 @@ def to_words(instance: Instance, chosen: Candidate) -> dict[str, Any]:
 
 def _at_ends(instance: Instance, hardware: dict[str, Any]) -> list[str]:
     """Hardware choices whose value is the least or the greatest option, beyond which the question does not look; but no power of which a
-    part draws less than it has, as more would change nothing."""
+    part draws less than it has, as more would change nothing, nor stacks of which no die that may be has a place for more."""
     if not isinstance(instance.hardware, FreeHardware):
         return []
     options, drawn = dict(instance.hardware.options), drawn_of(instance.hardware, hardware)
     ends = [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
-    return [name for name in ends if hardware[name] < options[name][-1] or drawn.get(name, hardware[name]) >= _ALL * hardware[name]]
+    useless = {name for name, watts in drawn.items() if watts < _ALL * hardware[name]}
+    if "hbm_stacks" in hardware and most_stacks(instance, hardware.get("dies", instance.hardware.dies)) <= hardware["hbm_stacks"]:
+        useless.add("hbm_stacks")
+    return [name for name in ends if hardware[name] < options[name][-1] or name not in useless]
+
+
+def most_stacks(instance: Instance, dies: float) -> float:
+    """The stacks that lie along so many dies of the largest area that the question and its technology allow; without a limit on a device
+    that is given."""
+    free, limits = instance.hardware, instance.budget
+    if not isinstance(free, FreeHardware) or not free.technology.dram.stack_edge:
+        return inf
+    largest = min(limits.die_area, dies * limits.reticle)
+    return float(alike(places_along(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
 
 
 def from_words(instance: Instance, words: object) -> Candidate:

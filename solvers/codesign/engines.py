@@ -17,6 +17,7 @@ from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.explain.missed import missed_by_search, missed_in
+from crossopt.solvers.codesign.explain.sold import sold_words
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.alternating import alternating, with_plan
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, on_chip
@@ -101,9 +102,11 @@ def cpsat(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
 
 
 def auto(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
-    """`exhaustive` where every design can be priced in about a second, else `boxes`."""
-    few = hardware_points(instance) * combinations(instance) <= COUNTED
-    return (exhaustive if few else boxes)(instance, limits, watch)
+    """`exhaustive` where every design can be priced in about a second, else `boxes`; with what is sold beside a chip."""
+    few, began = hardware_points(instance) * combinations(instance) <= COUNTED, monotonic()
+    found = (exhaustive if few else boxes)(instance, limits, watch)
+    sold = sold_words(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
+    return replace(found, notes=(*found.notes, *sold))
 
 
 def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:

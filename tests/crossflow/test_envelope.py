@@ -91,11 +91,12 @@ def _technology(seed: int) -> Technology:
 
 
 def _with_ports(made: Technology, width: float | None) -> Technology:
-    """The technology whose banks move so many bytes a cycle, or as many as they do."""
+    """The technology whose banks move so many bytes a cycle, or as many as they do; of narrow ones L2 must give the less."""
     if width is None:
         return made
     narrow = {level: replace(getattr(made, level), bank_bytes_per_cycle=width) for level in LEVELS}
-    return replace(made, **narrow)
+    fed = 0.5 * made.core.least_fed * min(width / made.l2.bank_bytes_per_cycle, 1.0)
+    return replace(made, core=replace(made.core, least_fed=fed), **narrow)
 
 
 def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:

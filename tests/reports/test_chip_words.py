@@ -11,6 +11,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import reticle_words
+from crossopt.reports.facts.chip.bundles import bundles_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import shape_words
@@ -42,10 +43,10 @@ def on(asked: Instance, **chosen: float) -> dict[str, Any]:
 
 def test_a_power_is_told_by_what_its_part_needs_of_it_and_is_no_end_of_a_range_where_more_would_change_nothing() -> None:
     """Four lanes of 50 Gb/s at 15 pJ a bit are 3 W; 400 cores at their highest clock, 1.41 GHz, draw what they do at their nominal one."""
-    asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "network_power=[1 W, 3 W, 18 W]")
-    most, least = on(asked, compute_power=300.0, network_power=18.0), on(asked, compute_power=50.0, network_power=1.0)
+    asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "network_power=[1.5 W, 3 W, 18 W]")
+    most, least = on(asked, compute_power=300.0, network_power=18.0), on(asked, compute_power=50.0, network_power=1.5)
     assert {"compute up to 160.2 W", "network up to 3 W"} <= set(chosen_words(most, asked))
-    assert {"compute up to 50 W", "network up to 1 W"} <= set(chosen_words(least, asked))
+    assert {"compute up to 50 W", "network up to 1.5 W"} <= set(chosen_words(least, asked))
     assert end_lines(most) == []
     assert end_lines(least) == ["  at a range end      compute power · network power"]
 
@@ -82,10 +83,9 @@ def test_l2_is_told_by_the_clock_and_beside_the_memory() -> None:
     asked = ask(TINY_FREE, *ONE, "compute_power=300 W")
     design = on(asked)
     chip = design_of(asked, from_words(asked, design)).hardware
-    assert (
-        beside_l2(asked, design)
-        == f"{chip.l2.bandwidth / 1.41e9 / 100:.3g} B a clock and SM, {chip.l2.bandwidth / chip.dram.bandwidth:.3g} x memory"
-    )
+    fed = chip.l2.bandwidth / (2 * 0.00586 * 400 * 512 * 1.41e9)
+    each, times = chip.l2.bandwidth / 1.41e9 / 100, chip.l2.bandwidth / chip.dram.bandwidth
+    assert beside_l2(asked, design) == f"{each:.3g} B a clock and SM, {times:.3g} x memory, feeds {fed:.0%} of the peak"
     bought = read_instance(INSTANCES / "tiny.yaml")
     assert beside_l2(bought, on(bought)) == "2.5 x memory"
 
@@ -187,3 +187,15 @@ def test_answers_tell_where_hidden_exchanges_need_more_than_the_step(speed: str,
     assert (busy > network.step or shape == "fully_connected") == (said or shape == "fully_connected")
     assert ("the step is too short" in lines) == ("The step is too short" in network_section(network)) == said
     assert shape == "switch" or "waits: 3 us a step and 4 us a start on 1" in lines
+
+
+def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_it() -> None:
+    """2,048 rows and 2,304 columns are 8 x 18 tiles, which 144 multiprocessors do at once and 143 do not."""
+    room = "budget={die_area: 1300 mm^2, package_area: 3000 mm^2, power: 900 W, reticle: 1300 mm^2}"
+    asked = ask(TINY_FREE, *ONE[1:], "compute_area=576 mm^2", "compute_power=230 W", room)
+    design = design_in(answered(asked))
+    assert design is not None
+    words = bundles_words(asked, design)
+    assert words.startswith("multiprocessors: 144; at the same clock one more -")
+    assert words.endswith("; 144 tiles of the queries, keys, values take whole waves, 2 of 143, 1 of 144, 1 of 145")
+    assert float(words.partition("one fewer +")[2].partition("%")[0]) > 0.0

@@ -27,8 +27,8 @@ from crossopt.instances.codesign.space import (
 _LOOKED_AT = 1 << 20
 """Combinations that are counted one by one; of more so many are drawn."""
 _AT_ONCE = 1 << 16
-_MEMORIES = {"l2": "L2", "l1": "L1 memories", "registers": "registers"}
-_STACKS = "stacks of memory"
+_L2, _STACKS, _LINKS = "L2", "stacks of memory", "links"
+_MEMORIES = {"l2": _L2, "l1": "L1 memories", "registers": "registers"}
 _TOLD = 2
 """Rules that are told where no plan keeps them all."""
 
@@ -94,8 +94,11 @@ def why_no_chip(instance: Instance) -> str | None:
     root = take(corners(instance, grid(instance), whole(grid(instance))).hardware, 0)
     figures = {"cores": root.throughput * root.bundles, _STACKS: root.dram.capacity * root.dram.bandwidth}
     figures |= {words: getattr(root, level).capacity * getattr(root, level).bandwidth for level, words in _MEMORIES.items()}
-    figures |= {"links": min(link.bandwidth for link in root.links)}
-    missing = [f"no {words}{_needed(instance, words)}" for words, figure in figures.items() if not figure > 0.0]
+    figures |= {_LINKS: min(link.bandwidth for link in root.links)}
+    absent = [words for words, figure in figures.items() if not figure > 0.0]
+    if _L2 in absent and root.dram.capacity > 0.0:  # through which stacks would deliver
+        absent.remove(_STACKS)
+    missing = [f"no {words}{_needed(instance, words)}" for words in absent]
     return f"every chip has {' and '.join(missing)}" if missing else None
 
 
@@ -107,6 +110,10 @@ def _needed(instance: Instance, words: str) -> str:
         each = ", as many beside every die," if _several_dies(instance) else ""
         remedy = f"fewer stacks or wires{', a multiple of the dies' if each else ''}, a larger die_area, or more hbm_power"
         return f" that lie along its edge{each} beside its links with power to run ({remedy})"
+    if words == _L2 and technology and (fed := technology.core.least_fed):
+        return f" that gives products the operands of {fed:g} of the peak (open l2_area and l2_power, or fewer cores)"
+    if words == _LINKS and technology:
+        return " with area, edge and power for a lane (open node_network_power or network_power, and the areas)"
     least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
     return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
 

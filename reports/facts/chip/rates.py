@@ -42,7 +42,20 @@ def by_clock(instance: Instance, design: Mapping[str, Any], level: Memory, bundl
     if dram is not None:
         times = float(level.bandwidth) / float(dram.bandwidth)
         words.append(f"{times:.3g} x memory{', which waits for it' if times < 1.0 else ''}")
+        if isinstance(free, FreeHardware) and (fed := fed_share(free, level, peak_of(instance, design))):
+            words.append(f"feeds {fed:.0%} of the peak")
     return ", ".join(words)
+
+
+def fed_share(free: FreeHardware, l2: Memory, peak: float) -> float:
+    """Times the peak of which L2 gives large products their operands; none where the technology does not say what these are."""
+    asked = free.technology.l2_per_flop * peak
+    return float(l2.bandwidth) / asked if asked else 0.0
+
+
+def peak_of(instance: Instance, design: Mapping[str, Any]) -> float:
+    """FLOP/s of a design's device."""
+    return float(design_of(instance, from_words(instance, dict(design))).hardware.throughput)
 
 
 def l2_limit_words(instance: Instance, design: Mapping[str, Any]) -> str:

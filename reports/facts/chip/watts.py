@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.device import Architecture
-from crossopt.crossflow.generator import Split, generate
+from crossopt.crossflow.generator import Split, cores_of, generate
 from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.codesign.chips import drawn_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -97,12 +97,14 @@ def _drawn(built: Architecture, busy: Activity, spare: float) -> Amounts:
 
 
 def spare_area(split: Split, technology: Technology) -> float:
-    """Square metres of the multiprocessors that are made and not used, with their registers and L1; none where these have dies of their
-    own above."""
-    if technology.upper_dies is not None:
+    """Square metres of the multiprocessors that are made and not used, whole ones, with their registers and L1; none where these have dies
+    of their own above."""
+    core = technology.core
+    used = float(np.max(cores_of(core, split.areas.core, split.dies))) // core.cores_per_bundle
+    if technology.upper_dies is not None or not used:
         return 0.0
     bundled = split.areas.core + split.areas.registers + split.areas.l1
-    return technology.uncore.spare_bundles * float(np.max(bundled))
+    return technology.uncore.spare_bundles * used // 1.0 / used * float(np.max(bundled))
 
 
 def spare_leakage(split: Split, technology: Technology, voltage: float) -> float:

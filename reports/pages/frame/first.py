@@ -19,7 +19,7 @@ def first_screen(result: DesignResult, facts: Facts, verdict: ProofBox) -> Proof
     design, evaluation = design_in(result) or {}, evaluation_in(result) or {}
     chip = " · ".join(hardware_words(design, dict(facts.needed)))
     chosen = (paragraph(chip, "answer"), paragraph(design["words"], "answer"))
-    words = (*chosen, tiles(_figures(result, evaluation)), paragraph(_fullness(design, evaluation)))
+    words = (*chosen, tiles(_figures(result, evaluation)), paragraph(_fullness(design, evaluation, facts.held)))
     return replace(verdict, answer="\n".join(words), drawn=_sketch(design, facts))
 
 
@@ -43,12 +43,13 @@ def _the(rival: str) -> str:
     return rival if "'" in rival else f"the {rival}"
 
 
-def _fullness(design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+def _fullness(design: dict[str, Any], evaluation: dict[str, Any], held: str) -> str:
     full = [limit for limit in evaluation["limits"] if _share(limit) >= FULL]
     words = ", ".join(f"{limit['name']} {_share(limit):.1%}" for limit in full)
-    told = f"Full: {words}." if full else f"No limit is full: none is used to {FULL:.0%}."
+    told = f"Full: {words}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
     ends = ", ".join(end.replace("_", " ").replace("hbm", "HBM") for end in design["at_end_of_range"])
-    return f"{told} At an end of its range: {ends}." if ends else told
+    told = f"{told} At an end of its range: {ends}." if ends else told
+    return f"{told} {held}." if held else told
 
 
 def _share(limit: dict[str, Any]) -> float:

@@ -218,8 +218,8 @@ def test_the_usual_stacked_chip_is_like_an_mi300x() -> None:
     lower, upper = used_dies(made, Parts(**{part.name: getattr(built, part.name).area for part in fields(Parts)}))
     assert die_with_links(made.die_links, lower, 4.0) == pytest.approx(4 * 370e-6, rel=0.01)
     assert upper == pytest.approx(8 * 115e-6, rel=0.01)
-    side = (370 * 33 / 26) ** 0.5  # across the row, each die with a stack on both sides
-    assert built.package_area == pytest.approx((side + 2 * 121 / 10.5 + 1) * (4 * 370 / side + 1) * 1e-6)
+    side = (370 * 1.5) ** 0.5  # across the row, each die with a stack on both sides
+    assert built.package_area == pytest.approx((side + 2 * 11 + 1) * (4 * 370 / side + 1) * 1e-6)
     assert (built.core.peak, built.core.bundles) == (pytest.approx(like.throughput, rel=0.01), like.bundles)
     assert (built.dram.capacity, built.dram.bandwidth) == (like.dram.capacity, pytest.approx(like.dram.bandwidth, rel=0.01))
     assert (built.l2.capacity, built.l2.bandwidth) == (like.l2.capacity, pytest.approx(11.9e12, rel=0.01))

@@ -98,11 +98,12 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     assert chip.running_power == pytest.approx(0.0475 * supply**2 * clock * die + 0.516 * (122.0 - leaks), rel=1e-6)
 
 
-@pytest.mark.parametrize(("stacks", "die", "built"), [(4, 0, True), (5, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])
+@pytest.mark.parametrize(("stacks", "die", "built"), [(4, 600, True), (5, 640, False), (6, 660, False), (6, 663, True), (7, 800, False)])
 def test_chosen_stacks_lie_side_by_side_along_the_edge_or_there_is_no_chip(stacks: int, die: int, built: bool) -> None:
-    asked = question("compute_area=400 mm^2", "compute_power=100 W", f"hbm_stacks={stacks}", *([f"die_area={die} mm^2"] if die else []))
-    area = max(die, (400.0 + USUAL + stacks * 8.0) / 0.81)
-    assert (stacks <= min(2 * floor(sqrt(33 / 26 * area) / 10.5), 0.56 * 4 * sqrt(area) / 10.5)) == built
+    """Of a die that is half longer than wide, up to the 33 mm of a scanner's field: three places of 10.5 mm a side from 661.5 mm^2 on."""
+    asked = question("compute_area=220 mm^2", "compute_power=80 W", f"hbm_stacks={stacks}", f"die_area={die} mm^2")
+    assert (220.0 + USUAL + stacks * 8.0) / 0.81 < die
+    assert (stacks <= 2 * floor(min(33.0, sqrt(1.5 * die)) / 10.5)) == built
     assert (devices(asked, 0, 1).unbuilt == 0) == built
 
 
@@ -112,11 +113,19 @@ EDGES = ("network_edge=0.5", "node_network_edge=0.6")
 @pytest.mark.parametrize(("stacks", "area", "built"), [(6, 24, True), (7, 24, False), (6, 60, False)])
 def test_stacks_and_wires_share_the_edge_however_much_of_it_either_may_take(stacks: int, area: float, built: bool) -> None:
     """On 114.4 mm six stacks of 10.5 mm, 48 wires of 0.4 mm in the node and 4 out take 83.8 mm; a seventh finds no place on the two sides
-    of 32.2 mm, and 120 wires in the node and 25 out are too many."""
-    settings = ("compute_area=300 mm^2", "die_area=818 mm^2", "hbm_edge=0.9", *EDGES, f"node_network_area={area} mm^2")
+    of 33 mm, and 120 wires in the node and 25 out are too many."""
+    settings = (
+        "compute_area=300 mm^2",
+        "die_area=818 mm^2",
+        "hbm_edge=0.9",
+        *EDGES,
+        f"node_network_area={area} mm^2",
+        "node_network_power=60 W",
+        "network_power=30 W",
+    )
     asked = question(*settings, "compute_power=100 W", f"hbm_stacks={stacks}", f"network_area={4 if area < 30 else 25} mm^2")
     wires = 48 + 4 if area < 30 else 120 + 25
-    assert (stacks * 10.5 + wires * 0.4 <= 4 * sqrt(818.0) and stacks / 2 * 10.5 <= sqrt(33 / 26 * 818)) == built
+    assert (stacks * 10.5 + wires * 0.4 <= 4 * sqrt(818.0) and stacks / 2 * 10.5 <= 33) == built
     for engine in ("exhaustive", "boxes", "milp"):
         result = answered(asked, engine, Limits())
         assert (result.value is not None) == built
@@ -152,6 +161,8 @@ def test_heat_that_cooling_cannot_take_away_is_named() -> None:
         "hbm_stacks=2",
         "technology={base: accelerator-7nm, logic: 3nm}",
         "budget.power_density=0.3 W/mm^2",
+        "l2_area=100 mm^2",
+        "l2_power=250 W",
     )
     for engine in ("boxes", "exhaustive", "milp"):
         none = answered(question(*hot), engine, Limits())
@@ -220,17 +231,43 @@ def test_that_no_stacks_find_a_place_is_said() -> None:
     assert "no stacks of memory that lie along its edge beside its links" in (why_no_chip(asked) or "")
 
 
+@pytest.mark.parametrize(("area", "banks", "built"), [(38, 40, False), (39, 41, True)])
+def test_l2_feeds_as_much_of_the_peak_as_that_of_devices_that_are_sold_or_there_is_no_chip(area: int, banks: int, built: bool) -> None:
+    """A FLOP of large products takes 2 x 0.00586 bytes of it; a bank of 64 bytes at seven tenths is on 0.94 mm^2 beside 100 bundles."""
+    asked = question("compute_area=400 mm^2", "compute_power=180 W", "l2_power=150 W", f"l2_area={area} mm^2", "hbm_stacks=2")
+    assert banks == int(area / (8 * 0.145e-6 * 512 * 1024 / 0.8 + 100 * 0.0018))
+    assert (banks * 64 * 0.7 >= 0.76 * 400 * 512 * 2 * 0.00586) == built
+    assert (devices(asked, 0, 1).unbuilt == 0) == built
+    for engine in ("exhaustive", "boxes", "milp"):
+        assert (answered(asked, engine, Limits()).value is not None) == built
+    lacks = "every chip has no L2 that gives products the operands of 0.76 of the peak (open l2_area and l2_power, or fewer cores)"
+    assert why_no_chip(asked) == (None if built else lacks)
+
+
+@pytest.mark.parametrize(("watts", "lanes"), [(3.0, 4), (2.9, 3), (99.0, 5), (0.7, 0)])
+def test_a_lane_runs_at_the_rate_of_its_standard_or_not_at_all(watts: float, lanes: int) -> None:
+    """50 Gb/s at 15 pJ a bit are 0.75 W; there is area for five."""
+    asked = question(f"network_power={watts} W", "network_area=5.5 mm^2", "compute_area=400 mm^2", "compute_power=180 W", "hbm_stacks=4")
+    built = devices(asked, 0, 1)
+    assert (built.unbuilt == 0) == (lanes > 0) == (why_no_chip(asked) is None)
+    if lanes:
+        assert built.hardware.links[-1].bandwidth == pytest.approx(lanes * 50e9 / 8 * 0.9)
+
+
 def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: 0.56 x 4 x sqrt(798) / 10.5 mm is 6.03 and sqrt(33 / 26 x 798) / 10.5 is 3.03, 62 banks x 64 B x 1.41 GHz x 0.7 are
-    3.916 TB/s; 192 KiB is what an A100 has."""
+    """By hand: 33 / 10.5 is 3.14, 52 banks x 64 B x 1.41 GHz x 0.7 are 3.285 TB/s, and 317.6 TFLOP/s take 3.722; 192 KiB is what an A100
+    has."""
     assert main(["explain", "quickstart"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "  drawn: 398 W in large products, 303 W in streams, with cores at the lowest clock that keeps up with the memory" in said
+    assert "  drawn: 396 W in large products, 320 W in streams, with cores at the lowest clock that keeps up with the memory" in said
     assert "  HBM stacks: 6, of 6 that lie along two sides of the die; full" in said
-    assert "  die edge: 83.8 mm, of 113.0 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
-    rates = "  L2: 3.916 TB/s, of 3.916 TB/s that its banks let through; 25.3 B a clock and SM, 1.59 x memory"
+    assert "  die edge: 83.8 mm, of 112.1 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
+    rates = "  L2: 3.285 TB/s, of 3.285 TB/s that its banks let through; 21.2 B a clock and SM, 1.34 x memory, feeds 88% of the peak"
     assert f"{rates}; full, worth nothing" in said
-    assert "  range end: 7 HBM stacks instead of 6: nothing better" in said
+    assert "  L2: feeds 88% of the peak in large products, of 76% at the least" in said
+    assert not [line for line in said if "range end" in line]
+    sold = "a100-80g, which is sold: 6.608 s by its best plan, proved (data 64 · microbatch 4 · no recompute · ZeRO-3 · overlap data)"
+    assert f"  beside it stands {sold}; the chip is 1.6% faster" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
@@ -259,7 +296,8 @@ def test_engines_agree_on_chips_of_4_nm(precision: str) -> None:
 def test_stacks_run_no_faster_than_l2_lets_through(stacks: int, area: float, banks: int, slowed: bool) -> None:
     """Of H200's L2 6.3 TB/s are known beside 4.8 of its memory: 1.3125 times the bytes of the stacks, of which each has 409.6 GB/s; a bank
     of 64 bytes gives 63.2 GB/s at 1.41 GHz and seven tenths, on 0.94 mm^2 beside 100 bundles."""
-    asked = question("compute_area=400 mm^2", "compute_power=180 W", "l2_power=150 W", f"l2_area={area} mm^2", f"hbm_stacks={stacks}")
+    chip = ("compute_area=400 mm^2", "compute_power=180 W", "l2_power=150 W", f"l2_area={area} mm^2", f"hbm_stacks={stacks}")
+    asked = question(*chip, "factors.core.least_fed=0.1")
     assert banks == int(area / (8 * 0.145e-6 * 512 * 1024 / 0.8 + 100 * 0.0018))
     through = banks * 64 * 1.41e9 * 0.7 / 1.3125
     assert (through < stacks * 409.6e9) == slowed

@@ -70,7 +70,7 @@ def small(tmp_path: Path) -> Iterator[View]:
     view.close()
 
 
-SAID = ("compute 440 mm²", "data 64", "6.899 s", "no design is below", "Full: memory 95.9%", "less than the best recipe")
+SAID = ("compute 440 mm²", "data 64", "6.504 s", "no design is below", "Full: die area 96.4%", "less than the best recipe")
 
 
 @pytest.mark.parametrize(("width", "high"), [(1280, 720), (400, 860)])
