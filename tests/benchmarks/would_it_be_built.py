@@ -295,10 +295,10 @@ with its own proven plan of the least step. Two questions ask for the least ener
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip is an A100 with the same peak, a third to two fifths less L2, often other links in the node, and on some questions a
-stack more, as this one plan needs it, and 3 to 8 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is
-slower than an A100, which has more of both. At 4 nm it is as fast as an H100 or an H200, to 2 %: their proportions are near the best.
-Stacks of HBM3E run there as fast as L2 lets them, with less L2 than an H200's a sixth slower than its.
+At 7 nm a free chip is an A100 with the same peak, three tenths less L2, often fewer links in the node, and on some questions a stack more,
+as this one plan needs it, and 3 to 7 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower than an
+A100, which has more of both. At 4 nm it is as fast as an H100 or an H200, to 3 %: their proportions are near the best. Stacks of HBM3E run
+there as fast as L2 lets them, 3 % slower than an H200's.
 """
 
 
