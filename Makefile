@@ -21,8 +21,9 @@ lint: $(INSTALLED)
 	mkdir -p $(VENV)/typing && ln -sfn "$(CURDIR)" $(VENV)/typing/crossopt
 	$(BIN)/mypy
 
-compiled: $(INSTALLED) # once, ahead of tests that would do it side by side
+compiled: $(INSTALLED) # once, ahead of tests that would do it side by side; a fresh clone has none of its tests compiled
 	$(BIN)/crossopt compile
+	test -d tests/__pycache__ || $(BIN)/pytest --collect-only -qq > /dev/null || true # what is wrong is said when they run
 
 schema reference: $(INSTALLED) # the JSON schemas of all files that are read, and the tables of keys in instances/README.md
 	$(BIN)/python -m crossopt.instances.editors instances
