@@ -4,8 +4,8 @@
 `cma-es` the evolution strategy with covariance adaptation (Hansen, arXiv 1604.00772); `bayesian` the estimator over chips alone, each
 priced with the best plan for it, as hardware is searched around a mapper (Akiba et al., KDD 2019, arXiv 1907.10902, is optuna).
 
-All begin with the best recipe's design. A chip that breaks a budget is moved towards the recipe's until it keeps all of them: a black box that
-was told of broken budgets only by a bad value would see hardly anything else.
+All begin with the best recipe's design. A chip that breaks a budget is moved towards the recipe's until it keeps all of them: a black box
+that was told of broken budgets only by a bad value would see hardly anything else.
 """
 
 from collections.abc import Iterator
