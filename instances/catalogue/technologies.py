@@ -101,6 +101,12 @@ def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
     return replace(parts, core=core, **{level: core * ratio for level, ratio in beside.items()})
 
 
+def sold_l2(entry: TechnologyEntry, technology: Technology) -> float:
+    """The area of L2 over that of the cores with as many bytes for each core as the chip has that is sold, at whatever node."""
+    parts = parts_of(entry.split.areas)
+    return float(parts.l2 / parts.core * (technology.l2.area_per_bit / entry.l2.area_per_bit) / (technology.core.area / entry.core.area))
+
+
 def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) -> Prices | None:
     """What chips cost where a question gives no prices, of these generations or else the first; none where the entry has none of them."""
     if (given := entry.prices) is None:

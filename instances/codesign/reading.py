@@ -277,7 +277,7 @@ def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Rep
 
 def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Report) -> _Made:
     """A technology with its usual split, and the choices of hardware."""
-    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas, usual_prices  # noqa: PLC0415 - most questions name a device
+    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, sold_l2, usual_areas, usual_prices  # noqa: PLC0415 - most questions name a device
 
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     faults: list[Fault] = []
@@ -305,6 +305,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         reticle=inf if entry.reticle is None else entry.reticle,
         dies=float(split.dies),
         areas=usual_areas(stated, technology),
+        sold_l2=sold_l2(stated, technology),
         powers=parts_of(split.powers),
         edges=edges_of(split),
         reserved_memory=_reserved(file, entry.reserved_memory),

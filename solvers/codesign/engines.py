@@ -20,7 +20,7 @@ from crossopt.solvers.codesign.explain.missed import missed_by_search, missed_in
 from crossopt.solvers.codesign.explain.sold import sold_words
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.alternating import alternating, with_plan
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, on_chip
+from crossopt.solvers.codesign.rivals.megatron import expert_design, on_chip
 from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, recipes_design, recipes_rivals
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
@@ -31,6 +31,7 @@ from crossopt.solvers.codesign.rivals.searchers.gradient import gradient
 from crossopt.solvers.codesign.rivals.searchers.greedy import greedy
 from crossopt.solvers.codesign.rivals.searchers.local import local
 from crossopt.solvers.codesign.rivals.searchers.random import uniform
+from crossopt.solvers.codesign.rivals.usual_chips import expert_point
 from crossopt.solvers.proofs import Relaxation, Tree
 
 Engine = Callable[[Instance, Limits, Watch], Found[Designs]]

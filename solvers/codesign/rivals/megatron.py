@@ -1,7 +1,7 @@
 """The expert rule: the design a practitioner would choose without searching, as a rival to the optimum.
 
-Hardware: as many memory stacks as the package holds, every other part as in the technology's usual chip, and as much compute as the
-budgets then leave. Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al. 2022): selective recomputation with sequence
+Hardware: as many memory stacks as the package holds, and the technology's usual chip scaled to what the budgets then leave
+(`usual_chips`). Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al. 2022): selective recomputation with sequence
 parallelism; tensor parallelism up to a node, then pipeline stages until the model fits, the rest data parallel with a sharded
 optimizer; as large a microbatch as leaves four microbatches a stage.
 """
@@ -20,13 +20,12 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
 from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, point_number, root_box
-from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.groups import family_blocks
 from crossopt.instances.codesign.space import AnyPlans, device_at, hardware_choice, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
+from crossopt.solvers.codesign.rivals.usual_chips import expert_point
 
 _RECOMPUTE_RANK = np.array(
     [{ATTENTION: 0, 0: 1}.get(number, PARTLY if number & LAYER else 1 + number.bit_count()) for number in range(PARTLY)]
@@ -34,9 +33,6 @@ _RECOMPUTE_RANK = np.array(
 """Attention, nothing, the fewer modules the better, or all of a layer."""
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
-
-_LOOKS = 1_000
-"""At most so many boxes of chips are looked at for one that keeps the budgets: stacks may need a die that the nearest options miss."""
 
 T = TypeVar("T")
 Ranked = tuple[tuple[float, ...], Candidate]
@@ -74,21 +70,6 @@ def _classes(instance: Instance) -> Iterator[Instance]:
         yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (word,)}.items()))
 
 
-@remembered
-def expert_point(instance: Instance) -> int | None:
-    """The rule's hardware point; None where no chip keeps the budgets, or none is found soon."""
-    return _point(instance, float("inf"))
-
-
-@remembered
-def usual_point(instance: Instance) -> int | None:
-    """That of the technology's usual chip, with as many stacks as it has; compute takes what the budgets leave."""
-    free = instance.hardware
-    if isinstance(free, Hardware) or "hbm_stacks" not in grid(instance).names:
-        return expert_point(instance)
-    return _point(instance, float(np.round(free.areas.dram * free.die_area / free.technology.dram.controller_area)))
-
-
 def chip_at(instance: Instance, point: int) -> Hardware:
     """The device of one hardware point, generated once for all rules."""
     return _chip_at((instance, point))
@@ -105,52 +86,6 @@ def on_chip(instance: Instance, point: int) -> Instance:
         return instance
     options = tuple((name, (value,)) for name, value in hardware_choice(instance, point).items())
     return replace(instance, hardware=replace(instance.hardware, options=options))
-
-
-def _point(instance: Instance, stacks: float) -> int | None:
-    space = grid(instance)
-    root, looks = root_box(instance), iter(range(_LOOKS))
-    choices = sorted(np.flatnonzero(root.low[0] < root.high[0]).tolist(), key=lambda choice: _rank(space.names[choice]))
-    if not choices and not corners(instance, space, root).alive[0]:
-        return None
-    wishes = [_wish(instance, space.names[choice], stacks) for choice in choices]
-    box = _settled(instance, space, root, list(zip(choices, wishes, strict=True)), looks)
-    return None if box is None else point_number(space, box.low[0])
-
-
-def _settled(instance: Instance, space: Grid, box: Boxes, wishes: list[tuple[int, float]], looks: Iterator[int]) -> Boxes | None:
-    """The chip with each choice, one after the other, at the option nearest to its wish that leaves a chip within the budgets."""
-    if not wishes:
-        return box
-    if next(looks, None) is None:
-        return None
-    (choice, wish), *others = wishes
-    places = np.arange(box.low[0, choice], box.high[0, choice] + 1)
-    slices = Boxes(np.repeat(box.low, len(places), axis=0), np.repeat(box.high, len(places), axis=0))
-    slices.low[:, choice] = slices.high[:, choice] = places
-    alive, options = np.flatnonzero(corners(instance, space, slices).alive), space.options[choice][places]
-    nearest = min(wish, float(options[alive].max(initial=0.0)))
-    order = alive[np.argsort(np.abs(options[alive] - nearest), kind="stable")]
-    return next((found for row in order if (found := _settled(instance, space, slices.at(int(row)), others, looks)) is not None), None)
-
-
-def _rank(name: str) -> int:
-    """When a choice is settled: memory first, compute last."""
-    return {"hbm_stacks": 0, "compute_area": 2, "compute_power": 3}.get(name, 1)
-
-
-def _wish(instance: Instance, name: str, stacks: float) -> float:
-    """What the rule would like to choose: so many stacks, all the compute there can be, the rest as the technology's usual chip has it."""
-    free = instance.hardware
-    if name == "hbm_stacks":
-        return stacks
-    if isinstance(free, Hardware) or _rank(name) != 1:
-        return float("inf")
-    if name in {"die_area", "dies"}:
-        return 0.0 if name == "die_area" else free.dies
-    part, _, kind = name.rpartition("_")
-    shares, total = {"area": (free.areas, free.die_area), "power": (free.powers, free.power), "edge": (free.edges, 1.0)}[kind]
-    return float(getattr(shares, PART_OF[part])) * total
 
 
 def until(deadline: float, items: Iterable[T]) -> Iterator[T]:

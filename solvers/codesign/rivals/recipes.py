@@ -2,8 +2,8 @@
 
 A recipe says which kinds of parallelism are used and in which order they are spent. What those who follow it try out (microbatches that
 fit, chunks of layers, selective recomputation or none) is priced by the model, as a practitioner would measure it, and of the recipes'
-plans the best is taken. The expert rule is one of the recipes, so that none is worse than it. On hardware that is to be chosen, the chip
-is the expert rule's.
+plans the best is taken. The expert rule is one of the recipes, so that none is worse than it. On hardware that is to be chosen, each is
+tried on all the chips that practice would take (`usual_chips`).
 
 What all have in common: overlaps on, of transfers where they are launched, sequence parallelism on, nothing offloaded, experts over
 ranks of one node or as NVIDIA spreads them, 4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192
@@ -43,8 +43,9 @@ from crossopt.instances.codesign.space import combinations, plan_blocks
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.megatron import chip_at, expert_design, expert_point, fitting, until, usual_point
+from crossopt.solvers.codesign.rivals.megatron import chip_at, expert_design, fitting, until
 from crossopt.solvers.codesign.rivals.own_recipes import OWN, own_recipe, too_large
+from crossopt.solvers.codesign.rivals.usual_chips import usual_chips
 
 _TOKENS = (4096, 8192, 16384)
 """Of a sample on one rank: the fewest, the usual and the most."""
@@ -52,8 +53,9 @@ _WIDEST = 8
 """No recipe is wider, however many devices a node has."""
 _USUAL = "Megatron-LM"
 _NVIDIA = "Megatron-Bridge"
-Tried = tuple[str, int, Plans]
-"""A recipe, a chip, and the recipe's plans on it."""
+Chips = tuple[int, ...]
+Tried = tuple[str, Chips, Plans]
+"""A recipe, chips of the same memory, and the recipe's plans that fit them."""
 _NONE = "no plan of the question fits the device the rule chooses"
 
 
@@ -150,43 +152,37 @@ def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tupl
 def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     """Each recipe of which a plan fits with its best design, the best first; the expert's, even over a limit, where none of the others
     fits. Where settings are so many that walking through them takes longer than the search, the expert is asked only then."""
-    points, tried, usual = usual_points(instance), list[Tried](), None
+    chips, tried, usual = usual_chips(instance), list[Tried](), None
     if isinstance(instance.workload, Transformer):
         model = instance.workload
-        tried = [(recipe.name, point, _plans(instance, model, recipe, point, deadline)) for point in points for recipe in RECIPES]
-        tried += [(f"{OWN} for {known_as(model)[0]}", point, _own_plans(instance, point, deadline)) for point in points]
+        tried = [(recipe.name, alike, _plans(instance, model, recipe, alike[0], deadline)) for alike in chips for recipe in RECIPES]
+        tried += [(f"{OWN} for {known_as(model)[0]}", alike, _own_plans(instance, alike[0], deadline)) for alike in chips]
     if combinations(instance) <= _WALKED or not any(len(some) for _, _, some in tried):
         usual = expert_design(instance, deadline)
-    if not points or not isinstance(instance.workload, Transformer):
+    if not chips or not isinstance(instance.workload, Transformer):
         return [] if usual is None else [(_USUAL, usual)]
-    tried += [(_USUAL, usual.point, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
+    tried += [(_USUAL, chips[0], table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
     return _ranked(instance, [one for one in tried if len(one[2])]) or ([] if usual is None else [(_USUAL, usual)])
-
-
-def usual_points(instance: Instance) -> tuple[int, ...]:
-    """The chips that practice would take: with all the memory there can be, and with that of the usual chip."""
-    return tuple(dict.fromkeys(point for point in (expert_point(instance), usual_point(instance)) if point is not None))
 
 
 def _ranked(instance: Instance, tried: list[Tried]) -> list[tuple[str, Candidate]]:
     """The best of each recipe's plans on those chips, the best first, without those of which every plan breaks a limit."""
     best: dict[str, tuple[float, Candidate]] = {}
-    for point in dict.fromkeys(point for _, point, _ in tried):
-        names, tables = zip(*((name, plans) for name, at, plans in tried if at == point), strict=True)
-        values = np.split(_values(instance, joined(tables), point), np.cumsum([len(some) for some in tables])[:-1])
+    for chips in dict.fromkeys(chips for _, chips, _ in tried):
+        names, tables = zip(*((name, plans) for name, on, plans in tried if on == chips), strict=True)
+        values = np.split(_values(instance, joined(tables), chips), np.cumsum([len(some) for some in tables])[:-1])
         for name, plans, own in zip(names, tables, values, strict=True):
-            place = int(np.argmin(own))
-            if own[place] < best.get(name, (inf,))[0]:
-                best[name] = float(own[place]), Candidate(point, plan_at(plans, place))
+            row, column = np.unravel_index(int(np.argmin(own)), own.shape)
+            if own[row, column] < best.get(name, (inf,))[0]:
+                best[name] = float(own[row, column]), Candidate(chips[column], plan_at(plans, int(row)))
     return [(name, design) for name, (_, design) in sorted(best.items(), key=lambda one: one[1][0])]
 
 
-def _values(instance: Instance, plans: Plans, point: int) -> Array:
-    """Of every plan on the rule's chip; infinite over a limit."""
+def _values(instance: Instance, plans: Plans, chips: Chips) -> Array:
+    """Of every plan (rows) on every chip (columns); infinite over a limit."""
     space = grid(instance)
-    places = places_of(space, point)[None]
-    values: Array = values_of(instance, corners(instance, space, Boxes(places, places)), plans)[:, 0]
-    return values
+    places = np.array([places_of(space, point) for point in chips])
+    return values_of(instance, corners(instance, space, Boxes(places, places)), plans)
 
 
 def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, deadline: float) -> Plans:

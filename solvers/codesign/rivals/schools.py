@@ -22,7 +22,8 @@ from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate, candidate
 from crossopt.solvers.codesign.pricing import rows_of as some_of
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.megatron import Ranked, chip_at, expert_point, fitting, until
+from crossopt.solvers.codesign.rivals.megatron import Ranked, chip_at, fitting, until
+from crossopt.solvers.codesign.rivals.usual_chips import expert_point
 
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
 _FULL = number_of("full")

@@ -21,7 +21,7 @@ from crossopt.solvers.codesign.combined.workloads import exhaustive as by_enumer
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import Joint, combined, joint
 from crossopt.solvers.codesign.rivals.megatron import on_chip
-from crossopt.solvers.codesign.rivals.recipes import usual_points
+from crossopt.solvers.codesign.rivals.usual_chips import usual_points
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.proofs import Tree
 

@@ -4,8 +4,8 @@
 `cma-es` the evolution strategy with covariance adaptation (Hansen, arXiv 1604.00772); `bayesian` the estimator over chips alone, each
 priced with the best plan for it, as hardware is searched around a mapper (Akiba et al., KDD 2019, arXiv 1907.10902, is optuna).
 
-All begin with the expert's design. A chip that breaks a budget is moved towards the expert's until it keeps all of them: a black box that
-was told of broken budgets only by a bad value would see hardly anything else.
+All begin with the best recipe's design. A chip that breaks a budget is moved towards the recipe's until it keeps all of them: a black box
+that was told of broken budgets only by a bad value would see hardly anything else.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Quest
 _BATCH: Final = 8
 """Designs that are asked for together."""
 _WAY: Final = 32
-"""Places at which the way from a chip to the expert's is tried."""
+"""Places at which the way from a chip to the recipe's is tried."""
 _NONE: Final = 1.0e30
 """The value of a design that fits no memory: worse than all others."""
 
@@ -37,7 +37,7 @@ def cma_es(question: Question, random: np.random.Generator) -> Iterator[Look]:
 
 
 def bayesian(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Chips by the Parzen estimator, each with the best of the plans that are best on the expert's chip."""
+    """Chips by the Parzen estimator, each with the best of the plans that are best on the recipe's chip."""
     for first in started(question, random):
         yield first
     home = first.best[0]

@@ -28,7 +28,7 @@ _PLANS_EVERY = 6
 
 
 def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Descents from some chips at once, the expert rule's among the first; then from others."""
+    """Descents from some chips at once, the best recipe's among the first; then from others."""
     for seen in started(question, random):
         first = seen
         yield seen

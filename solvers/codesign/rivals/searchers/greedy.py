@@ -1,4 +1,4 @@
-"""Greedy: from the expert's design, one choice after the other to its best option, until no choice alone improves anything."""
+"""Greedy: from the best recipe's design, one choice after the other to its best option, until no choice alone improves anything."""
 
 from collections.abc import Iterator
 

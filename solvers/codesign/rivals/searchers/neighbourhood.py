@@ -17,7 +17,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
-from crossopt.solvers.codesign.rivals.megatron import expert_design
+from crossopt.solvers.codesign.rivals.recipes import recipes_design
 
 _PLANS = 1 << 20
 """Combinations of plan choices up to which all plans are in the table; of more, so many are drawn."""
@@ -43,7 +43,8 @@ class Question:
     """The first plan of each layout."""
     settings: Whole
     """The other settings of each plan that are not the same for all, one column each."""
-    expert: Candidate | None
+    start: Candidate | None
+    """The best recipe's design, from which engines that prove begin, too; none where no recipe has one."""
 
     @property
     def width(self) -> int:
@@ -83,13 +84,13 @@ class Look:
 
 
 def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Question:
-    """The designs of the instance; no plans where no chip keeps the budgets. A TimeoutError if the expert rule takes too long."""
+    """The designs of the instance; no plans where no chip keeps the budgets. A TimeoutError if the recipes take too long."""
     space = grid(instance)
     box = tightened(instance, space, whole(space))
     chip = corners(instance, space, box)
-    plans, expert = draw_plans(instance, random, _PLANS), expert_design(instance, deadline)
-    if expert is not None:
-        plans = _with_plan(plans, expert.plan)
+    plans, start = draw_plans(instance, random, _PLANS), recipes_design(instance, deadline)
+    if start is not None:
+        plans = _with_plan(plans, start.plan)
     hardware = chip.hardware
     if len(plans):
         fitting = memory_of(instance.workload, plans) + hardware.reserved_memory <= hardware.dram.capacity
@@ -98,7 +99,7 @@ def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Q
     order = np.argsort(layouts, kind="stable")
     layouts, settings = layouts[order], settings[order]
     firsts = np.searchsorted(layouts, np.arange(layouts[-1] + 1 if len(layouts) else 0))
-    return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, expert)
+    return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, start)
 
 
 def look(question: Question, places: Whole, rows: Whole) -> Look:
@@ -129,10 +130,10 @@ def draw_rows(question: Question, random: np.random.Generator, count: int) -> Wh
 
 
 def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Looks of which the last one holds a design to start from: the expert rule's, or else random ones until some keep every limit."""
-    if question.expert is not None:
-        row = row_of(question.plans, question.expert.plan)
-        yield look(question, places_of(question.space, question.expert.point)[None], np.array([row]))
+    """Looks of which the last one holds a design to start from: the best recipe's, or else random ones until some keep every limit."""
+    if question.start is not None:
+        row = row_of(question.plans, question.start.plan)
+        yield look(question, places_of(question.space, question.start.point)[None], np.array([row]))
         return
     value = np.inf
     while not value < np.inf:
@@ -164,7 +165,7 @@ def row_of(plans: AnyPlans, plan: Plan | KernelPlan) -> int | None:
 
 
 def _with_plan(plans: AnyPlans, plan: Plan | KernelPlan) -> AnyPlans:
-    """The table with this plan in it: a sample may lack the expert's."""
+    """The table with this plan in it: a sample may lack the recipe's."""
     if row_of(plans, plan) is not None:
         return plans
     return joined([plans, table([plan]) if isinstance(plan, Plan) else (plan,)])

@@ -15,7 +15,8 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import evaluation_in
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
+from crossopt.solvers.codesign.rivals.megatron import expert_design
+from crossopt.solvers.codesign.rivals.usual_chips import expert_point
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered

@@ -8,8 +8,8 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_point
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
+from crossopt.solvers.codesign.rivals.usual_chips import expert_point
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
