@@ -62,6 +62,14 @@ def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = 
     return Selection(Model((*chosen, *runs, *away, *spares), tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
 
 
+def limit_of(row: str) -> str:
+    """The limit of the question that a row holds, by its name; nothing where it says what runs are."""
+    if row.startswith(("once ", "only ")):
+        return ""
+    total, _, side = row.partition(", ")
+    return f"deviation of {total}" if side else "mix" if row.startswith("too ") else row
+
+
 def _totals(question: BenchmarkQuestion, runs: tuple[Variable, ...], spare: Variable | None, inner: bool) -> Iterator[Linear]:
     """Each total within the deviation, or within that of a variable."""
     for total, named in enumerate(question.totals):

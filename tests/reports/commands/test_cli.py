@@ -160,7 +160,10 @@ def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert main(["solve", TINY, "--time-limit", "0s"]) == 10
     out, err = capsys.readouterr()
     assert out == "tiny: no design found (exhaustive: time limit)\n"
-    assert err == "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open\n"
+    assert (
+        err
+        == "no answer, nor a proof that there is none (exit code 10): give it more time (--time-limit), ask auto, or leave fewer choices open\n"
+    )
 
 
 @pytest.mark.parametrize(("engine", "code"), [("exhaustive", 0), ("expert", 11), ("plan-only", 11), ("hardware-only", 11)])
