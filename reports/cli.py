@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from crossopt.solvers.measured.accuracy import Accuracy
 
 INTERNAL, INVALID, REFUSED = 1, 3, 30
-_MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
+_MORE = "no answer, nor a proof that there is none (exit code 10): give it more time (--time-limit), ask auto, or leave fewer choices open"
 
 _UNASKED = "runs are not asked yet (exit code 12): `crossopt sweep FILE --store FOLDER` asks them, and keeps what is answered"
 _EARLY = "ended early (exit code 12): what is not in the table had not answered by then"

@@ -9,18 +9,15 @@
 
 Of d_k there are whole parts, 10^5 of s T: up to a part less from without.
 
-Where few kernels make a total, all their runs that meet it are counted through, and x_k is held to those that are left.
-
 Figures are divided by a power of two q and rounded. Rounded in favour of a choice, every benchmark is a solution, so that no bound of it is
 above a benchmark: that is the outer model. Rounded against it, every solution is a benchmark: that is the inner one, where good ones are
 looked for. Where all figures are whole and small, q is 1 and both are the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from math import ceil, floor, gcd, lcm, prod
+from math import ceil, floor
 from typing import Literal
 
 from crossopt.formulation.model import Linear, Model, Variable
@@ -31,8 +28,6 @@ PARTS = 10**4
 _OF_MIX = 10**5
 _BITS = 30
 """Of the greatest figure of a row."""
-_MOST_COUNTED = 2_000
-"""Ways to run the kernels of a total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +44,8 @@ def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = 
     PARTS coverage is missed, within how many totals are met, within how many of 100,000 two mixes are, or with how many kernels or runs."""
     kernels, file = question.kernels, question.file
     chosen = tuple(Variable(f"chosen {place}") for place in range(len(kernels)))
-    ranges = None if widened == "deviation" else _ranges(question)
-    runs = tuple(Variable(f"runs {place}", *ends) for place, ends in enumerate(ranges or ((0, kernel.runs) for kernel in kernels)))
+    runs = tuple(Variable(f"runs {place}", 0, kernel.runs) for place, kernel in enumerate(kernels))
     rows, spare = list[Linear](), Variable("spare", 0, PARTS)
-    if ranges == []:
-        rows.append(Linear("some total is never met", ((1, runs[0]),), low=kernels[0].runs + 1))
     for place, (y, x, kernel) in enumerate(zip(chosen, runs, kernels, strict=True)):
         rows.append(Linear(f"once {place}", ((1, x), (-1, y)), low=0))
         rows.append(Linear(f"only {place}", ((1, x), (-kernel.runs, y)), high=0))
@@ -70,28 +62,12 @@ def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = 
     return Selection(Model((*chosen, *runs, *away, *spares), tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
 
 
-def _ranges(question: BenchmarkQuestion) -> list[tuple[int, int]]:
-    """How often each kernel may run, least and most, so that totals that few kernels make are met; empty where one of them never is."""
-    ranges = [(0, kernel.runs) for kernel in question.kernels]
-    for total in range(len(question.totals)):
-        places = [place for place, kernel in enumerate(question.kernels) if kernel.sums[total]]
-        kernels = [question.kernels[place] for place in places]
-        if prod(kernel.runs + 1 for kernel in kernels) > _MOST_COUNTED:
-            continue
-        shared = lcm(*(kernel.runs for kernel in kernels))
-        each = [kernel.sums[total] * (shared // kernel.runs) for kernel in kernels]
-        wanted, deviation = question.file.share * question.sums[total] * shared, question.file.deviation
-        least, most = ceil((1 - deviation) * wanted), floor((1 + deviation) * wanted)
-        met = [runs for runs in product(*(range(kernel.runs + 1) for kernel in kernels)) if least <= _sum_of(each, runs) <= most]
-        if not met:
-            return []
-        for place, column in zip(places, zip(*met, strict=True), strict=True):
-            ranges[place] = max(ranges[place][0], min(column)), min(ranges[place][1], max(column))
-    return ranges if all(low <= high for low, high in ranges) else []
-
-
-def _sum_of(figures: Sequence[int], times: Sequence[int]) -> int:
-    return sum(figure * one for figure, one in zip(figures, times, strict=True))
+def limit_of(row: str) -> str:
+    """The limit of the question that a row holds, by its name; nothing where it says what runs are."""
+    if row.startswith(("once ", "only ")):
+        return ""
+    total, _, side = row.partition(", ")
+    return f"deviation of {total}" if side else "mix" if row.startswith("too ") else row
 
 
 def _totals(question: BenchmarkQuestion, runs: tuple[Variable, ...], spare: Variable | None, inner: bool) -> Iterator[Linear]:
@@ -124,16 +100,8 @@ def _mix(
     return away
 
 
-def _common(figures: list[Fraction]) -> Fraction:
-    """The greatest of which all are multiples; 1 where all are nothing."""
-    below = lcm(*(figure.denominator for figure in figures))
-    return Fraction(gcd(*(int(figure * below) for figure in figures)), below) or Fraction(1)
-
-
 def _at_least(name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool) -> Iterator[Linear]:
-    """sum of figure * variable >= least, rounded; no row where nothing is asked. What all figures are multiples of, their sum is, too."""
-    unit = _common(figures)
-    figures, least = [figure / unit for figure in figures], Fraction(ceil(least / unit))
+    """sum of figure * variable >= least, rounded; no row where nothing is asked."""
     largest = max(*(abs(figure) * variable.high for figure, variable in zip(figures, variables, strict=True)), abs(least), Fraction(1))
     whole = all(figure.denominator == 1 for figure in (*figures, least))
     shift = _BITS - floor(largest).bit_length()

@@ -3,6 +3,7 @@
     {"trace": 1,
      "source": "rank 2 of 8",                                                    what it was made of, in words
      "span": 11350000,                                                           nanoseconds as traced, where they are known
+     "assumed": "operations of one stream take turns",                           what its order rests on beside what was traced, in words
      "operations": [{"name": "gemm", "kind": "kernel", "on": "stream 7", "ns": 12000, "bytes": 0, "flops": 0, "group": ""}, ...],
      "edges": [[0, 1, "launch"], ...]}                                           places of two operations, and why the second waits
 
@@ -21,6 +22,8 @@ from crossopt.instances.files.units import quoted
 
 IMPORTED = "`crossopt import TRACE --out FILE` makes one"
 """What leads to a graph."""
+LEAST = "no span was traced: edges alone say what waits for what, so that all times are the least that these allow"
+"""What is told of a graph that says neither a span nor what it assumes."""
 _KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group")
 _NEEDED = _KEYS[:4]
 _MOST_FAULTS, _FEW = 1_000, 8
@@ -28,11 +31,17 @@ _MOST_FAULTS, _FEW = 1_000, 8
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A graph, where it is from, and its span as traced; 0 where nothing is known."""
+    """A graph, where it is from, its span as traced, 0 where nothing is known, and what its order rests on beside what was traced."""
 
     graph: Graph
     source: str = ""
     span: int = 0
+    assumed: str = ""
+
+    @property
+    def order(self) -> str:
+        """What is to be said of times that were not measured; nothing where the span was traced."""
+        return self.assumed or ("" if self.span else LEAST)
 
 
 def is_graph(path: Path) -> bool:
@@ -51,14 +60,15 @@ def trace_in(text: str, source: str) -> Trace:
     if not isinstance(document, dict) or document.get("trace") != 1:
         faults.add("trace", f"this is no graph of a trace ({IMPORTED})")
         faults.end()
-    for key in document.keys() - {"trace", "source", "span", "operations", "edges"}:
-        faults.add(key, f"{quoted(key)} says nothing here (known: source, span, operations, edges)")
+    for key in document.keys() - {"trace", "source", "span", "assumed", "operations", "edges"}:
+        faults.add(key, f"{quoted(key)} says nothing here (known: source, span, assumed, operations, edges)")
     operations, edges = (document.get(key, []) for key in ("operations", "edges"))
-    about, span = document.get("source", ""), document.get("span", 0)
+    about, span, assumed = document.get("source", ""), document.get("span", 0), document.get("assumed", "")
     for key, fine, wanted in (
         ("operations", isinstance(operations, list), "a list"),
         ("edges", isinstance(edges, list), "a list"),
         ("source", isinstance(about, str), "a text"),
+        ("assumed", isinstance(assumed, str), "a text"),
         ("span", _is_whole(span), "a whole number of nanoseconds"),
     ):
         if not fine:
@@ -78,7 +88,7 @@ def trace_in(text: str, source: str) -> Trace:
         *([operation.get(key, default) for operation in operations] for key, default in (("bytes", 0), ("flops", 0), ("group", ""))),
     )
     refuse_cycle(graph, source)
-    return Trace(graph, about, span)
+    return Trace(graph, about, span, assumed)
 
 
 def refuse_cycle(graph: Graph, source: str) -> None:
@@ -109,6 +119,7 @@ def document_of(trace: Trace) -> dict[str, Any]:
         "trace": 1,
         "source": trace.source,
         "span": trace.span,
+        **({"assumed": trace.assumed} if trace.assumed else {}),
         "operations": operations,
         "edges": [[before, after, EDGES[reason]] for before, after, reason in edges],
     }

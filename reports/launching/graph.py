@@ -34,11 +34,11 @@ def export_graph(path: Path, out: Path | None) -> None:
 
 def _benchmark(question: Any, answer: Any) -> Trace:  # noqa: ANN401 - of the kind
     classes = [(kernel.operations, runs) for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs]
-    return Trace(excerpt(question.trace.graph, classes), f"{float(question.file.share):.6g} of {question.trace.source or question.name}")
+    source = f"{float(question.file.share):.6g} of {question.trace.source or question.name}"
+    return Trace(excerpt(question.trace.graph, classes), source, assumed=question.trace.assumed)
 
 
 def _changed(question: Any, answer: Any) -> Trace:  # noqa: ANN401 - of the kind
     made = [effect for name, effect in zip(question.names, question.effects, strict=True) if name in answer.changes]
-    return Trace(
-        changed(question.trace.graph, made), f"{question.trace.source or question.name}, {', '.join(answer.changes) or 'as it is'}"
-    )
+    source = f"{question.trace.source or question.name}, {', '.join(answer.changes) or 'as it is'}"
+    return Trace(changed(question.trace.graph, made), source, assumed=question.trace.assumed)

@@ -41,7 +41,9 @@ def _room() -> int:
 
 def closing_of(sheet: Sheet) -> str:
     """The certificate, as the last line tells it."""
-    proof = "certificate" if sheet.result.settled or sheet.result.bound is not None else "no proof"
+    result = sheet.result
+    is_word = result.value is None and result.told
+    proof = "certificate" if (result.settled or result.bound is not None) and not is_word else "no proof"
     return f"{proof}: {sheet.verdict[:1].lower()}{sheet.verdict[1:]}"
 
 

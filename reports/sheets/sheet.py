@@ -193,7 +193,8 @@ class Sheet:
         result, time = self.result, seconds_of(self.result.seconds)
         by = self.prover or result.proved_by
         if result.value is None and result.settled:
-            return f"no {self.what} keeps the limits, {'answered' if result.told else 'proved'} in {time} by {by}"
+            known = f"as {by} says after {time}, not proved" if result.told else f"proved in {time} by {by}"
+            return f"no {self.what} keeps the limits, {known}"
         if result.value is None:
             return f"no {self.what} found ({result.stopped} after {time})"
         near = "" if result.optimal else f" to {self._gap}"
@@ -208,7 +209,8 @@ class Sheet:
         result, what = self.result, f"{self.what}{self.among}"
         by = f", by {self.prover or result.proved_by}" if result.proved_by else ""
         if result.value is None:
-            return f"No {what} keeps the limits{by}." if result.settled else f"No {what} was found ({result.stopped})."
+            none = f"That no {what} keeps the limits is said{by}." if result.told else f"No {what} keeps the limits{by}."
+            return none if result.settled else f"No {what} was found ({result.stopped})."
         if result.bound is None:
             return f"This is a {what} without a bound: a better one may exist."
         judged = f"; judged anew, {self.judged}" if self.judged else ""

@@ -44,7 +44,7 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     told = dict(zip(days, spans, strict=True))
     assert (told["10"], told["5"], told["0"]) == (f"{result.value:,}", f"{least.value:,}", "9,118,000")
     [way] = [part for part in sections["From the trace to the answer"].parts if isinstance(part, Timeline)]
-    assert [track.label for track in way.tracks] == ["as replayed", "mixed precision", "CUDA graph", "compressed gradients", "afterwards"]
+    assert [track.label for track in way.tracks] == ["unchanged", "mixed precision", "CUDA graph", "compressed gradients", "afterwards"]
     parts = [track.shown.split() for track in way.tracks]
     scale = {"ms": 10**6, "us": 10**3}
     assert sum(round(float(amount) * scale[unit]) for amount, unit in parts[:-1]) == result.value

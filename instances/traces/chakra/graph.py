@@ -2,21 +2,23 @@
 
 Nodes wait for what they read (`data_deps`). Control edges of PyTorch say which call is inside which, not what comes first; they count where
 there are no others. What refers to ids that are not in the file is left out, and told, as public traces do that. Where nodes say when they
-began, those of one thread or stream follow in that order, and a gap is put before what began later than all that it waits for; where none
-does, they take turns.
+began, those of one thread or stream follow in that order, and a gap is put before what began later than all that it waits for. Where none
+does, they take turns (crossflow/traces/turns.py): one at a time on each thread, stream, device and network. What the host does for a
+collective is work of its thread.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from crossopt.crossflow.traces.graph import SPAN_ENDS, Graph, graph_of
+import numpy as np
+
+from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, graph_of
 from crossopt.crossflow.traces.replay import replay
-from crossopt.instances.files.units import rounded_quantity
+from crossopt.crossflow.traces.turns import RULE, turns_of
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, RECEIVE, SEND, Node
 from crossopt.instances.traces.chakra.reading import ChakraTrace, version_of
-from crossopt.instances.traces.chakra.turns import turns
 from crossopt.instances.traces.graph_file import Trace, refuse_cycle
 from crossopt.instances.traces.imported import Imported, counted
 from crossopt.instances.traces.packed import plain, refuse
@@ -57,23 +59,30 @@ def imported_chakra(path: Path, found: ChakraTrace, form: str) -> Imported:
         refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (convert it anew)")
     graph = _graph(nodes, rows, edges, is_timed)
     refuse_cycle(graph, str(path))
-    least = replay(graph).span
-    if not is_timed:
-        graph = _graph(nodes, rows, edges + _turns(nodes, rows, edges), is_timed)
-    span = max(row.begin + row.took for row in rows) - min(row.begin for row in rows) if is_timed else 0
     remarks = _remarks(found, uses_control, dangling, control)
+    span = max(row.begin + row.took for row in rows) - min(row.begin for row in rows) if is_timed else 0
     if not is_timed:
-        remarks.append(
-            "nodes say no start: on each thread, device, stream and network one at a time, the lowest number first, as in ASTRA-sim; "
-            f"their data edges alone would let all of it end after {rounded_quantity(least / 1e9, 'time', 4)}"
-        )
-    sends, receives = (sum(node.type == kind for node in nodes) for kind in (SEND, RECEIVE))
-    return Imported(Trace(graph, path.name, span), form, tuple(remarks), sends=sends, receives=receives)
+        remarks.append(f"without turns its edges allow a span of {replay(graph).span:,} ns")
+        graph = _in_turn(graph, nodes)
+    sends, receives = (sum(node.type == kind and not node.get("is_cpu_op") for node in nodes) for kind in (SEND, RECEIVE))
+    return Imported(Trace(graph, path.name, span, "" if is_timed else RULE), form, tuple(remarks), sends=sends, receives=receives)
+
+
+def _in_turn(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
+    """With the order of each thread, stream, device and network as edges; receives are awaited beside all else."""
+    beside = [place for place, node in enumerate(nodes) if node.type == RECEIVE and not node.get("is_cpu_op")]
+    edges = np.array(list(turns_of(graph, [node.id for node in nodes], beside)), np.int64).reshape(-1, 2)
+    is_host = graph.kinds[edges[:, 0]] == KINDS.index("host")
+    return replace(
+        graph,
+        before=np.concatenate([graph.before, edges[:, 0]]),
+        after=np.concatenate([graph.after, edges[:, 1]]),
+        reasons=np.concatenate([graph.reasons, np.where(is_host, EDGES.index("thread"), EDGES.index("stream"))]),
+    )
 
 
 def _row_of(node: Node) -> _Row:
-    is_host = bool(node.get("is_cpu_op")) and node.type == COMP
-    kind = "host" if is_host else _KIND.get(node.type, "host")
+    kind = "host" if node.get("is_cpu_op") else _KIND.get(node.type, "host")
     if kind == "host":
         thread = node.get("tid")
         where = f"thread {thread}" if isinstance(thread, int) else "host"
@@ -100,22 +109,14 @@ def _graph(nodes: tuple[Node, ...], rows: list[_Row], edges: list[tuple[int, int
     return graph_of(operations, edges, moved, flops, groups)
 
 
-def _turns(nodes: tuple[Node, ...], rows: list[_Row], edges: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    where = ["" if node.type == RECEIVE else row.where for node, row in zip(nodes, rows, strict=True)]
-    taken = turns(where, [row.took for row in rows], [node.id for node in nodes], [(one, other) for one, other, _ in edges])
-    return [(one, other, _order(rows[one])) for one, other in taken]
-
-
-def _order(row: _Row) -> str:
-    return "thread" if row.kind == "host" else "stream"
-
-
 def _orders(rows: list[_Row]) -> list[tuple[int, int, str]]:
     """What follows what on each thread and stream."""
     by_place = defaultdict[str, list[int]](list)
     for place in sorted(range(len(rows)), key=lambda one: (rows[one].begin, rows[one].begin + rows[one].took, one)):
         by_place[rows[place].where].append(place)
-    return [(one, other, _order(rows[one])) for places in by_place.values() for one, other in pairwise(places)]
+    return [
+        (one, other, "thread" if rows[one].kind == "host" else "stream") for places in by_place.values() for one, other in pairwise(places)
+    ]
 
 
 def _gaps(rows: list[_Row], edges: list[tuple[int, int, str]]) -> list[tuple[int, int, int]]:
@@ -147,8 +148,8 @@ def _remarks(found: ChakraTrace, uses_control: bool, dangling: int, control: int
     without = sum(not node.duration_micros for node in nodes if node.type >= MEM_LOAD)
     if without:
         remarks.append(f"{counted(without, 'node has', 'nodes have')} no duration: 0 ns each")
-    known = sum(node.get("comm_size") is not None for node in nodes if node.type == COLLECTIVE)
-    total = sum(node.type == COLLECTIVE for node in nodes)
+    collectives = [node for node in nodes if node.type == COLLECTIVE and not node.get("is_cpu_op")]
+    known, total = sum(node.get("comm_size") is not None for node in collectives), len(collectives)
     if known < total:
         remarks.append(f"{total - known} of {counted(total, 'collective', 'collectives')} say no bytes")
     return remarks

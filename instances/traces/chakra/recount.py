@@ -1,10 +1,12 @@
 """Traces of all NPUs read back and counted: every number used once and behind what it waits for, every message sent once and received once,
-every collective issued by all members of its group in the same order, and the sums that `about.json` tells.
+every collective issued by all members of its group in the same order, all of it work of devices, and the sums that `about.json` tells. What
+nothing counts, such as names and which earlier node one waits for, is held to the digests of the files.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -62,9 +64,12 @@ class Recount:
     orders: dict[int, tuple[int, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
     """By group one of its members, and what it issues."""
     joined: Counter[int] = field(default_factory=Counter)
+    others: list[int] = field(default_factory=list)
+    """NPUs whose traces are not the bytes that were written."""
 
     def add(self, npu: int, data: bytes) -> None:
         """A ValueError in words where a trace cannot be run."""
+        self.others += [npu] if sha256(data).hexdigest() != self.archive.told(npu) else []
         issued = dict[int, list[tuple[str, int]]]()
         sent, received, seen = list[tuple[int, ...]](), list[tuple[int, ...]](), set[int]()
         spans = messages_in(data)
@@ -96,6 +101,8 @@ class Recount:
         found = self.known.get(data)
         if found is None:
             node = node_in(data, 0, len(data))
+            if node.get("is_cpu_op") is not False:
+                raise NodeError(f"node {node.id}: is_cpu_op is not said to be false, so that the simulator takes it for work of the host")
             found = _Node(task_of(node), _whole(node, "num_ops"), _whole(node, "tensor_size"))
             if len(self.known) >= _KEPT:
                 self.known.clear()  # later NPUs have more in common with their neighbours than with the first ones
@@ -135,6 +142,9 @@ class Recount:
         elif (unlike := np.flatnonzero((sent != received).any(axis=1))).size:
             one, other = sent[unlike[0]].tolist(), received[unlike[0]].tolist()
             yield f"no NPU receives the message {_told(min(one, other))} as it is sent"
+        yield from (f"NPU {npu}: the bytes of its trace are not those that were written, by about.json" for npu in self.others[:_FEW])
+        if self.archive.digest != self.archive.told():
+            yield "groups.json: its bytes are not those that were written, by about.json"
         found, told = self.sums.words(), self.archive.about["sums"]
         if found.keys() != told.keys():
             yield f"about.json tells other sums than {', '.join(found)}"

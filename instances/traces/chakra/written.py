@@ -2,7 +2,7 @@
 
 NAME.<npu>.et   the trace of each NPU, from 0
 groups.json     the members of each group of collectives, by its number, as ASTRA-sim takes it (--comm-group-configuration)
-about.json      how many NPUs, and what all of them do together, to hold the files to
+about.json      how many NPUs, what all of them do together, and the SHA-256 of each file, to hold the files to
 """
 
 import io
@@ -11,8 +11,9 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,6 +23,8 @@ from crossopt.instances.files.careful import JsonError, bytes_of, opened, read_s
 GROUPS, ABOUT = "groups.json", "about.json"
 STEP = "step_ns"
 """Of the plan that the traces are of, as it was priced, where they are of one."""
+BYTES = "sha256"
+"""Of groups.json, and of the traces in the order of their NPUs."""
 _LARGEST = 64 << 20
 _TRACE = re.compile(r"(?:.*/)?([^/]*)\.(\d{1,7})\.et")
 
@@ -33,24 +36,30 @@ class Archive:
     path: Path
     groups: dict[int, tuple[int, ...]]
     about: dict[str, Any]
+    digest: str
+    """Of groups.json as it is."""
+
+    def told(self, npu: int | None = None) -> str:
+        """The digest of a trace, or of groups.json, as about.json tells it."""
+        digests, place = self.about[BYTES], 0 if npu is None else npu + 1
+        return str(digests[place]) if place < len(digests) else ""
 
 
-def write_traces(target: Path, traces: Iterable[tuple[str, bytes]], beside: dict[str, Any]) -> None:
+def write_traces(target: Path, name: str, traces: Iterable[bytes], groups: Mapping[int, Sequence[int]], about: Mapping[str, Any]) -> None:
     """Put all files where the path says; a folder that is there already is refused, unless it is empty."""
-    texts = [(name, json.dumps(content, separators=(",", ":")).encode() + b"\n") for name, content in beside.items()]
     whole = Path(tempfile.mkdtemp(prefix=".crossopt-", dir=target.parent or Path()))
     try:
-        inside = whole / "traces"
+        inside, files = whole / "traces", _files(name, traces, groups, about)
         if target.suffix == ".tar":
             with tarfile.open(inside, "w") as archive:
-                for name, data in _chained(traces, texts):
-                    entry = tarfile.TarInfo(name)
+                for file, data in files:
+                    entry = tarfile.TarInfo(file)
                     entry.size = len(data)
                     archive.addfile(entry, io.BytesIO(data))
         else:
             inside.mkdir()
-            for name, data in _chained(traces, texts):
-                (inside / name).write_bytes(data)
+            for file, data in files:
+                (inside / file).write_bytes(data)
             if target.is_dir():
                 target.rmdir()
         inside.replace(target)
@@ -58,14 +67,27 @@ def write_traces(target: Path, traces: Iterable[tuple[str, bytes]], beside: dict
         shutil.rmtree(whole, ignore_errors=True)
 
 
-def _chained(traces: Iterable[tuple[str, bytes]], texts: list[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    yield from traces
-    yield from texts
+def _files(
+    name: str, traces: Iterable[bytes], groups: Mapping[int, Sequence[int]], about: Mapping[str, Any]
+) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes; the last one tells the digests of all others."""
+    digests = list[str]()
+    for npu, data in enumerate(traces):
+        digests.append(sha256(data).hexdigest())
+        yield f"{name}.{npu}.et", data
+    members = _json_of({str(number): list(own) for number, own in groups.items()})
+    yield GROUPS, members
+    yield ABOUT, _json_of({**about, BYTES: [sha256(members).hexdigest(), *digests]})
+
+
+def _json_of(content: object) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
 def archive_at(path: Path) -> Archive:
     """The files beside the traces; an InstanceError in one sentence where they are not as written."""
-    found = {name: _json(path, name, data) for name, data in files_in(path, (GROUPS, ABOUT))}
+    data = dict(files_in(path, (GROUPS, ABOUT)))
+    found = {name: _json(path, name, content) for name, content in data.items()}
     for name in (GROUPS, ABOUT):
         if name not in found:
             refuse(path, f"{name} is missing (name what `crossopt export --as chakra` wrote)")
@@ -76,7 +98,9 @@ def archive_at(path: Path) -> Archive:
     sums = found[ABOUT].get("sums") if isinstance(found[ABOUT], dict) else None
     if not isinstance(sums, dict) or any(type(value) is not int for value in sums.values()):
         refuse(path, f"{ABOUT}: the sums of all traces are needed, each a whole number")
-    return Archive(path, groups, found[ABOUT])
+    if not isinstance(found[ABOUT].get(BYTES), list):
+        refuse(path, f"{ABOUT}: the {BYTES} of each file is missing (write the traces anew)")
+    return Archive(path, groups, found[ABOUT], sha256(data[GROUPS]).hexdigest())
 
 
 def traces_in(path: Path) -> Iterator[tuple[int, bytes]]:

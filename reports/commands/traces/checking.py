@@ -18,6 +18,7 @@ def check_traces(path: Path, network: tuple[Path, Path] | None) -> bool:
         f"{sums.flops:,} FLOPs and {sums.moved:,} bytes of computations",
         f"{sums.messages:,} messages of {sums.message_bytes:,} bytes, each sent once and received once",
         f"{sums.collectives:,} collectives of {sums.collective_bytes:,} bytes, in the same order at all members of a group",
+        "the bytes of every file are those that were written, by their digests in about.json",
     ]
     if network is not None and not wrong:
         lines += replayed_lines(archive, sums, network)

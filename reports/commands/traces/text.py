@@ -31,7 +31,8 @@ def text_of_trace(found: Imported, *, every: bool = False) -> str:
     lines += _busy(graph, replayed)
     lines += [] if every else _longest(graph)
     lines += _path(graph, replayed)
-    for number, remark in enumerate(found.remarks):
+    order = (found.trace.order,) if found.trace.order else ()
+    for number, remark in enumerate((*order, *found.remarks)):
         lines += wrapped("  told           " if number == 0 else " " * 17, remark)
     return "\n".join([*lines, *(_classes(graph) if every else ())]) + "\n"
 
@@ -62,7 +63,7 @@ def _resources(graph: Graph) -> str:
 def _span(found: Imported, replayed: Replayed) -> str:
     span, again = found.trace.span, replayed.span
     if not span:
-        return f"{_time(again)} replayed; the trace says no span"
+        return f"{_time(again)} replayed, none traced: see what is told of its order below"
     off = abs(again - span) / span
     streams = {int(place) for place in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
     near = NEAR_ONE if len(streams) == 1 else NEAR

@@ -68,13 +68,9 @@ def _write(one: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict
     sums = _sums(programs, npus)
     writers = [Writer(pieces_of(program)) for program in programs]
 
-    def traces() -> Iterator[tuple[str, bytes]]:
-        for npu in npus:
-            yield f"{name}.{npu.number}.et", writers[npu.stage].trace_of(npu.number, npu.peers, npu.groups)
-
-    beside = {GROUPS: {str(number): members for number, members in groups.items()}}
+    traces = (writers[npu.stage].trace_of(npu.number, npu.peers, npu.groups) for npu in npus)
     with naming(target):
-        write_traces(target, traces(), {**beside, ABOUT: about(sums, {"name": name, "plan": str(one.plan), STEP: step})})
+        write_traces(target, name, traces, groups, about(sums, {"name": name, "plan": str(one.plan), STEP: step}))
     return sums, groups
 
 

@@ -24,6 +24,8 @@ from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
 _MOST_TRACKS, _MOST_DRAWN = 8, 2_000
 """Threads and streams, and operations, of a timeline."""
+_UNCHANGED = "unchanged"
+"""What the trace takes when it is run again as it is: as long as was traced, where anything was."""
 _CALLED = {"days": "of work"}
 """What an amount is called whose unit is its name."""
 _MOST_LOOKED_AT = 10
@@ -38,7 +40,7 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
     made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
     if details is not None and answer is not None:
         summary = listed([question.names[place] for place in made]) or "nothing is changed"
-        figures = [(_unchanged(question), short(details.traced, "ns"))]
+        figures = [(_UNCHANGED, short(details.traced, "ns"))]
         figures += [("afterwards", short(details.span, "ns"))] if question.file.objective != "time" else []
         figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
         figures += [
@@ -67,10 +69,6 @@ _NOTE = "times are those of the trace run again: what it says of the program hol
 _NO_SPAN = "the trace says no span, so that no measured time stands behind the one that its operations take when they run again"
 
 
-def _unchanged(question: WhatIfQuestion) -> str:
-    return "as traced" if question.trace.span else "as replayed"
-
-
 def _sentence(question: WhatIfQuestion) -> str:
     objective = question.file.objective
     aim = "make it quickest" if objective == "time" else f"meet the target for the least {objective}"
@@ -79,8 +77,9 @@ def _sentence(question: WhatIfQuestion) -> str:
 
 def _given(question: WhatIfQuestion) -> Iterator[tuple[str, str]]:
     yield "trace", f"{size_of(question)}{f', {question.trace.source}' if question.trace.source else ''}"
-    if question.trace.span:
-        yield "span as traced", f"{question.trace.span:,} ns"
+    yield "span as traced", f"{question.trace.span:,} ns" if question.trace.span else "none"
+    if question.trace.order:
+        yield "order", question.trace.order
     for amount in AMOUNTS:
         most = getattr(question.file.budgets, amount)
         if most is not None:
@@ -143,7 +142,7 @@ def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Chang
     """From the trace to the answer, one change after another, as a waterfall."""
     insides = [sum(1 << place for place in made[:count]) for count in range(len(made) + 1)]
     spans = model.spans([(inside, model.rules.all & ~inside) for inside in insides]).tolist()
-    tracks = [Track(_unchanged(question), (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
+    tracks = [Track(_UNCHANGED, (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
     for place, (before, after) in zip(made, pairwise(spans), strict=True):
         ends = sorted((before / 1e6, after / 1e6))
         tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), _signed(after - before)))
@@ -151,7 +150,7 @@ def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Chang
     adds = any(after > before for before, after in pairwise(spans))
     kinds = ("takes", "saves", *(["adds"] if adds else []))
     until = max(spans) / 1e6
-    words = f"From {digits(details.traced, 'ns')} {_unchanged(question)} to {digits(details.span, 'ns')}, in the order of the question."
+    words = f"From {digits(details.traced, 'ns')} unchanged to {digits(details.span, 'ns')}, in the order of the question."
     return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", words),))
 
 
@@ -196,7 +195,7 @@ def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:
         return
     parts, used = list[Part](), sorted(set(graph.kinds.tolist()))
     until = replay(graph).span / 1e6
-    for name, some in ((_unchanged(question), []), ("afterwards", made)) if made else ((_unchanged(question), []),):
+    for name, some in ((_UNCHANGED, []), ("afterwards", made)) if made else ((_UNCHANGED, []),):
         after = changed(graph, [question.effects[place] for place in some])
         found = replay(after)
         tracks = []

@@ -4,7 +4,7 @@ from functools import partial
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.certificate import packed
+from crossopt.formulation.certificate import Certificate, packed
 from crossopt.formulation.model import Model
 from crossopt.formulation.traces.selection import selection
 from crossopt.instances.errors import RefusedError
@@ -16,6 +16,7 @@ from crossopt.solvers.backends.walk import Traced
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.proofs import Counted, Integers, Word
 from crossopt.solvers.traces.benchmark.answer import Runs
+from crossopt.solvers.traces.benchmark.clash import clash_of
 from crossopt.solvers.traces.benchmark.judge import judge
 from crossopt.solvers.traces.benchmark.prove import least_of_all
 from crossopt.solvers.traces.benchmark.reasons import reasons
@@ -49,13 +50,20 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
     if told.values is not None and told.value is not None:
         known.insert(0, (told.value, Runs(tuple(told.values[variable] for variable in inside.runs))))
     value, answer = min(known, key=lambda one: one[0], default=(None, None))
+    if answer is None and told.status == "INFEASIBLE" and (found := _refuted(question, outside.model, deadline)):
+        return found
     tree = _tree(outside.model, value, deadline)
-    proof = Integers("a tree of branches in whole numbers", tree.certificate.scale, packed(tree.certificate))
+    proof = _proof(tree.certificate)
     shown = inf if tree.bound is None else tree.bound
     stopped = "time limit" if limits.seconds < inf and shown != value and told.stopped == "time limit" else "complete"
     if answer is None:
-        return _none(question, deadline, shown, proof, stopped)
+        why = reasons(question, _looking(deadline)) if shown == inf else ()
+        return Found(None, shown, proof, "highs", stopped, reasons=why)
     return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals, solver=told.solver)
+
+
+def _proof(tree: Certificate) -> Integers:
+    return Integers("a tree of branches in whole numbers", tree.scale, packed(tree))
 
 
 def _tree(model: Model, value: int | None, deadline: float) -> Traced:
@@ -68,14 +76,18 @@ def _tree(model: Model, value: int | None, deadline: float) -> Traced:
     return root if further.bound is not None and further.bound < (root.bound or 0) else further
 
 
-def _none(question: BenchmarkQuestion, deadline: float, shown: float, proof: Integers, stopped: str) -> Found[Runs]:
-    """No benchmark: by the tree, else by the solver's word about the outer model, else none was found."""
-    if shown == inf:
-        return Found(None, inf, proof, "highs", reasons=reasons(question, _looking(deadline)))
-    left = max(deadline - monotonic(), _SHORTEST)
-    if highs(selection(question, inner=False).model, Spend(left)).status == "INFEASIBLE":
-        return Found(None, inf, Word("highs"), "highs", reasons=reasons(question, _looking(deadline)))
-    return Found(None, shown, proof, "highs", stopped)
+def _refuted(question: BenchmarkQuestion, model: Model, deadline: float) -> Found[Runs] | None:
+    """That there is no benchmark: by the root of a tree, by a tree about the limits that clash, else by the solver's word; None where it
+    does not give that of the outer model."""
+    root = trace(model, None, max(deadline - monotonic(), _SHORTEST), most=1)
+    if root.bound is None:
+        return Found(None, inf, _proof(root.certificate), "highs", reasons=reasons(question, _looking(deadline)))
+    clash = clash_of(model, max(deadline - monotonic(), _SHORTEST) * _LOOKING)
+    if clash is None:
+        return None
+    in_the_way = f"in the way: no runs of any kernels keep {', '.join(clash.limits)}, whatever else is asked"
+    proof = Word("highs") if clash.tree is None else _proof(clash.tree)
+    return Found(None, inf, proof, "highs", reasons=(*reasons(question, _looking(deadline)), in_the_way))
 
 
 def _looking(deadline: float) -> float:

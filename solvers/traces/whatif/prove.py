@@ -32,7 +32,8 @@ def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -
         return Proved((), (f"proof: {error}",))
     said = inf if saved.bound is None else saved.bound
     fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
-    return Proved((done,), () if said <= shown else (fault,), by=by)
+    order = (f"of times that were not measured: {question.trace.order}",) if question.trace.order else ()
+    return Proved((done, *order), () if said <= shown else (fault,), by=by)
 
 
 def _of_tree(model: Model, steps: Sequence[int]) -> float:

@@ -7,19 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.traces.graph import EDGES
 from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.turns import RULE
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.chakra.messages import (
     COLLECTIVE,
     COMP,
     KINDS,
-    RECEIVE,
     Attribute,
     Metadata,
     Node,
@@ -111,17 +112,23 @@ def test_every_public_sample_is_written_byte_for_byte(name: str) -> None:
 
 @pytest.mark.parametrize("name", LARGE)
 def test_protobuf_and_json_of_a_public_trace_are_one_graph(name: str) -> None:
-    """Longest path over data edges 46,140 us, counted by its publisher's numbers; 181,878 edges, 1,277 control edges that dangle. With one
-    operation of the host, of the device and of the network at a time 296,781 us, of which the device works 292,828."""
+    """Longest path over data edges 46,140 us, counted by its publisher's numbers; 181,878 edges, 1,277 control edges that dangle.
+
+    One device cannot run its 292,828 us of kernels in that: in turns nothing of one resource overlaps, and the device hardly ever waits."""
     told = json.loads(reference("traces/expected.json").read_text(encoding="utf-8"))[name]
     found = read_any(reference(f"traces/{name}"))
     graph = found.trace.graph
     data = graph.reasons == EDGES.index("data")
     assert (len(graph), int(data.sum())) == (told["nodes"], told["data_edges"])
     assert (int((graph.durations > 0).sum()), int(graph.durations.sum())) == (told["with_duration"], told["sum_duration_us"] * 1000)
-    assert replay(graph).span == 296_781_000
     assert replay(replace(graph, before=graph.before[data], after=graph.after[data])).span == 46_140_000
-    assert any("their data edges alone would let all of it end after 46.14 ms" in remark for remark in found.remarks)
+    again = replay(graph)
+    assert found.trace.assumed == RULE
+    for resource in range(len(graph.resources)):
+        own = np.flatnonzero(graph.places == resource)
+        own = own[np.lexsort((again.ends[own], again.begins[own]))]
+        assert (again.begins[own][1:] >= again.ends[own][:-1]).all()
+    assert 292_828_000 <= again.span < 300_000_000
     assert any(f"{told['dangling']:,} control edges" in remark for remark in found.remarks) == (told["dangling"] > 0)
 
 
@@ -144,14 +151,6 @@ def test_starts_order_a_stream_and_leave_gaps(tmp_path: Path) -> None:
     )
 
 
-def test_without_starts_a_device_takes_one_kernel_at_a_time_the_lowest_number_first(tmp_path: Path) -> None:
-    """Kernels 1 and 3 could begin at once: 1 runs from 0 to 5, 3 to 7, and 2, which waits for a receive, to 14; receives take no turn."""
-    received = Node(4, "r", RECEIVE, duration_micros=6)
-    nodes = (A, replace(B, data_deps=(4,)), Node(3, "c", COMP, duration_micros=2), received, replace(received, id=5))
-    replayed = replay(read_any(put(tmp_path, *reversed(nodes))).trace.graph)
-    assert (replayed.ends // 1000).tolist()[::-1] == [5, 14, 7, 6, 6]
-
-
 @pytest.mark.parametrize(
     ("nodes", "told"),
     [
@@ -170,7 +169,7 @@ def test_what_makes_no_graph_is_told(tmp_path: Path, nodes: tuple[Node, ...], to
 
 def test_ids_that_no_node_has_are_left_out_and_told(tmp_path: Path) -> None:
     found = read_any(put(tmp_path, A, replace(B, data_deps=(1, 77))))
-    assert found.trace.graph.reasons.tolist() == [EDGES.index("data"), EDGES.index("stream")]
+    assert [EDGES[reason] for reason in found.trace.graph.reasons] == ["data", "stream"]
     assert found.remarks[0] == "1 edge names an id that no node has: left out"
 
 

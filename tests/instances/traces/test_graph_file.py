@@ -34,7 +34,7 @@ def test_what_is_written_is_read_again(graph: Graph) -> None:
             {"trace": 2},
             "trace: this is no graph of a trace (`crossopt import TRACE --out FILE` makes one)",
         ),
-        ({"ops": []}, "ops: 'ops' says nothing here (known: source, span, operations, edges)"),
+        ({"ops": []}, "ops: 'ops' says nothing here (known: source, span, assumed, operations, edges)"),
         ({"edges": {}}, "edges: a list is needed"),
         ({"span": -1}, "span: a whole number of nanoseconds is needed"),
         ({"edges": [[0, 2, "launch"]]}, "edges[0]: '2' is no operation (there are 2, counted from 0)"),

@@ -87,6 +87,10 @@ def with_value(node: Node, name: str, value: object) -> Node:
     return replace(node, attributes=tuple(replace(one, value=value) if one.name == name else one for one in node.attributes))  # type: ignore[arg-type]
 
 
+def renamed(node: Node, name: str, other: str) -> Node:
+    return replace(node, attributes=tuple(replace(one, name=other) if one.name == name else one for one in node.attributes))
+
+
 def test_every_edit_is_told(folder: Path, tmp_path: Path) -> None:
     nodes = nodes_of(folder, 0)
     send = next(place for place, node in enumerate(nodes) if node.type == 5)
@@ -104,10 +108,16 @@ def test_every_edit_is_told(folder: Path, tmp_path: Path) -> None:
         ({compute: with_value(nodes[compute], "num_ops", 1)}, " by about.json"),
         ({compute: replace(nodes[compute], id=99)}, "it waits for a node that does not stand before it"),
         ({compute + 1: replace(nodes[compute + 1], id=nodes[compute].id)}, "the id is given twice"),
+        ({compute: renamed(nodes[compute], "is_cpu_op", "is_cpu_oq")}, "is_cpu_op is not said to be false"),
+        ({compute: replace(nodes[compute], name="forward")}, "NPU 0: the bytes of its trace are not those that were written"),
+        ({len(nodes) - 1: replace(nodes[-1], data_deps=(1,))}, "NPU 0: the bytes of its trace are not those that were written"),
     ]
     for number, (change, told) in enumerate(edits):
         wrong = recounted(archive_at(changed(folder, tmp_path / str(number), 0, change)))[1]
         assert any(told in one for one in wrong), (told, wrong)
+    groups = changed(folder, tmp_path / "groups", 0, {})
+    (groups / "groups.json").write_text((groups / "groups.json").read_text(encoding="utf-8").replace("[0,1]", "[1,0]"), encoding="utf-8")
+    assert recounted(archive_at(groups))[1] == ["groups.json: its bytes are not those that were written, by about.json"]
 
 
 def test_files_that_are_cut_or_missing_are_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,7 +160,8 @@ def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert main(["solve", TINY, "--time-limit", "0s"]) == 10
     out, err = capsys.readouterr()
     assert out == "tiny: no design found (exhaustive: time limit)\n"
-    assert err == "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open\n"
+    more = "give it more time (--time-limit), ask auto, or leave fewer choices open"
+    assert err == f"no answer, nor a proof that there is none (exit code 10): {more}\n"
 
 
 @pytest.mark.parametrize(("engine", "code"), [("exhaustive", 0), ("expert", 11), ("plan-only", 11), ("hardware-only", 11)])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crossopt.instances.traces.chakra.messages import COMP, Metadata, Node, written
 from crossopt.instances.traces.graph_file import read_trace
 from crossopt.reports.cli import main
 from tests.instances.traces.test_kineto import LAUNCHED, call, kernel, put, rank, steps
@@ -76,3 +77,24 @@ def test_a_step_and_all_its_work_are_told(tmp_path: Path, capsys: pytest.Capture
         with pytest.raises(SystemExit):
             main(["import", path, *wrong])
         assert sentence in capsys.readouterr().err
+
+
+def test_a_trace_without_starts_says_what_its_order_rests_on_wherever_its_time_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two kernels of 6 and 4 us that wait for nothing take 10 on one device; a graph that says nothing of turns has a least span."""
+    kernels = [Node(number, "gemm", COMP, duration_micros=took) for number, took in ((1, 6), (2, 4))]
+    trace, graph, asked, saved = (tmp_path / name for name in ("x.et", "graph.json", "asked.yaml", "saved.json"))
+    trace.write_bytes(written(Metadata("0.0.4"), kernels))
+    asked.write_text("{kind: what-if, trace: graph.json, changes: [{name: half, transform: scale, pattern: gemm, factor: 0.5}]}")
+    assert main(["import", str(trace), "--out", str(graph)]) == 0
+    told = capsys.readouterr().out
+    for arguments in (["solve", str(asked), "--out", str(saved)], ["check", str(saved)]):
+        assert main(arguments) == 0
+        told += capsys.readouterr().out
+    assert " ".join(told.split()).count("no start was traced: operations of one thread, stream, device or network take turns") == 3
+    assert "10.000 us replayed, none traced" in told
+    assert "unchanged 10 us saved 50.0%" in " ".join(told.split())
+    graph.write_text(json.dumps({**json.loads(graph.read_text()), "assumed": ""}))
+    assert main(["solve", str(asked)]) == 0
+    assert "all times are the least that these allow" in " ".join(capsys.readouterr().out.split())

@@ -195,7 +195,9 @@ def test_an_interrupt_before_there_is_a_question_leaves_the_old_file_and_exits_w
     target.write_text("precious")
     monkeypatch.setattr(asking, "question_of", _interrupted)
     assert main(["solve", TINY, "--out", str(target)]) == 10
-    assert capsys.readouterr().err.startswith("interrupted before there was an answer\nno answer (exit code 10): ")
+    assert capsys.readouterr().err.startswith(
+        "interrupted before there was an answer\nno answer, nor a proof that there is none (exit code 10): "
+    )
     assert target.read_text() == "precious"
 
 

@@ -142,6 +142,10 @@ def test_refusals_are_a_sentence_and_write_nothing(
         assert main(["export", "question.yaml", "--as", "lp", *more]) == code
     except SystemExit as ended:
         assert ended.code == code
-    told = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("no answer (exit code 10): ")]
+    told = [
+        line
+        for line in capsys.readouterr().err.splitlines()
+        if not line.startswith("no answer, nor a proof that there is none (exit code 10): ")
+    ]
     assert sentence in told[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["question.yaml"]
