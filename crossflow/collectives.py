@@ -14,12 +14,14 @@ there is no single ring, and replicas gather level by level, too.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import inf
 from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
+from crossopt.crossflow.exchanges.axes import fastest
 from crossopt.crossflow.exchanges.shapes import Kind, bytes_along, steps_along, width_of
 from crossopt.crossflow.exchanges.spread import Spread, gaps_of, reaches_of
 from crossopt.crossflow.hardware import Link
@@ -37,6 +39,8 @@ class Traffic:
     kind: Kind = "gather"
     reach: Real = inf
     """Units of this level that the group reaches over; see `exchanges.spread`."""
+    evenly: Real = 0.0
+    """1 where it is known that the group lies evenly, the same along other levels wherever it is along this one."""
 
 
 _OF_LINKS: Final = ("ring", "fully_connected")
@@ -75,9 +79,11 @@ def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) 
 def all_gather(size: Real, members: Members) -> Exchange:
     """Ring all-gather of `size` bytes in the end: n - 1 steps and (n - 1)/n of the bytes on each level; also ring reduce-scatter."""
     traffic = []
-    for count, reach in zip(members, reaches_of(members), strict=True):
+    for count, reach, gap in zip(members, reaches_of(members), gaps_of(members), strict=True):
         busy = np.minimum(count - 1.0, 1.0)
-        traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size, count, reach=reach))
+        traffic.append(
+            Traffic(busy, count - 1.0, (count - 1.0) / count * size, count, reach=reach, evenly=np.where(np.isfinite(gap), 1.0, 0.0))
+        )
         size = size / count
     return tuple(traffic)
 
@@ -178,8 +184,13 @@ def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
 
 
 def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds that the exchange takes; levels work one after the other."""
-    return _over_levels(_seconds, exchange, links)
+    """Seconds that the exchange takes; levels work one after the other, or axes of a torus at once (`exchanges.axes`)."""
+    linked = [link.shape in _OF_LINKS for link in links]
+    if sum(linked) < 2 or exchange[0].kind != "gather":
+        return _over_levels(_seconds, exchange, links)
+    parts = zip(on_shapes(exchange, links), links, strict=True)
+    axes = [(part.starts * link.setup + part.steps * link.latency, _sending(part, link), part.ranks) for part, link in parts]
+    return fastest(axes, linked, reduce(np.multiply, (part.evenly for part in exchange)))
 
 
 def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:

@@ -1,12 +1,12 @@
 """Where the groups of a plan lie on the network: how many ranks of each parallel dimension share a node, a pod, the whole."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.collectives import members_on_levels
-from crossopt.crossflow.exchanges.spread import Spread, each, either, together
+from crossopt.crossflow.exchanges.spread import Spread, anywhere, each, either, together
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
 
@@ -63,6 +63,13 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
 def laid_at(layout: Layout, rows: Whole) -> Layout:
     """The layout of some of the plans."""
     return Layout(*(each(lambda part: np.asarray(part)[rows], getattr(layout, field.name)) for field in fields(Layout)))
+
+
+def in_turn(layout: Layout) -> Layout:
+    """The same of which it is not known that groups lie evenly, so that gathers go along one axis after the other; messages go where they
+    went."""
+    names = (field.name for field in fields(Layout) if field.name not in ("context", "pipeline"))
+    return replace(layout, **{name: anywhere(getattr(layout, name)) for name in names})
 
 
 def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread, Spread, Spread]:

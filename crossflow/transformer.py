@@ -125,9 +125,9 @@ def _step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
     )
 
 
-def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Parts:
-    """The parts of each plan's step, each formula evaluated for every plan."""
-    layout, split = lay_out(plans, cluster), sharding(model, plans)
+def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans, layout: Layout | None = None) -> Parts:
+    """The parts of each plan's step, each formula evaluated for every plan, its groups where they are or as they are said to lie."""
+    layout, split = layout or lay_out(plans, cluster), sharding(model, plans)
     group, (modes, mode_of) = ranks(plans, layout), _modes(plans)
     layers = mean_layers(model, group, hardware, modes)
     return Parts(
@@ -354,10 +354,10 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
 
 
 def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Whole:
-    """For each plan the number of its degrees inside a layer, and how their groups lie: reaches on rings, gaps of context ranks alone."""
+    """For each plan the number of its degrees inside a layer, and how their groups lie: on switches how far context ranks are apart."""
     spreads = (layout.tensor, layout.context, layout.expert, layout.expert_tensor)
-    gaps = [np.where(np.isinf(gap), 0.0, gap + 1.0) for gap in layout.context.gaps]
-    parts = gaps + [part for spread in spreads for part in spread]
+    gaps = [gap for one in spreads for gap, link in zip(one.gaps, links, strict=True) if one is layout.context or link.shape != "switch"]
+    parts = [np.where(np.isinf(gap), 0.0, gap + 1.0) for gap in gaps] + [part for spread in spreads for part in spread]
     parts += [reach for spread in spreads for reach, link in zip(spread.reaches, links, strict=True) if link.shape == "ring"]
     columns = (np.asarray(part)[:, 0].astype(np.int64) for part in parts)
     return distinct(plans.tensor, plans.context, plans.expert, plans.expert_tensor, *columns)[1]

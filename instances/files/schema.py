@@ -44,6 +44,7 @@ T = TypeVar("T")
 _PHRASES: Final[Mapping[Kind, str]] = {
     str: "a text", int: "a whole number", float: "a number", Fraction: "a number", bool: "true or false", type(None): ""
 }  # fmt: skip
+_MAPPING: Final = "a mapping"
 _LONGEST_NAME: Final = 1_000
 MOST: Final = 1_000  # faults of one file that are looked for
 LARGEST_WHOLE: Final = 2**63 - 1  # what numpy and the solvers can hold
@@ -107,13 +108,15 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
     unit, origin = mark_of(marks, Unit), origin_of(kind)
     if origin is tuple:
         text, hint = _wanted_one(*unwrap(get_args(kind)[0], marks))
+        if text == _MAPPING:
+            return "a list of mappings", hint
         return f"{text}, a list or a range" if takes_range(kind, marks) else f"{text} or a list", hint
     if words := words_of(kind):
         return "a word", f"one of {', '.join(words)}"
     if unit:
         dimension = dimension_named(unit.dimension)
         return dimension.phrase, f"for example '{dimension.example}'"
-    return _PHRASES.get(kind, "a mapping"), ""
+    return _PHRASES.get(kind, _MAPPING), ""
 
 
 def _read(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:

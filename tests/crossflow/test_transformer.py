@@ -1,8 +1,10 @@
 """The price of transformer plans: tables against formulas, items against totals, monotone resources, published step times."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.evaluate import Design, evaluate
 from crossopt.crossflow.generator import generate
-from crossopt.crossflow.hardware import UNLIMITED_POWER, Cluster, Efficiency, Hardware, Memory, take
+from crossopt.crossflow.hardware import UNLIMITED_POWER, Cluster, Efficiency, Hardware, Link, Memory, Shape, take
 from crossopt.crossflow.parameters import score_flops, step_flops
 from crossopt.crossflow.plan import Plan, plan_at, table
 from crossopt.crossflow.plan_rules import broken_rules
@@ -77,9 +79,20 @@ def test_tables_give_the_same_digits_for_more_plans(cluster: Cluster, data: st.D
     assert_same_digits(cluster, data)
 
 
+SHAPES = st.sampled_from(get_args(Shape))
+
+
+def shaped(links: tuple[Link, ...], cluster: Cluster, shapes: Sequence[Shape]) -> tuple[Link, ...]:
+    """The links with these shapes, joining as many units as the levels do."""
+    units = [outer // inner for inner, outer in pairwise((1, *cluster.level_sizes))]
+    named = zip(links, units, shapes, strict=False)
+    return tuple(replace(link, shape=shape, size=1 if shape == "switch" else size) for link, size, shape in named)
+
+
 def assert_same_digits(cluster: Cluster, data: st.DataObject) -> None:
-    hardware = many(device_on(cluster), 3)
+    usual = many(device_on(cluster), 3)
     for model in MODELS:
+        hardware = replace(usual, links=shaped(usual.links, cluster, data.draw(st.lists(SHAPES, min_size=3, max_size=3))))
         drawn = data.draw(st.lists(plans(model, cluster.devices), min_size=8, max_size=12))
         columns = table(drawn)
         by_tables, directly = price(model, hardware, cluster, columns), price_directly(model, hardware, cluster, columns)

@@ -151,12 +151,12 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
 
 @every(("shape", "said"), [("ring", True), ("rails", False), ("switch", None)])
 def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: bool | None) -> None:
-    """Where dimensions have shapes: each exchange with its figures, the busiest of them, and on a torus that the order is not chosen."""
+    """Where dimensions have shapes: each exchange with its figures, the busiest of them, and on a torus in which order it is gone along."""
     dimensions = f"[{{size: 4, shape: {'switch' if said is None else 'ring'}}}, {{size: 2, shape: {shape}}}]"
     asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", f"cluster.network={dimensions}", "tensor=2", "zero=0"))
     design = design_in(result := answered(asked))
     assert design is not None
-    network, lines, order = network_of(asked, design), network_lines(asked, design), "cautious on a torus"
+    network, lines, order = network_of(asked, design), network_lines(asked, design), "axes of a torus at once"
     assert network is not None
     assert all(len(line) <= 80 for line in lines)
     text = answer(result, asked)

@@ -70,6 +70,8 @@ def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Se
         tracks.append(Track(dimension.name, segments, f"{details.busy[place] / value:.1%} busy"))
     kinds = tuple(kind.replace("_", "-") for kind in used)
     words = f"The last chunk is done after {digits(value, 'ns')}."
+    if details.fifo > value:
+        words += f" ASTRA-sim serves first who came first, and can be told no other sequence: it takes {digits(details.fifo, 'ns')} so."
     drawn = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", words)
     table = Table(
         (

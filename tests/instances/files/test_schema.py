@@ -185,7 +185,7 @@ REFUSED = [
     ("names: [a, ]\nnumbers: 3", "2:1: numbers: unknown key (did you mean 'number'?)"),
     ("names: [a, [b]]", "1:12: names[1]: this is a list, a text is needed"),
     ("names: {a: b}", "1:8: names: this is a mapping, a text or a list is needed"),
-    ("clusters: dgx", "1:11: clusters: this is a single value, a mapping or a list is needed"),
+    ("clusters: dgx", "1:11: clusters: this is a single value, a list of mappings is needed"),
     ("factors: {a: 1, b: x}", "1:20: factors.b: 'x' is not a number"),
     ("factors: 3", "1:10: factors: this is a single value, a mapping is needed"),
     ("areas: []", "1:8: areas: an empty list leaves nothing to choose (give at least one value)"),
