@@ -64,9 +64,14 @@ def plain(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} is returned, where figures, texts, lists and dictionaries are meant")
 
 
+def notebooks_in(folder: Path) -> list[Path]:
+    """Those at the top of a folder."""
+    return sorted(path for path in folder.glob("*.ipynb") if path.is_file())
+
+
 def notebook_for(folder: Path, program: str) -> Path | None:
     """The only notebook, where the program is not there, or is all holes."""
-    notebooks, own = sorted(folder.glob("*.ipynb")), folder / program
+    notebooks, own = notebooks_in(folder), folder / program
     if len(notebooks) != 1 or (own.exists() and not (own.is_file() and _all_holes(own.read_text(encoding="utf-8", errors="replace")))):
         return None
     return notebooks[0]
@@ -76,19 +81,21 @@ def _all_holes(program: str) -> bool:
     return 0 < program.count(HOLE) >= len(re.findall(r"^def ", program, re.MULTILINE))
 
 
+_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 Line = tuple[int, int, str]
 """A line of a program, with the number of its cell among those of code, and of its line there."""
 
 
 def lines_in(notebook: str) -> list[Line]:
     """The program of a notebook: its cells of code, without those that only show something and without commands of the notebook itself;
-    a ValueError where it is no notebook."""
+    a ValueError where it is no notebook, or no text, as halves of signs are none."""
     document = json.loads(notebook)
     cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise ValueError("this is no notebook")
     code = enumerate((cell for cell in cells if cell.get("cell_type") == "code"), start=1)
     parts = [(number, "".join(cell.get("source", ""))) for number, cell in code if SHOWN not in _tags(cell)]
+    "".join(part for _, part in parts).encode()
     return [(number, place, line) for number, part in parts for place, line in enumerate([*_python(part), ""], start=1)]
 
 
@@ -111,8 +118,11 @@ def starts_of(lines: Sequence[Line]) -> list[int]:
     return [place for place, (_, line, _) in enumerate(lines, start=1) if line == 1]
 
 
-def execute(program: str, starts: Sequence[int], name: str, names: dict[str, Any]) -> BaseException | None:
-    """Run cell by cell, statement by statement; one that fails costs what it defines, and no other. The first failure."""
+def execute(
+    program: str, starts: Sequence[int], name: str, names: dict[str, Any], is_late: Callable[[], bool] = lambda: False
+) -> BaseException | None:
+    """Run cell by cell, statement by statement; one that fails costs what it defines, and no other. The first failure. When it is late, of
+    what is left functions, classes and imports alone are run."""
     lines, flags = program.split("\n"), 0
     first: BaseException | None = None
     for start, end in pairwise((*starts, len(lines) + 1)):
@@ -124,6 +134,8 @@ def execute(program: str, starts: Sequence[int], name: str, names: dict[str, Any
         for statement in statements:
             if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
                 flags |= sum(getattr(__future__, one.name).compiler_flag for one in statement.names if hasattr(__future__, one.name))
+            if is_late() and not isinstance(statement, _DEFINING):
+                continue
             try:
                 exec(compile(ast.Module([statement], []), name, "exec", flags, dont_inherit=True), names)  # noqa: S102 - the student's own program
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a statement does

@@ -20,7 +20,7 @@ from crossopt.solvers.grading.handouts import BESIDE, HANDOUTS
 from crossopt.solvers.grading.marks import PRACTICE, Assignment, Grade, seed_of
 from crossopt.solvers.grading.notebooks import notebook_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
-from crossopt.solvers.grading.walls.walls import exposed, missing
+from crossopt.solvers.grading.walls.walls import exposed, missing, unable
 
 _GRADED, _REFUSED = 0, 3
 _SEED = "CROSSOPT_COURSE_SEED"
@@ -40,8 +40,8 @@ def grade(options: argparse.Namespace) -> int:
         usage(f"{submission}: there is no such submission (name a folder or a .zip)")
     check_target(options.out)
     walls = asked.judge is None and not options.unconfined
-    if walls:
-        _check_walls()
+    if asked.judge is None:
+        _check_walls(options.unconfined)
     found = graded(asked, submission, _seed(options), walls)
     text = FORMATS[options.format](found)
     try:
@@ -52,9 +52,14 @@ def grade(options: argparse.Namespace) -> int:
     return _REFUSED if found.refused else _GRADED
 
 
-def _check_walls() -> None:
+def _check_walls(unconfined: bool) -> None:
+    if reason := unable():
+        usage(reason)
+    if unconfined:
+        return
     if reason := missing():
-        usage(f"{reason}, so that a submission could harm it (grade on Linux 5.13 or newer, or in a machine to throw away: --unconfined)")
+        remedy = "your own program: --unconfined; of others: on Linux 5.13 or newer, or with it on a machine to throw away"
+        usage(f"{reason}, so that a submission could harm it ({remedy})")
     if exposed(HANDOUTS):
         usage("the answers lie where a submission can read them (install crossopt into a virtual environment, as README says)")
 
@@ -78,8 +83,7 @@ def _grade_class(options: argparse.Namespace) -> int:
         usage(f"--jobs {options.jobs}: one at a time at least")
     for target in (options.out, options.similar, options.board):
         check_target(target)
-    if not options.unconfined:
-        _check_walls()
+    _check_walls(options.unconfined)
     try:
         found = find_class(folder, options.roster, _assignment(options.only) if options.only else None)
     except ClassError as error:

@@ -46,16 +46,16 @@ def rests(table: Table) -> Designs:
     return [[p, c] for p, c in found if time_of(table, p, c) == rows[p] == columns[c]]
 
 
-def end(table: Table, chip: int, most: int | None = None) -> float:
-    """Where an alternation from a chip ends, or is after so many designs; infinite where it cannot begin."""
-    way = alternation(table, chip)[:most]
+def end(table: Table, chip: int) -> float:
+    """Where an alternation from a chip ends; infinite where it cannot begin."""
+    way = alternation(table, chip)
     return time_of(table, *way[-1]) if way else inf
 
 
-def failing(table: Table, most: int | None = None) -> list[int]:
-    """Chips from which it ends above the best, or cannot begin; or is above it after so many designs."""
+def failing(table: Table) -> list[int]:
+    """Chips from which it ends above the best, or cannot begin."""
     best = least(table)
-    return [chip for chip in range(len(table[0])) if end(table, chip, most) > best]
+    return [chip for chip in range(len(table[0])) if end(table, chip) > best]
 
 
 def interaction(table: Table) -> float:

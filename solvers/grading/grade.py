@@ -3,8 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+from crossopt.instances.course.handed_in import notebooks_in
 from crossopt.solvers.grading.marks import NEARLY, Assignment, Case, Grade, Mark, Task, Verdict, printable, wrong
-from crossopt.solvers.grading.notebooks import Taken, notebooks_in, write_program
+from crossopt.solvers.grading.notebooks import Taken, write_program
 from crossopt.solvers.grading.quiet import is_hidden, without_figures, without_words
 from crossopt.solvers.grading.walls.running import STOPPED, Returned, run
 from crossopt.solvers.grading.walls.submission import SubmissionError, opened, refuse_ours
@@ -23,7 +24,7 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
         with opened(submission) as folder:
             if assignment.judge is None:
                 refuse_ours(folder)
-            notebooks = notebooks_in(folder)
+            notebooks = tuple(path.name for path in notebooks_in(folder))
             taken = write_program(folder, assignment.handed) if assignment.judge is None else None
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
@@ -50,10 +51,12 @@ def _not_there(assignment: Assignment, folder: Path) -> str:
     deeper = [name for name in files if name.rpartition("/")[2] == handed]
     if deeper:
         return f"there is no {handed} at the top, but there is {_listed(deeper)} (hand in the folder that {handed} lies in, and no other)"
-    notebooks = notebooks_in(folder) if assignment.judge is None else ()
+    notebooks = [path.name for path in notebooks_in(folder)] if assignment.judge is None else []
     if len(notebooks) > 1:
-        return f"there is no {handed}, and which of {_listed(list(notebooks))} is meant is not known (hand in one notebook, or {handed})"
-    neither = " and no notebook" if not notebooks and assignment.judge is None else ""
+        return f"there is no {handed}, and which of {_listed(notebooks)} is meant is not known (hand in one notebook, or {handed})"
+    if notebooks:
+        return f"there is no {handed}, and {notebooks[0]} cannot be read as a notebook (save it anew in Jupyter, or hand in {handed})"
+    neither = " and no notebook" if assignment.judge is None else ""
     return f"there is no {handed}{neither} ({f'there is {_listed(files)}; ' if files else ''}{remedy})"
 
 

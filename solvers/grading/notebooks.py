@@ -87,11 +87,6 @@ def program_in(notebook: str) -> str:
     return "\n".join(line for _, _, line in lines_in(notebook))
 
 
-def notebooks_in(folder: Path) -> tuple[str, ...]:
-    """Names of the notebooks at the top of a folder."""
-    return tuple(path.name for path in sorted(folder.glob("*.ipynb")))
-
-
 def write_program(folder: Path, name: str) -> Taken | None:
     """Where one notebook is handed in instead of a program, or beside one that is all holes, write its program there; what is none is left
     to be told as missing."""

@@ -53,8 +53,8 @@ _CHIPS = """  compute_area: {from: 260 mm^2, to: 600 mm^2, step: 40 mm^2}
 """
 _NETWORKS, _BATCHES = ("gpt3-6.7b", "gpt3-13b"), (16, 32, 64)
 """Large networks and few samples: where few stacks hold them with full recomputation alone, and more stacks leave less area for cores."""
-_CUTS = (2, 3, 4)
-"""Designs after which a way is cut by who believes that a round or two are enough."""
+_STAIRS = 24
+"""Plans and chips of a staircase, whose way has nearly twice as many designs."""
 _DRAWS = 200
 """Questions that are drawn in vain before one is taken in which nothing is lost."""
 
@@ -63,9 +63,9 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Tables with and without limits, with ties, and of the full model; in each something sticks."""
     random, handed = Random(f"{seed}/09"), public("09-alternating")
     given: Table = handed["times"]
-    tables = [given, _sticking(random, 5, 7, 0.0), _sticking(random, 12, 9, 0.15), _winding(random, 30, 40, 0.1), _tied(random, 8, 8)]
+    tables = [given, _sticking(random, 5, 7, 0.0), _sticking(random, 12, 9, 0.15), _staircase(random, _STAIRS), _tied(random, 8, 8)]
     ways = [*((table, _longest(table)) for table in tables), (tables[-1], len(tables[-1][0]) - 1)]
-    asked = [(given, _worst(given)), *((table, _worst(table)) for table in (_of_the_model(random), tables[2]))]
+    asked = [(given, _worst(given)), *((table, _worst(table)) for table in (_of_the_model(random), tables[2])), ways[3]]
     traps = [tuple(handed["trap"].values()), *((random.randrange(2, 6), random.randrange(2, 7), random.randrange(3, 20)) for _ in range(3))]
     sums = [[list(row) for row in handed["sum"]], _sum(random, 6, 5), _full(random, 5, 6), _full(random, 9, 4), _near_sum(random, 7, 7)]
     return (
@@ -83,7 +83,7 @@ LAST_ALONE = "the end alone is returned, not the way to it"
 TWICE = "a design is there twice: it is no step when nothing changes"
 NO_START = "the first design, of the chip that it begins with, is left out"
 LAST_OF_TIES = "of several that are quickest the last is taken (the first is meant)"
-CUT = "the way is cut after a round or two, although something still changes"
+CUT = "the way is cut after some rounds, although something still changes"
 ALONE = "a design is left out where another of its plan or of its chip is as quick: nobody leaves it for that"
 TIES = "a plan or a chip is changed for one that is as quick (only for a quicker one)"
 BEST_TOO = "the best design is among them: it is where an alternation should end"
@@ -110,7 +110,7 @@ def judge_way(handed: object, table: Table, chip: int) -> Verdict:
         NO_START: given == right[1:],
         TIES: given == alternation(broken_ties(table), chip),
         LAST_OF_TIES: given == alternation(table, chip, last=True),
-        CUT: given in (right[:3], right[:4]),
+        CUT: given == right[: len(given)],
     }
     return _named(named, f"{len(given)} designs, where the way has {len(right)} and ends with {right[-1] if right else 'none'}")
 
@@ -151,9 +151,16 @@ def judge_failing(handed: object, table: Table) -> Verdict:
         SUCCEEDING: sorted(given) == [chip for chip in chips if chip not in right],
         CANNOT_BEGIN: sorted(given) == [chip for chip in right if alternation(table, chip)],
         FIRST_STEP: sorted(given) == [chip for chip in chips if firsts[chip] > best],
-        CUT: any(sorted(given) == failing(table, most) for most in _CUTS),
+        CUT: sorted(given) in _failing_when_cut(table),
     }
     return _named(named, f"{len(given)} chips are given, where it fails from {len(right)}")
+
+
+def _failing_when_cut(table: Table) -> list[list[int]]:
+    """The chips that fail after two, three, ... designs."""
+    chips, best = range(len(table[0])), least(table)
+    times = [[time_of(table, *design) for design in alternation(table, chip)] or [inf] for chip in chips]
+    return [[chip for chip in chips if times[chip][:most][-1] > best] for most in range(2, max(map(len, times)))]
 
 
 def _named(named: dict[str, bool], why: str) -> Verdict:
@@ -192,30 +199,17 @@ def _sticking(random: Random, plans: int, chips: int, broken: float) -> Table:
     return next(table for table in draws if 0 < len(failing(table)) < chips and len(alternation(table, _longest(table))) > 3)
 
 
-def _winding(random: Random, plans: int, chips: int, broken: float) -> Table:
-    """The first draw in which some way comes to the best after more designs than it is cut at by who believes in two rounds."""
-
-    def tells(table: Table) -> bool:
-        rows = [[inf if time is None else time for time in row] for row in table]
-        columns = list(zip(*rows, strict=True))
-        chip_of, plan_of = ([line.index(min(line)) for line in lines] for lines in (rows, columns))
-        plan = min(range(plans), key=lambda p: rows[p][chip_of[p]])
-        found = [[plan, chip_of[plan]]]
-        ways = (_turns(chip, chip_of, plan_of) for chip in range(chips))
-        return any(way[-1:] == found and len(way) > max(_CUTS) for way in ways)
-
-    return next(table for table in iter(partial(_drawn, random, plans, chips, broken), None) if tells(table))
-
-
-def _turns(chip: int, chip_of: list[int], plan_of: list[int]) -> Designs:
-    """The way where no two times are the same, by the quickest chip of each plan and the quickest plan of each chip."""
-    way = [[plan_of[chip], chip]]
-    while True:
-        plan, chip = way[-1]
-        step = [plan, chip_of[plan]] if chip_of[plan] != chip else [plan_of[chip], chip]
-        if step == way[-1]:
-            return way
-        way.append(step)
+def _staircase(random: Random, stairs: int) -> Table:
+    """A table whose way from one chip goes over all plans but one and all chips but one to the best, and a design aside where it sticks."""
+    count = stairs + 1
+    quick = sorted(random.sample(range(100, 400), 2 * stairs), reverse=True)
+    aside = quick.pop(random.randrange(2 * stairs - 1))
+    table = [[random.randrange(400, 2000) for _ in range(count)] for _ in range(count)]
+    for step, time in enumerate(quick):
+        table[step // 2][(step + 1) // 2] = time
+    table[stairs][stairs] = aside
+    plans, chips = (random.sample(range(count), count) for _ in range(2))
+    return [[table[plan][chip] for chip in chips] for plan in plans]
 
 
 def _drawn(random: Random, plans: int, chips: int, broken: float) -> Table:
@@ -318,7 +312,7 @@ def _failing_case(table: Table) -> Case:
 
 
 def _lost_case(table: Table, chip: int) -> Case:
-    ended, best, first = end(table, chip), least(table), time_of(table, *alternation(table, chip)[0])
+    ended, best, first, *later = end(table, chip), least(table), *(time_of(table, *design) for design in alternation(table, chip))
     slips = [
         Slip("the loss is told as a share of the best, not as how many times the best it is", ended / best - 1.0),
         Slip("the ratio is turned round", best / ended),
@@ -326,6 +320,7 @@ def _lost_case(table: Table, chip: int) -> Case:
         Slip("this is the end, not what is lost", ended),
         Slip("the first design of the way is compared with the best, not the last", first / best),
         Slip("the first design is compared with the last", first / ended),
+        *(Slip(CUT, time / best) for time in later[:-1]),
     ]
     return Case(_words(table), Call("lost", (table, chip)), partial(figure, right=ended / best, slips=slips))
 

@@ -1,15 +1,11 @@
 """Assignment 10: a collective over single links. Who sends what to whom and when, so that all have everything soonest?
 
-    far     no chunk comes farther than along the quickest way: the largest of these
-    cut     into some NPUs come those chunks that they lack: the first T with  sum of floor(T / w) over the links into them  enough
-    bound   the largest of both, over all NPUs and all cuts
-
 Networks of the last function are drawn so that sends are known which end at the bound: what ends there is the best.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations
+from itertools import permutations
 from math import ceil
 from random import Random
 
@@ -29,15 +25,15 @@ from crossopt.solvers.grading.marks import (
     whole_numbers,
     wrong,
 )
+from crossopt.solvers.grading.sends import OTHER_COMINGS, Links, Sends, bound, by_size, cut, distances, far, finish, greedy, last
 from crossopt.solvers.grading.walls.running import Call
 
-Links = list[list[int]]
-"""From, to, and the steps that a chunk takes."""
-Sends = list[list[int]]
-"""The chunk, the link by its place, and the step at which it sets out."""
-
-_TRIES, _MOST_SENDS = 60, 2000
+_TRIES, _SELDOM, _MOST_SENDS = 60, 10, 2000
 LATE = "all have everything, but later than they can"
+IN_ANY_ORDER = "sends come in any order: taken by their steps these break no rule"
+AGAIN = "a chunk that comes again counts, though it was there before, or comes sooner by another link"
+SIZES = "cuts around some numbers of NPUs alone are looked at"
+WAYS = "ways alone are looked at, or cuts that say no more than they do"
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
@@ -45,82 +41,21 @@ def tasks(seed: str) -> tuple[Task, ...]:
     random, handed = Random(f"{seed}/10"), public("10-collectives")
     given = (handed["npus"], handed["links"])
     slow = [given, *((npus, _drawn(random, npus, 12)) for npus in (5, 6, 7, 6))]
-    bounds = [given, _drawn_where(random, 6, _cuts_tell), _doubled(random, 7), _drawn_where(random, 5, _one_left_out_tells), slow[-1]]
+    bounds = [given, *(_narrow(random, 6, inside) for inside in (1, 2, 3, 4)), _doubled(random, 7)]
     cuts = [
         (*given, handed["inside"]),
         *((*one, sorted(random.sample(range(one[0]), random.randrange(2, one[0] - 1)))) for one in slow[1:]),
     ]
     rings = [handed["ring"], *(random.sample(range(npus), npus) for npus in random.sample(range(6, 16), 3))]
-    quick = [given, *(_reached(random, npus) for npus in (4, 5, 5))]
+    quick = [given, *(_reached(random, npus) for npus in (6, 6, 6))]
     return (
-        Task("when all have everything: finish", 12, given_first(_finish_cases(random, handed, [*slow[1:], slow[1]]))),
+        Task("when all have everything: finish", 12, given_first(_finish_cases(random, handed, [*slow[1:], _with_twins(random, 5)]))),
         Task("the farthest way: far", 9, given_first(_far_case(*one) for one in slow)),
         Task("what a cut lets through: cut", 9, given_first(_cut_case(*one) for one in cuts)),
         Task("before when nobody is done: bound", 9, given_first(_bound_case(*one) for one in bounds)),
         Task("around a ring: ring", 6, given_first(_ring_case(order) for order in rings)),
         Task("the soonest sends: gather", 15, given_first(_gather_case(*one) for one in quick)),
     )
-
-
-# --- what is right -------------------------------------------------------------------------------------------------------------------
-
-
-def finish(npus: int, links: Links, sends: Sends, *, waits: bool = True, alone: bool = True) -> int | None:
-    """The step at which all have everything; None where somebody sends what it has not, or over a link that is busy, or lacks something in
-    the end. The mistakes of not looking whether a chunk has come, or whether a link is free, are settings."""
-    there, busy = {(npu, npu): 0 for npu in range(npus)}, dict[int, int]()
-    for chunk, place, step in sorted(sends, key=lambda one: one[2]):
-        sender, receiver, took = links[place]
-        came = there.get((sender, chunk))
-        if came is None or (waits and came > step) or (alone and busy.get(place, 0) > step):
-            return None
-        busy[place] = step + took
-        there[receiver, chunk] = min(there.get((receiver, chunk), step + took), step + took)
-    return max(there.values()) if len(there) == npus * npus else None
-
-
-def distances(npus: int, links: Links) -> list[list[float]]:
-    """Steps of the quickest way between any two."""
-    away = [[0.0 if one == other else float("inf") for other in range(npus)] for one in range(npus)]
-    for sender, receiver, took in links:
-        away[sender][receiver] = min(away[sender][receiver], took)
-    for over in range(npus):
-        for one in range(npus):
-            away[one] = [min(far, away[one][over] + more) for far, more in zip(away[one], away[over], strict=True)]
-    return away
-
-
-def far(npus: int, links: Links) -> int:
-    return int(max(map(max, distances(npus, links))))
-
-
-def cut(npus: int, links: Links, inside: list[int]) -> int:
-    """The first step by which the links into some NPUs can have brought all chunks of the others."""
-    into = [took for sender, receiver, took in links if receiver in inside and sender not in inside]
-    return next(step for step in range(npus * max(into) + 1) if sum(step // took for took in into) >= npus - len(inside))
-
-
-def bound(npus: int, links: Links) -> int:
-    """Over all NPUs and all cuts."""
-    sets = (list(inside) for size in range(1, npus) for inside in combinations(range(npus), size))
-    return max(far(npus, links), *(cut(npus, links, inside) for inside in sets))
-
-
-def greedy(npus: int, links: Links, random: Random) -> Sends:
-    """Free links in any order, each with a chunk that its receiver lacks and that is not under way to it (TACOS, Won et al. 2024)."""
-    there, under_way = {(npu, npu): 0 for npu in range(npus)}, {(npu, npu) for npu in range(npus)}
-    free, sends, step = [0] * len(links), Sends(), 0
-    while len(under_way) < npus * npus:
-        for place in random.sample(range(len(links)), len(links)):
-            sender, receiver, took = links[place]
-            able = [c for c in range(npus) if there.get((sender, c), step + 1) <= step and (receiver, c) not in under_way]
-            if able and free[place] <= step:
-                chunk = random.choice(able)
-                sends.append([chunk, place, step])
-                free[place], there[receiver, chunk] = step + took, step + took
-                under_way.add((receiver, chunk))
-        step += 1
-    return sends
 
 
 # --- who judges ----------------------------------------------------------------------------------------------------------------------
@@ -135,15 +70,26 @@ def judge_finish(handed: object, npus: int, links: Links, sends: Sends) -> Verdi
         "a chunk is sent on before it has come": finish(npus, links, sends, waits=False),
         "two chunks are on a link at once": finish(npus, links, sends, alone=False),
     }
-    last = max((step for *_, step in sends), default=0)
     if right is None:
         given = number(handed)
         named = [mistake for mistake, so in told.items() if given is not None and given == so]
         why = f"{shown(handed)} is returned, and a rule is broken: None is right"
         return nearly(named[0], why, *named[1:]) if named else wrong(why)
+    others = [finish(npus, links, sends, counts=counts) for counts in OTHER_COMINGS]
     if handed is None:
-        return wrong(f"None is returned, and all have everything at step {right}")
-    slips = [Slip("this is when the last chunk sets out, not when it comes", float(last)), Slip("steps are counted from 1", right + 1.0)]
+        explained = {AGAIN: None in others, IN_ANY_ORDER: finish(npus, links, sends, ordered=False) is None}
+        why = f"None is returned, and all have everything at step {right}"
+        return Verdict(0.0, why, tuple(name for name, so in explained.items() if so))
+    slips = [
+        Slip("this is when the last chunk sets out, not when it comes", float(max(step for *_, step in sends))),
+        Slip("steps are counted from 1", right + 1.0),
+        Slip(AGAIN, float(last(links, sends))),
+        *(
+            Slip(AGAIN, float(again))
+            for again in (finish(npus, links, sends, counts=counts) for counts in OTHER_COMINGS)
+            if again is not None
+        ),
+    ]
     return figure(handed, float(right), slips)
 
 
@@ -184,21 +130,24 @@ def _drawn(random: Random, npus: int, slowest: int) -> Links:
     return [[one, two, random.randrange(1, slowest + 1)] for one, two in (*ring, *random.sample(others, npus))]
 
 
-def _drawn_where(random: Random, npus: int, tells: Callable[[int, Links], bool]) -> tuple[int, Links]:
-    """The first draw in which a part of the bound alone does not do."""
-    return next((npus, links) for links in iter(lambda: _drawn(random, npus, 12), None) if tells(npus, links))
+def _narrow(random: Random, npus: int, size: int) -> tuple[int, Links]:
+    """The first draw of NPUs in two groups, with slow links into one of them, in which cuts around so many NPUs alone say most; NPU 0 is
+    inside for every other size, so that it cannot be left out."""
 
+    def draw() -> tuple[list[int], Links]:
+        order = random.sample(range(npus), npus)
+        inside, others = order[:size], order[size:]
+        near = [[*pair, random.randrange(1, 4)] for group in (inside, others) for pair in permutations(group, 2)]
+        out = [[random.choice(inside), random.choice(others), random.randrange(1, 4)] for _ in range(2)]
+        into = [[random.choice(others), random.choice(inside), random.randrange(6, 13)] for _ in range(2)]
+        return inside, random.sample([*near, *out, *into], len(near) + 4)
 
-def _cuts_tell(npus: int, links: Links) -> bool:
-    """Whether cuts around several NPUs say more than ways and single NPUs do."""
-    single = max(cut(npus, links, [npu]) for npu in range(npus))
-    return bound(npus, links) > max(far(npus, links), single)
+    def tells(inside: list[int], links: Links) -> bool:
+        sizes = by_size(npus, links)
+        most = sizes.pop(size - 1)
+        return (0 in inside) == (size % 2 == 0) and most > max(far(npus, links), *sizes)
 
-
-def _one_left_out_tells(npus: int, links: Links) -> bool:
-    """Whether ways, and cuts around all but one, say less than another cut."""
-    others = max(cut(npus, links, [npu for npu in range(npus) if npu != one]) for one in range(npus))
-    return bound(npus, links) > max(far(npus, links), others)
+    return npus, next(links for inside, links in iter(draw, None) if tells(inside, links))
 
 
 def _doubled(random: Random, npus: int) -> tuple[int, Links]:
@@ -208,56 +157,80 @@ def _doubled(random: Random, npus: int) -> tuple[int, Links]:
 
 
 def _reached(random: Random, npus: int) -> tuple[int, Links]:
-    """The first draw of quick links on which a greedy that tries often ends at the bound, and seldom at once."""
-
-    def ends(links: Links) -> Iterator[int | None]:
-        return (finish(npus, links, greedy(npus, links, random)) for _ in range(_TRIES))
-
+    """The first draw of quick links on which a greedy that tries often ends at the bound, and seldom: the first try is not enough."""
     while True:
         links = _drawn(random, npus, 2)
-        least, first = bound(npus, links), list[int | None]()
-        for ended in ends(links):
-            first.append(ended)
-            if ended == least:
+        least, ends = bound(npus, links), 0
+        for _ in range(_TRIES):
+            ends += finish(npus, links, greedy(npus, links, random)) == least
+            if ends > _SELDOM:
                 break
-        if first[-1] == least and len(first) > 3:
+        if 1 < ends <= _SELDOM:
             return npus, links
 
 
 def _finish_cases(random: Random, handed: dict[str, list[list[int]]], networks: list[tuple[int, Links]]) -> Iterator[Case]:
-    """Sends that are sound, sent on too soon, on a busy link, and without the last one."""
+    """Sends in any order: sound ones, one sent on too soon, one on a busy link, without the last one, and with chunks that come again."""
     npus, links = int(handed["npus"]), handed["links"]  # type: ignore[call-overload]
     yield _finish_case(npus, links, handed["sends"])
-    for change, (count, drawn) in zip((_as_it_is, _too_soon, _at_once, _without_last, _as_it_is), networks, strict=True):
-        yield _finish_case(count, drawn, change(greedy(count, drawn, random), count, drawn))
+    for change, (count, drawn) in zip((_as_it_is, _too_soon, _at_once, _without_last, _again), networks, strict=True):
+        found = next(changed for changed in iter(lambda: change(random, count, drawn), None) if changed)  # noqa: B023 - asked at once
+        yield _finish_case(count, drawn, _mixed(random, found, count, drawn))
 
 
-def _as_it_is(sends: Sends, npus: int, links: Links) -> Sends:
-    del npus, links
-    return sends
+def _mixed(random: Random, sends: Sends, npus: int, links: Links) -> Sends:
+    """The first order of sound ones in which they break a rule where they are taken as they are listed."""
+    sound = finish(npus, links, sends) is not None
+    orders = iter(lambda: random.sample(sends, len(sends)), None)
+    return next(mixed for mixed in orders if not sound or finish(npus, links, mixed, ordered=False) is None)
 
 
-def _too_soon(sends: Sends, npus: int, links: Links) -> Sends:
+def _as_it_is(random: Random, npus: int, links: Links) -> Sends:
+    return greedy(npus, links, random)
+
+
+def _without_last(random: Random, npus: int, links: Links) -> Sends:
+    return greedy(npus, links, random)[:-1]
+
+
+def _too_soon(random: Random, npus: int, links: Links) -> Sends:
     """The first that is handed on sets out a step before it has come, and over a link that is free then."""
-    for place, (chunk, link, step) in enumerate(sends):
-        changed = [*sends[:place], [chunk, link, step - 1], *sends[place + 1 :]]
-        if step > 0 and finish(npus, links, changed) is None and finish(npus, links, changed, waits=False) is not None:
-            return changed
-    return sends[:-1]
+    return _a_step_before(random, npus, links, lambda changed: finish(npus, links, changed, waits=False))
 
 
-def _at_once(sends: Sends, npus: int, links: Links) -> Sends:
+def _at_once(random: Random, npus: int, links: Links) -> Sends:
     """One sets out while another is on its link, though it has come."""
+    return _a_step_before(random, npus, links, lambda changed: finish(npus, links, changed, alone=False))
+
+
+def _a_step_before(random: Random, npus: int, links: Links, ends: Callable[[Sends], int | None]) -> Sends:
+    """The first of sound sends that sets out a step before and breaks one rule; none where there is none."""
+    sends = greedy(npus, links, random)
     for place, (chunk, link, step) in enumerate(sends):
         changed = [*sends[:place], [chunk, link, step - 1], *sends[place + 1 :]]
-        if step > 0 and finish(npus, links, changed) is None and finish(npus, links, changed, alone=False) is not None:
+        if step > 0 and finish(npus, links, changed) is None and ends(changed) is not None:
             return changed
-    return sends[:-1]
+    return []
 
 
-def _without_last(sends: Sends, npus: int, links: Links) -> Sends:
-    del npus, links
-    return sends[:-1]
+def _again(random: Random, npus: int, links: Links) -> Sends:
+    """Sends over the first half of the links; one of them that matters goes over its slower twin a step before as well, and another chunk
+    goes again when all is done. None where no such one matters."""
+    half = len(links) // 2
+    sends = greedy(npus, links[:half], random)
+    late = [random.randrange(npus), random.randrange(half), last(links, sends) + 1]
+    for chunk, place, step in sends:
+        found = [*sends, [chunk, place + half, step - 1], late]
+        ended = finish(npus, links, found) if step else None
+        if ended is not None and ended not in (finish(npus, links, found, counts=counts) for counts in OTHER_COMINGS):
+            return found
+    return []
+
+
+def _with_twins(random: Random, npus: int) -> tuple[int, Links]:
+    """And then as many links again, each slower."""
+    links = _drawn(random, npus, 12)
+    return npus, [*links, *([one, two, took + random.randrange(3, 9)] for one, two, took in links)]
 
 
 def _case(name: str, call: Call, judge: Callable[[object], Verdict]) -> Case:
@@ -305,15 +278,12 @@ def _leads(links: Links, inside: list[int]) -> bool:
 
 
 def _bound_case(npus: int, links: Links) -> Case:
-    single = [cut(npus, links, [npu]) for npu in range(npus)]
-    others = [cut(npus, links, [npu for npu in range(npus) if npu != one]) for one in range(npus)]
-    sets = [list(inside) for size in range(1, npus) for inside in combinations(range(npus), size)]
+    sizes, ways = by_size(npus, links), far(npus, links)
     slips = [
-        Slip("cuts around single NPUs alone are looked at", float(max(far(npus, links), *single))),
-        Slip("cuts around all but one alone are looked at", float(max(far(npus, links), *others))),
-        Slip("cuts alone are looked at, not the ways", float(max(cut(npus, links, inside) for inside in sets))),
-        Slip("ways alone are looked at, not the cuts", float(far(npus, links))),
-        Slip("the sum is no bound: the largest is", float(far(npus, links) + max(single))),
+        Slip(WAYS, float(ways)),
+        Slip("cuts alone are looked at, not the ways", float(max(sizes))),
+        *(Slip(SIZES, float(max(ways, most))) for most in sizes),
+        Slip("the sum is no bound: the largest is", float(ways + sizes[0])),
     ]
     return _case(_words(npus, links), Call("bound", (npus, links)), partial(figure, right=float(bound(npus, links)), slips=slips))
 

@@ -3,11 +3,12 @@
 import importlib.util
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
 from crossopt.instances.course.handed_in import execute, plain
@@ -33,7 +34,7 @@ def main() -> None:
     sys.path.insert(0, str(own))
     _hide_project()
     with os.fdopen(job["answers"], "w", encoding="utf-8") as answers:
-        module, failure = _loaded(own / job["program"], job["cells"])
+        module, failure = _loaded(own / job["program"], job["cells"], job["seconds"])
         answers.write(json.dumps({"loaded": True}) + "\n")
         answers.flush()
         left = ROOM
@@ -56,7 +57,7 @@ def _hide_project() -> None:
     sys.meta_path.insert(0, cast("Any", SimpleNamespace(find_spec=find_spec)))
 
 
-def _loaded(program: Path, cells: Sequence[int]) -> tuple[ModuleType | None, str]:
+def _loaded(program: Path, cells: Sequence[int], seconds: int) -> tuple[ModuleType | None, str]:
     """The program as a module, or why it is none; of one from cells both, where some of them fail."""
     described = importlib.util.spec_from_file_location("solution", program)
     if described is None or described.loader is None:
@@ -65,12 +66,30 @@ def _loaded(program: Path, cells: Sequence[int]) -> tuple[ModuleType | None, str
     sys.modules["solution"] = module
     try:
         if cells:
-            failed = execute(program.read_text(encoding="utf-8"), cells, str(program), vars(module))
+            failed = _by_cells(program, cells, seconds / 2, vars(module))
             return module, _told(failed, program) if failed else ""
         described.loader.exec_module(module)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
         return None, _told(error, program)
     return module, ""
+
+
+def _by_cells(program: Path, cells: Sequence[int], seconds: float, names: dict[str, Any]) -> BaseException | None:
+    """Run the cells; what still runs when so many seconds are over is stopped, so that a long trial leaves the functions their time."""
+    late = list[bool]()
+
+    def stop(_: int, frame: FrameType | None) -> None:
+        late.append(True)
+        while frame and frame.f_code.co_filename != str(program):
+            frame = frame.f_back
+        if frame:  # else it is between two statements
+            raise TimeoutError(f"stopped {seconds:g} s after the first cell began")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    failed = execute(program.read_text(encoding="utf-8"), cells, str(program), names, lambda: bool(late))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return failed
 
 
 def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int, failure: str) -> str:

@@ -12,12 +12,12 @@ the kernel is out. The figures are those of the kernel's headers `landlock.h`, `
 import ctypes
 import os
 import platform
-import resource
 import struct
 import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 OURS = "crossopt"
@@ -100,6 +100,13 @@ class WallError(OSError):
     """A wall could not be put up."""
 
 
+def unable() -> str | None:
+    """Why no program, not even one's own, can be graded on this system; None where it can."""
+    if find_spec("resource") is None:
+        return "programs are graded on Linux and macOS, as other systems have no limits of seconds and memory (on Windows: in WSL)"
+    return None
+
+
 def missing() -> str | None:
     """Why this machine cannot wall a program in; None where it can."""
     if sys.platform != "linux" or platform.machine() not in CALLS:
@@ -118,10 +125,12 @@ def exposed(path: Path) -> bool:
 
 
 def limit(seconds: int, memory: int, file: int) -> None:
-    """Limits that even without walls hold on every Unix."""
+    """Limits that even without walls hold on every Unix, but for that of memory, which macOS refuses to set (cpython#78783)."""
+    import resource  # noqa: PLC0415 - Windows has none
+
     for what, most in (
         (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, memory),
+        *(((resource.RLIMIT_AS, memory),) if sys.platform != "darwin" else ()),
         (resource.RLIMIT_FSIZE, file),
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_CORE, 0),

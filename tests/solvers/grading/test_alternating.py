@@ -98,3 +98,17 @@ def test_alternating_loses_something_on_a_question_of_the_full_model(seed: str) 
     table, chip = lost.cases[1].call.arguments
     assert all(isinstance(time, float | None) for row in table for time in row)
     assert end(table, chip) > 1.001 * least(table)
+
+
+@pytest.mark.parametrize("word", ["practice", "hidden/ada", *(pytest.param(f"word {n}", marks=pytest.mark.slow) for n in range(36))])
+def test_who_gives_up_after_some_rounds_is_wrong_by_every_word(word: str) -> None:
+    """Where the way is asked for, the chips that fail, and what is lost."""
+    way, _, fails, lost, *_ = ALTERNATING.tasks(word)
+    tables = [case.call.arguments for case in (way.cases[3], lost.cases[3])]
+    for table, chip in tables:
+        found = alternation(table, chip)
+        assert len(found) > 2 * 20
+        assert time_of(table, *found[-2]) > time_of(table, *found[-1]) == least(table)
+        assert len(failing(table)) == 1
+        assert chip not in failing(table)
+    assert fails.cases[3].call.arguments[0] == tables[0][0]

@@ -9,20 +9,9 @@ import pytest
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import family_of, solve
-from crossopt.solvers.grading.assignments.collectives import (
-    COLLECTIVES,
-    Links,
-    bound,
-    cut,
-    distances,
-    far,
-    finish,
-    greedy,
-    judge_finish,
-    judge_sends,
-    ring_of,
-)
+from crossopt.solvers.grading.assignments.collectives import COLLECTIVES, judge_finish, judge_sends, ring_of
 from crossopt.solvers.grading.handouts import HANDOUTS, public
+from crossopt.solvers.grading.sends import OTHER_COMINGS, Links, bound, by_size, cut, distances, far, finish, greedy, last
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
@@ -30,6 +19,7 @@ GIVEN = public(COLLECTIVES.name)
 NPUS, LINKS, SENDS = GIVEN["npus"], GIVEN["links"], GIVEN["sends"]
 PAIRS: Links = [[0, 1, 1], [1, 0, 1], [2, 3, 1], [3, 2, 1], [1, 2, 2], [2, 1, 2]]
 """Two pairs, a slow link each way between them."""
+WORDS = ["practice", "hidden/ada", *(pytest.param(f"word {number}", marks=pytest.mark.slow) for number in range(36))]
 solution = loaded(SOLUTIONS / COLLECTIVES.name / "solution.py")
 
 
@@ -85,8 +75,8 @@ def test_the_table_of_the_readme_is_what_the_reference_returns() -> None:
     found = [solution.finish(NPUS, LINKS, SENDS), solution.far(NPUS, LINKS), solution.cut(NPUS, LINKS, [0, 1])]
     assert [int(right) for _, right in rows] == [*found, solution.bound(NPUS, LINKS), len(solution.ring(GIVEN["ring"]))]
     hidden = sum(not case.public for task in COLLECTIVES.tasks("practice") for case in task.cases)
-    assert hidden == 23
-    assert "twenty-three other cases" in readme
+    assert hidden == 24
+    assert "twenty-four other cases" in readme
 
 
 def test_broken_rules_have_their_names() -> None:
@@ -103,7 +93,7 @@ def test_broken_rules_have_their_names() -> None:
 
 
 def test_sends_that_are_broken_on_purpose_break_one_rule_each() -> None:
-    """Of every student: one too soon, one on a busy link, one left out; and two that are sound."""
+    """Of every student: one too soon, one on a busy link, one left out; and two that are sound, of which one has chunks that come again."""
     for seed in ("practice", "hidden/ada"):
         cases = COLLECTIVES.tasks(seed)[0].cases[1:]
         ended = [finish(*case.call.arguments) for case in cases]
@@ -111,3 +101,23 @@ def test_sends_that_are_broken_on_purpose_break_one_rule_each() -> None:
         assert finish(*cases[1].call.arguments, waits=False) is not None
         assert finish(*cases[2].call.arguments, alone=False) is not None
         assert all(one != other for one, other in pairwise(sorted(one for one in ended if one is not None)))
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_asks_what_the_likely_mistakes_get_wrong(word: str) -> None:
+    """Sends that are listed in no order, of which the last is not the end and a coming that is not the first counts for nothing; and a cut
+    around one, two, three and four NPUs, of which no other number of NPUs says as much."""
+    finishing, _, _, bounding, *_ = COLLECTIVES.tasks(word)
+    for case in (finishing.cases[1], finishing.cases[5]):
+        assert finish(*case.call.arguments, ordered=False) is None
+    npus, links, sends = finishing.cases[5].call.arguments
+    others = [finish(npus, links, sends, counts=counts) for counts in OTHER_COMINGS]
+    assert finish(npus, links, sends) not in (None, last(links, sends), *others)
+    alone = [_sizes_that_tell(*case.call.arguments) for case in bounding.cases[1:]]
+    assert alone == [[1], [2], [3], [4], []]
+
+
+def _sizes_that_tell(npus: int, links: Links) -> list[int]:
+    """Around how many NPUs a cut says as much as the bound; none where a way does."""
+    least = bound(npus, links)
+    return [size for size, most in enumerate(by_size(npus, links), 1) if most == least] if far(npus, links) < least else []

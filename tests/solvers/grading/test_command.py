@@ -1,6 +1,7 @@
 """`grade` and `course` as they are typed."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,18 @@ def test_without_walls_a_grade_says_so(tmp_path: Path, capsys: pytest.CaptureFix
         with pytest.raises(SystemExit):
             main(["grade", "1", str(folder)])
         assert words in capsys.readouterr().err
+
+
+def test_where_no_program_can_be_run_it_is_told_and_the_handouts_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, whose Python has no limits."""
+    monkeypatch.setitem(sys.modules, "resource", None)
+    for further in ([], ["--unconfined"]):
+        with pytest.raises(SystemExit):
+            main(["grade", "1", str(FIRST), *further])
+        assert "programs are graded on Linux and macOS" in capsys.readouterr().err
+    assert main(["course", "list"]) == main(["course", "release", str(tmp_path / "out")]) == 0
 
 
 @walled

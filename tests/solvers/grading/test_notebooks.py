@@ -16,6 +16,7 @@ import pytest
 from crossopt.instances.course.handed_in import SHOWN, functions
 from crossopt.reports.cli import main
 from crossopt.reports.texts.course import class_csv, grade_text
+from crossopt.solvers.grading.classes.similar import programs_of
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import Assignment
@@ -154,10 +155,34 @@ def test_public_tests_take_the_notebook_and_read_as_the_grader_does(tmp_path: Pa
         mine["broken"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"cells": 1}', '{"cells": [1]}', "nonsense"])
-def test_what_is_no_notebook_is_told_as_missing(text: str, tmp_path: Path) -> None:
+HALF_A_SIGN = r'{"cells": [{"cell_type": "code", "source": ["x = \'\ud800\'"]}]}'
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cells": 1}', '{"cells": [1]}', "nonsense", HALF_A_SIGN])
+def test_what_is_no_notebook_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "mine.ipynb").write_text(text, encoding="utf-8")
-    assert graded(ASSIGNMENTS[0], tmp_path, "practice", walls=False).refused.startswith("there is no solution.py (there is mine.ipynb")
+    refused = graded(ASSIGNMENTS[0], tmp_path, "practice", walls=False).refused
+    assert refused.startswith("there is no solution.py, and mine.ipynb cannot be read as a notebook (save it anew")
+    assert programs_of(tmp_path) == ()
+
+
+def test_a_folder_that_is_called_as_a_notebook_is_none(tmp_path: Path) -> None:
+    (tmp_path / "in" / "mine.ipynb").mkdir(parents=True)
+    (tmp_path / "in" / "beside.txt").touch()
+    results = tmp_path / "results.json"
+    assert main(["grade", "1", str(tmp_path / "in"), "--unconfined", "--format", "gradescope", "--out", str(results)]) == 3
+    assert "there is no solution.py and no notebook (there is beside.txt" in json.loads(results.read_text(encoding="utf-8"))["output"]
+
+
+@walled
+def test_a_long_trial_is_stopped_and_what_is_defined_before_and_behind_it_counts(tmp_path: Path) -> None:
+    code = ["def one():\n    return 1", "import time\ntime.sleep(60)\nafter = 1", "two = 2\ndef other():\n    return one()"]
+    notebook = {"cells": [{"cell_type": "code", "source": text} for text in code]}
+    (tmp_path / "mine.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    grade = graded(asking("other", "fourth", seconds=2), tmp_path, "practice", walls=True)
+    assert [mark.points for mark in grade.marks] == [10, 0]
+    stopped = "every case: TimeoutError: stopped 1 s after the first cell began (line 2 of cell 2 of code in mine.ipynb)"
+    assert grade.marks[1].why == (stopped,)
 
 
 @pytest.mark.slow
