@@ -105,7 +105,7 @@ def far_words(instance: Instance) -> str:
     dies = max(dict(free.options).get("dies", (free.dies,)))
     asked = ((limits.power, free.power, "power"), (limits.die_area, free.die_area, "area"))
     given = [(rounded_quantity(limit, kind), rounded_quantity(usual, kind)) for limit, usual, kind in asked if _differs(limit, usual)]
-    given += [(f"{dies:g} dies", f"{free.dies:g}")] if dies != free.dies else []
+    given += [(f"{dies:g} dies", f"{free.dies:g} die{'s' * (free.dies != 1.0)}")] if dies != free.dies else []
     given += [("a later node", "its own node")] if free.later else []
     here, drawn = (" and ".join(words) for words in zip(*given, strict=True)) if given else ("", "")
     return f"its chip is the usual one, drawn for {drawn} and not for {here}: much of the distance may be the chip's" if given else ""

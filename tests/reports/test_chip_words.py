@@ -10,8 +10,9 @@ from crossopt.instances.codesign.chips import clock_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.building import reticle_words
+from crossopt.reports.facts.building import far_words, reticle_words
 from crossopt.reports.facts.chip.bundles import bundles_words
+from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import shape_words
@@ -22,6 +23,7 @@ from crossopt.reports.pages.machine import network_section
 from crossopt.reports.pages.shell import TIE
 from crossopt.reports.texts.design import answer, chip_lines, chosen_words, end_lines, power_lines
 from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_in, evaluation_json, from_words, to_words
+from crossopt.solvers.codesign.explain.sold import sold_words
 from crossopt.solvers.codesign.judge import verify
 from tests.every import every
 from tests.paths import INSTANCES
@@ -199,3 +201,46 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
     assert words.startswith("multiprocessors: 144; at the same clock one more -")
     assert words.endswith("; 144 tiles of the queries, keys, values take whole waves, 2 of 143, 1 of 144, 1 of 145")
     assert float(words.partition("one fewer +")[2].partition("%")[0]) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ((), ""),
+        (("budget.power=360 W",), ""),
+        (("budget.power=300 W",), "its chip is the usual one, drawn for 400 W and not for 300 W: much of the distance may be the chip's"),
+        (
+            ("technology={base: accelerator-7nm, logic: 3nm}", "dies=[1, 2]"),
+            "its chip is the usual one, drawn for 1 die and its own node and not for 2 dies and a later node: "
+            "much of the distance may be the chip's",
+        ),
+    ],
+)
+def test_a_recipe_is_told_to_take_a_chip_that_was_drawn_for_something_else(settings: tuple[str, ...], words: str) -> None:
+    assert far_words(ask(TINY_FREE, *settings)) == words
+
+
+def test_more_of_the_peak_than_was_published_is_told_with_whose_that_was() -> None:
+    few, many = (ask(TINY_FREE, f"cluster={{devices: {count}}}", "workload.global_batch=1024") for count in (256, 512))
+    assert above_words(few, {"utilisation": 0.65}) == ""
+    said = "60.0% of the peak is more than the 56.3% that was published at most for as many A100 (GPT 1T, Korthikanti et al. 2022, Table 5)"
+    assert above_words(many, {"utilisation": 0.6}) == said
+    assert above_words(ask(TINY_FREE, *BLACKWELL), {"utilisation": 0.9}) == ""
+
+
+def test_what_is_sold_stands_beside_a_chip_of_its_node_alone() -> None:
+    """The eight devices of the question, each an A100 in place of a chip."""
+    asked = ask(TINY_FREE, *ONE, "compute_power=180 W")
+    value = answered(asked, "boxes").value
+    bought = answered(
+        ask(TINY_FREE.replace("technology: accelerator-7nm", "hardware: a100-80g").partition("  compute_area")[0] + "  tensor: 1\n"),
+        "exhaustive",
+    ).value
+    assert value is not None
+    assert bought is not None
+    [said] = sold_words(asked, value)
+    faster = f"{abs(bought / value - 1.0):.1%} {'faster' if bought > value else 'slower'}"
+    assert said.startswith(f"beside it stands a100-80g, which is sold: {rounded_quantity(bought, 'time')} by its best plan, proved (")
+    assert said.endswith(f"; the chip is {faster}")
+    for other in ("technology={base: accelerator-7nm, logic: 5nm}", "factors.core.area=1.1", "objective=energy_per_token"):
+        assert sold_words(ask(TINY_FREE, *ONE, "compute_power=180 W", other), value) == ()

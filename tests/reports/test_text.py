@@ -136,7 +136,8 @@ def test_the_time_of_the_proof_is_told_as_people_tell_it(tiny: DesignResult, sec
 
 
 def test_the_rival_is_told_with_its_distance(quickstart: DesignResult) -> None:
-    [rival] = quickstart.rivals
+    [rival, nvidia] = quickstart.rivals
+    assert (rival.name, nvidia.name) == ("recipes", "nvidia")
     assert rival.value is not None
     assert quickstart.value is not None
     text = answer(quickstart)
@@ -251,7 +252,7 @@ def test_what_near_designs_have_in_common_is_told_by_choice(tiny: DesignResult) 
 
 def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: DesignResult, quickstart: DesignResult) -> None:
     assert "all have" not in answer(tiny)
-    same = r"\n  within 1 % +all have compute 440 mm\^2, 6 HBM stacks, tensor 1, pipeline 1, data 64,\n +microbatch 1,"
+    same = r"\n  within 1 % +all have compute 440 mm\^2, tensor 1, pipeline 1, data 64, microbatch 4,\n +interleave 1,"
     assert re.search(same, answer(quickstart))
 
 

@@ -129,7 +129,7 @@ def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
 
 
 def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
-    settings = ("choices.die_area=815 mm^2", "compute_area=460 mm^2", "compute_power=140 W", "l2_area=40 mm^2", "hbm_stacks=4")
+    settings = ("choices.die_area=815 mm^2", "compute_area=460 mm^2", "compute_power=140 W", "l2_area=50 mm^2", "hbm_stacks=4")
     result = solved(tmp_path, INSTANCES / "quickstart.yaml", *(f"--set={one}" for one in settings))
     found = saved(result)
     facts = facts_of(read_question(found.question), design_of(found))
