@@ -97,7 +97,7 @@ def set_words(name: str, entry: "DeviceEntry", stack: str | None) -> str:
     if (found := entry.stacks.get(stack or USUAL)) is not None:
         unnamed = "" if stack else ", as no stack is named"
         return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_words(found)}"
-    own = f"{_WITH}{stack} by the device's own constants" if stack else ""
+    own = f"{_WITH}{stack}, which has no set of its own there: the device's constants" if stack else ""
     return f"{name}{own}{_versions(entry.versions)}; {own_words(entry)}"
 
 

@@ -35,7 +35,18 @@ Plans = dict[Plan, list[float]]
 
 def ceiling_table(measured: Measured) -> Iterator[str]:
     """For each source with questions what is reached, what a model could that knows all times, and one that is monotone."""
-    titles = ("questions", "tau", "mean regret", "plans run again", "spread", "highest tau", "its regret", "monotone: tau", "mean regret")
+    titles = (
+        "questions",
+        "tau",
+        "mean regret",
+        "second best",
+        "plans run again",
+        "spread",
+        "highest tau",
+        "its regret",
+        "monotone: tau",
+        "mean regret",
+    )
     yield from table_head("source", *titles, "largest regret")
     rows = measured.measurements
     seconds = predictions(rows)[:, 0].astype(np.float32).astype(np.float64)
@@ -44,9 +55,8 @@ def ceiling_table(measured: Measured) -> Iterator[str]:
         own = [rows[place] for place in places]
         found = ranking(choices(Priced(rows[place], float(seconds[place])) for place in places))
         if found is not None:
-            yield table_row(
-                name, f"{found.groups:,}", f"{found.tau:.2f}", share(found.mean_regret), *_noise_cells(own), *_cells(monotone(own))
-            )
+            cells = f"{found.groups:,}", f"{found.tau:.2f}", share(found.mean_regret), share(median(map(second_best, questions(own))))
+            yield table_row(name, *cells, *_noise_cells(own), *_cells(monotone(own)))
 
 
 def questions(rows: Sequence[Measurement]) -> list[Plans]:
@@ -55,6 +65,12 @@ def questions(rows: Sequence[Measurement]) -> list[Plans]:
     for row in rows:
         found.setdefault(row.group, {}).setdefault(row.plan, []).append(log(row.seconds))
     return [plans for plans in found.values() if len(plans) >= FEWEST]
+
+
+def second_best(plans: Plans) -> float:
+    """How much longer than the best measured plan the next one takes."""
+    best, second, *_ = sorted(median(times) for times in plans.values())
+    return exp(second - best) - 1.0
 
 
 def spread(groups: Sequence[Plans]) -> tuple[int, float]:

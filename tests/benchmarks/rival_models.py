@@ -27,8 +27,24 @@ from crossopt.solvers.measured.fitting import Constant, relative, row_weights
 from crossopt.solvers.measured.least_squares import Problem, fit_together
 from tests.benchmarks.rival_ceilings import ceiling_table
 from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of
-from tests.benchmarks.rival_page import BELOW, CALCULON_TOP, CEILINGS, DEVICES, FURTHER, KERNELS, LEFT_OUT, RANGES, RANKING, TOP
+from tests.benchmarks.rival_learners import change_table, learner_table
+from tests.benchmarks.rival_page import (
+    BELOW,
+    CALCULON_TOP,
+    CEILINGS,
+    DEVICES,
+    DOUBLED,
+    FURTHER,
+    KERNELS,
+    LEARNERS,
+    LEFT_OUT,
+    RANGES,
+    RANKING,
+    READINGS,
+    TOP,
+)
 from tests.benchmarks.rival_ranges import left_out_table, range_table
+from tests.benchmarks.rival_readings import reading_table
 from tests.benchmarks.rival_tables import (
     calculon_table,
     device_table,
@@ -171,6 +187,7 @@ def page(training: Measured, further: Measured | None, kernels: Path | None = No
     text = [TOP, *error_table(rows, results), RANKING, *ranking_table(rows, results)]
     text += [CALCULON_TOP, *calculon_table(_unseen(rows, results[-1]), _totals(further)), BELOW]
     text += [DEVICES, *device_table(training), CEILINGS, *ceiling_table(training)]
+    text += [LEARNERS, *learner_table(training), DOUBLED, *change_table(training), READINGS, *reading_table(training)]
     text += [FURTHER, *device_table(further)] if further else []
     files = [training, *([further] if further else [])]
     text += [RANGES, *range_table(*files), LEFT_OUT, *left_out_table(*files)]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import comb
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.stack_sets import OWN, StackEntry
 from crossopt.instances.measured.runs import Measured, Measurement, device_for
 from crossopt.reports.texts.accuracy import fitted_words
-from crossopt.solvers.measured.accuracy import likely, once, predictions, with_variants
+from crossopt.solvers.measured.accuracy import NOMINAL, likely, once, predictions, with_variants
 from crossopt.solvers.measured.cross_validation import by_source, folds, without
 from crossopt.solvers.measured.fitting import fitted
 from crossopt.solvers.measured.provenance import fitted_to
@@ -28,7 +29,8 @@ _EDITION = re.compile(r"( performance summary)? v?\d\d\.\d\d.*")
 
 def range_table(*files: Measured) -> Iterator[str]:
     """How many runs of each source and device are inside their likely ranges, and on which side the others are; all editions together."""
-    yield from table_head("source", "device", "bits", "runs", "plans", "fitted", "in range", "faster", "slower", "by constants alone")
+    titles = ("device", "bits", "runs", "plans", "fitted", "in range", "by chance", "faster", "slower", "by constants alone")
+    yield from table_head("source", *titles)
     rows = once([row for measured in files for row in measured.measurements])
     seconds, groups = predictions(rows, with_variants), dict[tuple[str, str, str], list[int]]()
     ranges = likely(rows, seconds)
@@ -41,9 +43,18 @@ def range_table(*files: Measured) -> Iterator[str]:
         own = [(rows[place].seconds, *found) for place in places if (found := ranges[place]) is not None]
         faster, slower = sum(time < low for time, low, _ in own), sum(time > high for time, _, high in own)
         alone = sum(_is_inside(rows[place], seconds[place]) for place in places)
-        count, seen = len(places), sum(fitted_to(rows[place]) for place in places)
-        shares = (f"{(count - faster - slower) / count:.0%}", f"{faster:,}", f"{slower:,}", f"{alone / count:.0%}")
-        yield table_row(*label, f"{count:,}", f"{plans([rows[place] for place in places]):,}", fitted_words(seen, count), *shares)
+        count, seen, different = len(places), sum(fitted_to(rows[place]) for place in places), plans([rows[place] for place in places])
+        inside = (count - faster - slower) / count
+        shares = (f"{inside:.0%}", f"{by_chance(inside, different):.0%}", f"{faster:,}", f"{slower:,}", f"{alone / count:.0%}")
+        yield table_row(*label, f"{count:,}", f"{different:,}", fitted_words(seen, count), *shares)
+
+
+def by_chance(inside: float, count: int) -> float:
+    """How often a share of so many plans is as far from nine in ten or further, on the same side, where each is inside nine times in ten
+    by itself (the binomial distribution)."""
+    found = round(inside * count)
+    among = range(found, count + 1) if inside >= NOMINAL else range(found + 1)
+    return sum(comb(count, number) * NOMINAL**number * (1.0 - NOMINAL) ** (count - number) for number in among)
 
 
 def plans(rows: Sequence[Measurement]) -> int:

@@ -206,8 +206,8 @@ def test_ranges_are_told_by_source_and_device() -> None:
     timed = tuple(replace(one, seconds=seconds, line=number) for number, (one, seconds) in enumerate(pairs))
     table = list(range_table(Measured(timed, ())))
     assert table[2:] == [
-        "| one | a100-80g | 16 | 6 | 2 | none | 33% | 2 | 2 | 33% |",
-        "| all |  |  | 6 | 2 | none | 33% | 2 | 2 | 33% |",
+        "| one | a100-80g | 16 | 6 | 2 | none | 33% | 19% | 2 | 2 | 33% |",
+        "| all |  |  | 6 | 2 | none | 33% | 19% | 2 | 2 | 33% |",
     ]
     wider = [replace(one, workload=replace(one.workload, global_batch=64), plan=replace(one.plan, data=8)) for one in rows]
     assert (plans([*rows, *wider]), plans([*rows, replace(rows[0], stack="fsdp")])) == (2, 3)

@@ -85,7 +85,7 @@ def test_runs_of_other_stacks_and_too_few_of_them_are_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("runs.csv has no row of fsdp on this kind of device (32 of no stack that has sets)")):
         of_stacks(rows, ["fsdp"], "runs.csv")
     few = of_stacks([replace(row, stack="fsdp") for row in rows[:2]], ["fsdp"], "runs.csv")
-    with pytest.raises(ValueError, match="2 distinct rows are too few: without any source or model fewer than two remain for a constant"):
+    with pytest.raises(ValueError, match=r"2 distinct rows are too few: without any .*; some ten plans of two networks tell a set"):
         fit_stack(few)
 
 

@@ -1,0 +1,52 @@
+"""What the runs on one node ask of the constants that others do not: fits to all runs, to one node alone, and to rows read in another way.
+
+The authors' configurations say that layers are computed again (`use_checkpoint` of config/validation, VIA-Research/vTrain), where memory
+would not ask for it. The last reading leaves that away on one node, to show what it would change; runs on several nodes are surely
+computed again, as they would be a quarter too short else.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.instances.measured.runs import Measured, Measurement
+from crossopt.solvers.measured.calibrate import CONSTANTS
+from crossopt.solvers.measured.fitting import Task, at_bound, fitted, relative, row_weights
+from tests.benchmarks.rival_tables import section, share, table_head, table_row
+
+SMALL = "one node"
+"""Ends the name of the section in question."""
+_READINGS = ("all runs", "those on one node alone", "all, those on one node as if nothing were computed again")
+
+
+def is_small(row: Measurement) -> bool:
+    return section(row).endswith(SMALL)
+
+
+def once_only(row: Measurement) -> Measurement:
+    """Read as if nothing were computed again."""
+    return replace(row, plan=replace(row.plan, recompute="none")) if is_small(row) else row
+
+
+def reading_table(measured: Measured) -> Iterator[str]:
+    """Mean errors of each source on A100 by constants fitted anew under each reading, the share of the peak, and what ends on a bound."""
+    rows = [row for row in measured.measurements if row.gpu.startswith("a100")]
+    names = list(dict.fromkeys(map(section, rows)))
+    yield from table_head("fitted to", *names, "matrix", "at a bound")
+    every, small = np.ones(len(rows), bool), np.array([is_small(row) for row in rows])
+    others = [once_only(row) for row in rows]
+    weights = [row_weights(rows, seen) for seen in (every, small)]
+    points = [*fitted(rows, CONSTANTS, [Task(each) for each in weights]), *fitted(others, CONSTANTS, [Task(weights[0])])]
+    for label, read, point in zip(_READINGS, (rows, rows, others), points, strict=True):
+        matrix = next(value for constant, value in zip(CONSTANTS, point, strict=True) if constant.name == "matrix")
+        cells = (_told(read, point, name) for name in names)
+        yield table_row(label, *cells, f"{matrix:.2f}", ", ".join(at_bound(CONSTANTS, point)) or "-")
+
+
+def _told(rows: Sequence[Measurement], point: Array, name: str) -> str:
+    """Mean size of the errors of a section, and their mean."""
+    own = [row for row in rows if section(row) == name]
+    errors = relative(own, CONSTANTS, point[None, :])[:, 0] - 1.0
+    return f"{share(float(np.abs(errors).mean()))} ({100.0 * errors.mean():+.1f} %)"
