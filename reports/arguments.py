@@ -169,7 +169,11 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a result that `solve --out` wrote, or a folder or .tar of `export --as chakra`")
-    parser.add_argument("--cross-check", action="store_true", help="bound the designs by boxes too, where a solver's word is the proof")
+    parser.add_argument(
+        "--cross-check",
+        action="store_true",
+        help="prove anew what is told: a solver's word, the bounds of a comparison",
+    )
     of = "of traces: how long they take on a network of ASTRA-sim's, by its"
     parser.add_argument("--network", type=Path, metavar="FILE.yml", help=f"{of} network file, with --system")
     parser.add_argument("--system", type=Path, metavar="FILE.json", help=f"{of} system file, with --network")

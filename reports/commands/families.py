@@ -102,6 +102,10 @@ def check(path: Path, cross_check: bool = False) -> "Report":
         from crossopt.reports.sheets.deciding.saved import check as check_constants  # noqa: PLC0415
 
         return check_constants(path)
+    if kind == "study":
+        from crossopt.reports.commands.studies.compare import check as check_study  # noqa: PLC0415
+
+        return check_study(path, cross_check)
     own: Callable[[Path], Report] | None = _own(kind, "check") if kind in KINDS else None
     return own(path) if own else asking.check(path, kind if kind in KINDS else "codesign", cross_check)
 

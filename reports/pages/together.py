@@ -47,8 +47,10 @@ class Drawn:
 def as_said(one: Drawn) -> Drawn:
     """Drawn as what somebody says, for no proof was carried out: nothing is green, and the first words tell it."""
 
+    note = _NOT_PROVED.format(one.digest.proves)
+
     def said_by_file(box: ProofBox) -> ProofBox:
-        return replace(box, label=with_words(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)
+        return replace(box, label=with_words(box.label, SAID) if box.proved else box.label, proved=False, note=note)
 
     verdict = with_words(one.digest.verdict, SAID) if any(box.proved for box in _boxes(one)) else one.digest.verdict
     return _with_boxes(one, said_by_file, verdict)
@@ -70,7 +72,7 @@ def _with_boxes(one: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: st
 
 
 _WORDS: Final = "Notes, versions and seconds are words of the file in any case."
-_NOT_PROVED: Final = f"The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew. {_WORDS}"
+_NOT_PROVED: Final = f"The proof was not carried out here: this is as the file says; `{{}}` proves it anew. {_WORDS}"
 _PROVED: Final = f"The proof was carried out anew for this page. {_WORDS}"
 
 

@@ -104,6 +104,8 @@ class Digest:
     """Where time goes, limits, rivals and what else there is, in SI units where nothing else is said."""
     about: tuple[str, ...] = ()
     """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
+    proves: str = "crossopt check FILE"
+    """The command that proves it anew."""
 
     @property
     def value_words(self) -> str:

@@ -14,15 +14,15 @@ from crossopt.reports.tables.digest import DIGITS, SAID, Bound, Cell, Digest, Ta
 from crossopt.reports.tables.latex import latex
 
 _LINE: Final = 44
-_NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."
+_NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; {} proves them anew."
 _TOLD: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}\n\n", "text": f"{_NOT_PROVED}\n\n"}
 """The first line; a spreadsheet has its heads there, and its verdicts say so alone."""
 
 
 def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     """The text of a file of this kind; `files` are the names of the results' files."""
-    names, told = names_of(digests, files), any(one.verdict.endswith(SAID) for one in digests)
-    return f"{_TOLD.get(kind, '') if told else ''}{FORMATS[kind](tables_of(digests, names))}"
+    names, told = names_of(digests, files), dict.fromkeys(f"`{one.proves}`" for one in digests if one.verdict.endswith(SAID))
+    return f"{_TOLD.get(kind, '').format(' or '.join(told)) if told else ''}{FORMATS[kind](tables_of(digests, names))}"
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:

@@ -29,6 +29,7 @@ def of_study(study: Study) -> Digest:
     return Digest(
         name=study.plan.title,
         asks="several questions",
+        proves="crossopt check --cross-check FILE",
         unit="",
         value=None,
         bound=None,

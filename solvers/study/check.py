@@ -2,7 +2,7 @@
 
 The judge prices one design after another; where time is short, designs are priced in blocks, and the judge hears what is not alike.
 
-Bounds are told, as the engines that proved them are not run again; that no design is below any bound is seen.
+Bounds are told, but where they are asked to be proved `anew`; that no design is below any bound is seen in any case.
 """
 
 import json
@@ -21,6 +21,7 @@ from crossopt.solvers.codesign.answer import Candidate, from_words, to_words
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.study.anew import Again, asked_again
 from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.pricing import price_together
@@ -30,8 +31,8 @@ _WIDEST = 1e-3
 """Gap beyond which nobody calls a value proved here."""
 
 
-def check(study: Study, in_blocks: bool = False) -> Report:
-    """Everything that the runs say, as far as it can be said again without their engines."""
+def check(study: Study, in_blocks: bool = False, anew: bool = False) -> Report:
+    """Everything that the runs say, as far as it can be said again without their engines; with them where bounds are proved `anew`."""
     refused = _form(study)
     if refused:
         return Report((), tuple(refused))
@@ -48,7 +49,9 @@ def check(study: Study, in_blocks: bool = False) -> Report:
             refused.append(f"questions[{place}]: the question asks for {instance.objective} in {UNITS[instance.objective]}")
         seen = _priced_in_blocks(instance, runs) if in_blocks else dict[str, _Seen]()
         refused += [f"{asked.name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _faults(instance, run, seen)]
-        told = told or any(run.bound is not None or run.proved for run in runs)
+        again = asked_again(instance, runs) if anew else Again((), proved=False)
+        refused += [f"{asked.name}, {fault}" for fault in again.faults]
+        told = told or (not again.proved and any(run.bound is not None or run.proved for run in runs))
         try:
             hold_together(asked.name, runs)
         except VerificationError as error:
@@ -60,6 +63,7 @@ def check(study: Study, in_blocks: bool = False) -> Report:
         f"{len(study.questions)} questions were read anew",
         f"{sum(run.design is not None for run in study.runs)} designs were priced anew, each in the question as it was asked",
         "no design is below any bound of its question",
+        *(("every question was answered anew, rules were asked again",) if anew else ()),
         *derived,
     )
     return Report(checked, tuple(refused), told)

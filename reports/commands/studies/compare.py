@@ -80,9 +80,9 @@ def validate(options: Namespace) -> Ending:
     return Ending("FEASIBLE", proved=True)
 
 
-def check(path: Path) -> Report:
-    """What can be said of saved runs from their questions alone."""
-    return report_of(read_as(path, from_json))
+def check(path: Path, anew: bool = False) -> Report:
+    """What can be said of saved runs from their questions alone, with engines asked again where bounds are to be proved `anew`."""
+    return report_of(read_as(path, from_json), anew=anew)
 
 
 def _of_family(options: Namespace, family: str) -> Ending:

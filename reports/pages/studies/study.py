@@ -19,6 +19,7 @@ from crossopt.reports.texts.studies.study import (
     asked_words,
     course_words,
     ends_of,
+    is_proved,
     partial_words,
     refuted_words,
     share_of,
@@ -51,7 +52,8 @@ _BESIDE: Final = 4
 """Engines that stand beside each other whatever the number of questions."""
 _TOLD: Final = (
     "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
-    "the questions in this file anew and prices every design anew; the bounds are told, as the engines that proved them are not run again. "
+    "the questions in this file anew and prices every design anew; with `--cross-check` it answers them again, which proves bounds, and "
+    "asks the rules again. "
     "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
 )
 
@@ -104,7 +106,7 @@ def _uses(study: Study) -> str:
     if len(found) < 2:
         return ""
     best = min(found, key=lambda one: one.step)
-    told = [(one.name, words) for one in found if (words := saved_words(best, one))]
+    told = [(one.name, words) for one in found if (words := saved_words(best, one, is_proved(study, best)))]
     return section("Where the step goes", uses_table(found), *(paragraph(f"{name.capitalize()}: {words}.") for name, words in told))
 
 

@@ -119,6 +119,27 @@ def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Pa
     assert words in capsys.readouterr().out
 
 
+def _beside(data: dict[str, Any], run: dict[str, Any]) -> list[dict[str, Any]]:
+    return [other for other in data["runs"] if other["question"] == run["question"]]
+
+
+def test_a_forged_optimum_is_refused_where_bounds_are_proved_anew(swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    """A worse design in place of all others, with its value as the bound, holds together by itself."""
+    assert main(["check", str(swept), "--cross-check"]) == 0
+    assert capsys.readouterr().out.endswith(": accepted\n")
+    data, path = data_of(swept), tmp_path / "forged.json"
+    proved = [run for run in data["runs"] if run["proved"]]
+    first, worst = next((run, other) for run in proved for other in _beside(data, run) if other["value"] > run["value"])
+    for run in _beside(data, first):
+        run.update(value=worst["value"], design=worst["design"], trace=[], bound=worst["value"] if run["proved"] else None)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 0
+    assert "the bound, which is told and not proved anew" in capsys.readouterr().out
+    assert main(["check", str(path), "--cross-check"]) == 30
+    told = capsys.readouterr().out
+    assert all(words in told for words in ("is above the optimum", "is called an optimum", "which is proved anew"))
+
+
 @pytest.mark.slow
 @every("words", ["as it was found", "the full model prices", *SPOILED])
 def test_what_is_priced_in_blocks_is_refused_in_the_same_words(words: str, swept: Path) -> None:
