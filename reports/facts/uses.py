@@ -51,8 +51,8 @@ def uses_named(several: Sequence[Uses]) -> tuple[str, ...]:
     return tuple(sorted((name for name in names if most[name] > 0.0), key=lambda name: -most[name]))
 
 
-def saved_words(best: Uses, other: Uses) -> str:
-    """What the best saves of another step, and on what, in a sentence; nothing where the steps are alike."""
+def saved_words(best: Uses, other: Uses, proved: bool) -> str:
+    """What the best, an optimum if `proved`, saves of another step, and on what, in a sentence; nothing where steps are alike."""
     less = {name: other.seconds.get(name, 0.0) - best.seconds.get(name, 0.0) for name in uses_named((best, other))}
     worth = {name: seconds for name, seconds in less.items() if abs(seconds) >= _SMALL * other.step}
     gained = sorted(((name, seconds) for name, seconds in worth.items() if seconds > 0.0), key=lambda pair: -pair[1])
@@ -60,7 +60,8 @@ def saved_words(best: Uses, other: Uses) -> str:
     if not gained or best.step >= other.step:
         return ""
     saved = other.step - best.step
-    words = f"of its step of {_time(other.step)} the optimum saves {_time(saved)} ({saved / other.step:.1%}): {_listed(gained)}"
+    named = "the optimum" if proved else "the best design found"
+    words = f"of its step of {_time(other.step)} {named} saves {_time(saved)} ({saved / other.step:.1%}): {_listed(gained)}"
     return f"{words}; it spends more on {_listed(lost)}" if lost else words
 
 

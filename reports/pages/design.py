@@ -166,7 +166,7 @@ def _rivals(result: DesignResult, facts: Facts) -> str:
     unit, found, beside = result.question["unit"], [rival for rival in result.rivals if rival.value is not None], facts.uses
     rows = [Row("this design", result.value, amount(result.value, unit))]
     rows += [Row(rival_label(rival), rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found]
-    why = [saved_words(beside[0], one) for one in beside[1:]]
+    why = [saved_words(beside[0], one, result.proved) for one in beside[1:]]
     saved = [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, why, strict=False) if words]
     doubts = [doubt_words(facts.error, (rival.value or 0.0) / result.value - 1.0 if result.value else 0.0) for rival in found]
     saved += [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, doubts, strict=True) if words]

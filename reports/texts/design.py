@@ -267,7 +267,8 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
     if rival.value is None or rival.answer is None or result.value is None:
         return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival, asked))
     distance = rival.value / result.value - 1.0
-    against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
+    best = "optimum" if result.proved else "best design found"
+    against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the {best}"
     doubt = "" if asked is None else doubt_words(error_of(asked), distance)
     head = f"  {rival_label(rival):<{_LABEL}}{rival.value:.5g} {result.question['unit']}, {against}"
     lines = [head, *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
@@ -278,7 +279,7 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
 def rival_saved(asked: Instance, result: DesignResult, rival: Rival[Designs]) -> str:
     """What the answer saves of a rival's step, and on what."""
     uses = [uses_of(asked, "", one.designs[0]) for one in (result.answer, rival.answer) if one is not None]
-    return saved_words(*uses) if len(uses) > 1 else ""
+    return saved_words(uses[0], uses[1], proved=result.proved) if len(uses) > 1 else ""
 
 
 def rival_label(rival: Rival[Designs]) -> str:

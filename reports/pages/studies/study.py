@@ -19,6 +19,7 @@ from crossopt.reports.texts.studies.study import (
     asked_words,
     course_words,
     ends_of,
+    is_proved,
     partial_words,
     refuted_words,
     share_of,
@@ -104,7 +105,7 @@ def _uses(study: Study) -> str:
     if len(found) < 2:
         return ""
     best = min(found, key=lambda one: one.step)
-    told = [(one.name, words) for one in found if (words := saved_words(best, one))]
+    told = [(one.name, words) for one in found if (words := saved_words(best, one, is_proved(study, best)))]
     return section("Where the step goes", uses_table(found), *(paragraph(f"{name.capitalize()}: {words}.") for name, words in told))
 
 

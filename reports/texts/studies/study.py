@@ -105,7 +105,7 @@ def _uses(study: Study) -> list[str]:
     lines = list(_table(heads, [*rows, ["the whole step", *(amount(one.step, "s") for one in found)]], "where the step goes", _USE))
     lines += [*(wrapped("  ", UNEQUAL) if any(one.seconds.get("unequal stages") for one in found) else []), ""]
     best = min(found, key=lambda one: one.step)
-    told = [(one.name, words) for one in found if (words := saved_words(best, one))]
+    told = [(one.name, words) for one in found if (words := saved_words(best, one, is_proved(study, best)))]
     return [*lines, *(line for name, words in told for line in wrapped(f"  {name:<{_ENGINE}}", words)), ""]
 
 
@@ -123,6 +123,12 @@ def uses_in(study: Study, question: int) -> list[Uses]:
         if one is not None and one.run.design is not None and isinstance(asked, Instance):
             found.setdefault(design_words(one.run.design), uses_of(asked, called(one.run), one.run.design))
     return list(found.values())
+
+
+def is_proved(study: Study, best: Uses) -> bool:
+    """Whether a design of the only question is the optimum: one of a value that some engine proved."""
+    values = {run.value for run in study.runs_of(0) if run.proved}
+    return any(run.value in values for run in study.runs_of(0) if called(run) == best.name)
 
 
 def _design(one: Cell) -> list[str]:
