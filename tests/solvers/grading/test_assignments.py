@@ -9,6 +9,7 @@ from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.marks import PARTS, Assignment
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import missing
+from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import grade_of, reference, written
 
 walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
@@ -60,7 +61,7 @@ def test_another_seed_asks_other_cases_of_the_same_tasks(assignment: Assignment)
 def test_each_assignment_is_there_by_name_and_number_with_its_handout(assignment: Assignment) -> None:
     assert assignment_named(assignment.name) is assignment_named(assignment.name[:2].lstrip("0")) is assignment
     readme = (HANDOUTS / assignment.name / "README.md").read_text(encoding="utf-8")
-    for task in assignment.tasks("practice"):
+    for task in tasks_of(assignment, "practice"):
         for case in task.cases:
             assert f"`{case.call.function}(" in readme
         assert f" {task.points} |" in readme
@@ -68,7 +69,7 @@ def test_each_assignment_is_there_by_name_and_number_with_its_handout(assignment
 
 def test_each_folder_is_an_assignment() -> None:
     names = [one.name for one in ASSIGNMENTS]
-    assert all(sum(task.points for task in one.tasks("practice")) == PARTS for one in ASSIGNMENTS)
+    assert all(sum(task.points for task in tasks_of(one, "practice")) == PARTS for one in ASSIGNMENTS)
     assert sorted(path.name for path in HANDOUTS.iterdir() if path.name[0].isdigit()) == names
     assert sorted(path.name for path in SOLUTIONS.iterdir() if path.is_dir() and path.name[0].isdigit()) == names
     assert all(name in (HANDOUTS / "README.md").read_text(encoding="utf-8") for name in names)

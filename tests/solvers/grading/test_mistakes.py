@@ -21,6 +21,7 @@ EVERY = [
 ]
 """Each third of them in fast tests."""
 each = pytest.mark.parametrize("assignment", PROGRAMS, ids=lambda one: one.name)
+STUDENTS = tuple(seed_of("practice", student) for student in ("Ada Lovelace", "2026-117"))
 
 
 @cache
@@ -54,8 +55,8 @@ def test_the_best_ratios_first_are_no_knapsack() -> None:
 @each
 def test_the_solution_earns_everything_for_every_student(assignment: Assignment) -> None:
     answers = answering(solution_of(assignment))
-    for student in ("Ada Lovelace", "2026-117"):
-        found = marks(assignment, seed_of("practice", student), answers)
+    for student in STUDENTS:
+        found = marks(assignment, student, answers)
         assert (sum(mark.points for mark in found), [mark.why for mark in found if mark.why]) == (100, [])
 
 
@@ -63,7 +64,7 @@ def test_the_solution_earns_everything_for_every_student(assignment: Assignment)
 def test_public_values_and_answers_of_another_earn_a_tenth_at_most(assignment: Assignment) -> None:
     """Both are right answers to other questions: of the handout, and to the same case of another student."""
     solve = answering(solution_of(assignment))
-    mine, other = (assignment.tasks(seed_of("practice", student)) for student in ("ada", "grace"))
+    mine, other = (tasks_of(assignment, student) for student in STUDENTS)
     public: dict[str, Any] = {}
     theirs: dict[int, Any] = {}
     for task, copied in zip(mine, other, strict=True):
@@ -75,7 +76,7 @@ def test_public_values_and_answers_of_another_earn_a_tenth_at_most(assignment: A
         return public[call.function]
 
     for answers in (from_the_handout, lambda call: answered[repr(call)]):
-        assert sum(mark.points for mark in marks(assignment, "practice/ada", answers)) <= 10
+        assert sum(mark.points for mark in marks(assignment, STUDENTS[0], answers)) <= 10
 
 
 @pytest.mark.parametrize(
