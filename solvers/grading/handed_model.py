@@ -13,7 +13,7 @@ from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.milp import relaxed
 
-_VARIABLES, _ROWS, _TERMS = 2000, 5000, 50_000
+MOST_VARIABLES, _ROWS, _TERMS = 2000, 5000, 50_000
 _SECONDS = 20.0
 _LIMITS = ("at_most", "at_least", "equals")
 
@@ -68,8 +68,8 @@ def read_model(handed: object) -> Model:
     if len(objectives) != 1:
         raise ValueError("a model has one of `maximise` and `minimise`")
     variables, rows = handed["variables"], handed["rows"]
-    if not isinstance(variables, dict) or not 0 < len(variables) <= _VARIABLES:
-        raise ValueError(f"`variables` is a dictionary of 1 to {_VARIABLES} names, each with its least and greatest value")
+    if not isinstance(variables, dict) or not 0 < len(variables) <= MOST_VARIABLES:
+        raise ValueError(f"`variables` is a dictionary of 1 to {MOST_VARIABLES} names, each with its least and greatest value")
     if not isinstance(rows, list) or len(rows) > _ROWS:
         raise ValueError(f"`rows` is a list of at most {_ROWS} rows")
     known = {name: _variable(name, ends) for name, ends in variables.items()}

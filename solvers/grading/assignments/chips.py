@@ -52,11 +52,11 @@ class Chips:
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
-    """Few chips, so that all subsets of them can be tried, and many networks."""
+    """Few chips, so that all subsets of them can be tried here, but of one question not in a model, and many networks."""
     random, handed = Random(f"{seed}/04"), public("04-strong-and-weak")
     drawn = Random(f"{seed}/04/plans")
     given = ask_with(handed["costs"], handed["opening"], drawn)
-    asked = [given, *(_chips(random, drawn, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8)))]
+    asked = [given, *(_chips(random, drawn, networks, chips) for networks, chips in ((12, 5), (16, 12), (30, 8)))]
     return (
         Task("a model with one row for each chip: weak_model", 12, given_first(_case("weak_model", chips, judge_weak) for chips in asked)),
         Task(

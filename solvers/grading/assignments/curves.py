@@ -41,6 +41,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     drawn = [_ends(random, error) for error in (0.3, 0.02, 0.005)]
     several = [_points(random, count) for count in (2, 5, 12)]
     inside = [(one, random.uniform(one[0], one[-1])) for one in several]
+    inside += [(several[1], several[1][place]) for place in (0, 2, -1)]  # at a point: the first, one between, the last
     best = [(*costs(random, *one[:2]), *one) for costs, one in zip((_costs, _costs_inside, _costs_inside), drawn, strict=True)]
     inside.insert(0, (handed["points"], handed["area"]))
     best.insert(0, (handed["cost"]["work"], handed["cost"]["slope"], *given))

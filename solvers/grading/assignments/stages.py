@@ -14,8 +14,8 @@ from crossopt.solvers.grading.walls.running import Call
 Chain = tuple[list[int], list[int]]
 """Microseconds of each layer, and of handing its output to the next layer where that is on another stage; the last hands on nothing."""
 
-_CUTS = 5
-"""Drawn to try a model with."""
+_CUTS, _CUTS_OF_MANY = 5, 2
+"""Drawn to try a model with, and one of so many layers that a list of all cuts has more variables than a model may have."""
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
@@ -25,7 +25,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     times, messages, most = handed["times"], handed["messages"], handed["stages"]
     many = [(times, messages, most), *(_telling(random, layers, stages) for layers, stages in ((60, 7), (40, 5), (12, 12)))]
     many.append((*_chain(random, 120), 1))
-    few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((12, 3), (10, 4), (5, 5)))]
+    few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((17, 5), (10, 4), (5, 5)))]
     bounds = [(times, most), *((_uneven(random, layers, stages), stages) for layers, stages in ((50, 7), (9, 8), (30, 1)))]
     within = [
         (times, messages, handed["limit"]),
@@ -160,7 +160,7 @@ def judge_model(handed: object, chain: Chain, stages: int, best: int, plans: Seq
 def draw_plans(random: Random, chain: Chain, stages: int) -> tuple[Plan, ...]:
     """Cuts that are no slower than all layers on one stage, and what is none: back to an earlier stage, a layer nowhere, a layer twice."""
     layers, whole, plans = len(chain[0]), sum(chain[0]), list[Plan]()
-    for _ in range(_CUTS):
+    for _ in range(_CUTS if layers <= 12 else _CUTS_OF_MANY):
         starts = [0, *sorted(random.sample(range(1, layers), random.randrange(min(stages, layers))))]
         on = [sum(start <= layer for start in starts) - 1 for layer in range(layers)]
         named = {f"layer {layer} on {stage}": int(on[layer] == stage) for layer in range(layers) for stage in range(stages)}

@@ -58,7 +58,7 @@ _CHIPS = """  compute_area: {from: 300 mm^2, to: 600 mm^2, step: 60 mm^2}
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
-    """Devices of several kinds; boxes with and without a limit that binds, and one without a chip; two questions."""
+    """Devices of several kinds; boxes with and without a limit that binds, with one chip and with none; two questions."""
     random, handed = Random(f"{seed}/07"), public("07-bounds-and-boxes")
     given: Area = handed["bound"]["works"], handed["bound"]["low"], handed["bound"]["high"], handed["bound"]["area"]
     counted = [
@@ -66,7 +66,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
         *((random.randrange(*ends), [random.randrange(2, 5) for _ in range(kinds)]) for ends, kinds in _COUNTED),
     ]
     placed = [tuple(handed["representative"].values()), *(_placed(random, count) for count in (6, 40, 1))]
-    boxes = [_box(random, parts, share) for parts, share in ((7, 0.5), (8, 0.3), (9, 0.7), (6, 1.0), (7, -0.1))]
+    boxes = [_box(random, parts, share) for parts, share in ((7, 0.5), (8, 0.3), (9, 0.7), (6, 1.0), (7, 0.0), (7, -0.1))]
     asked = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
     return (
         Task("how many placements differ: count", 6, given_first(_count_case(*one) for one in counted)),

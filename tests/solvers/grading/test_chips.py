@@ -18,7 +18,7 @@ from crossopt.solvers.grading.assignments.chips import (
     strong_model,
     weak_bound,
 )
-from crossopt.solvers.grading.handed_model import relaxation
+from crossopt.solvers.grading.handed_model import MOST_VARIABLES, relaxation
 from crossopt.solvers.grading.table import SOLUTIONS
 
 COSTS, OPENING = [[1, 5], [4, 1], [5, 2]], [3, 3]
@@ -103,3 +103,9 @@ def test_low_prices_prove_less(example: Chips) -> None:
     assert (verdict.share, verdict.why) == (0.4, "the prices prove 9, where 10 can be proved")
     least = judge_prices([1, 1, 2], example)
     assert (least.share, least.mistakes) == (0.0, ("each price is the least cost of its network, so that no network pays for any chip",))
+
+
+def test_a_list_of_all_sets_of_chips_is_no_model_of_every_question() -> None:
+    """Of one it has more variables than a model may have."""
+    asked = [case.call.arguments for case in CHIPS.tasks("hidden/ada")[1].cases]
+    assert max(2 ** len(opening) - 1 for _, opening in asked) > MOST_VARIABLES

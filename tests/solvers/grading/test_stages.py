@@ -1,11 +1,13 @@
 """Assignment 3: the judge's table against all cuts, and what wrong cuts and wrong models earn."""
 
 from itertools import combinations
+from math import comb
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.solvers.grading.assignments.stages import Chain, judge_bound, judge_fewest, judge_model, judge_stages, least, slowest
+from crossopt.solvers.grading.assignments.stages import STAGES, Chain, judge_bound, judge_fewest, judge_model, judge_stages, least, slowest
+from crossopt.solvers.grading.handed_model import MOST_VARIABLES
 from crossopt.solvers.grading.marks import wrong
 from tests.every import every
 
@@ -101,3 +103,9 @@ def test_models_are_solved_and_their_stages_priced_anew() -> None:
     assert judge_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7, ()).why.startswith("the stages of the best solution go back")
     assert judge_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7, ()).why.startswith("layer 3 is on 0 stages")
     assert judge_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7, ()).why.startswith("layer 0 is on 2 stages")
+
+
+def test_a_list_of_all_cuts_is_no_model_of_every_question() -> None:
+    """Of one it has more variables than a model may have."""
+    asked = [case.call.arguments for case in STAGES.tasks("hidden/ada")[2].cases]
+    assert max(sum(comb(len(times) - 1, cuts) for cuts in range(stages)) for times, _, stages in asked) > MOST_VARIABLES
