@@ -54,7 +54,7 @@ LEFT_OUT = {
 """Beginnings of commands that are shown and not run here, and why."""
 LONG = (
     "solve written-out.yaml",
-    "explain quickstart --relaxation",
+    "explain quickstart --set budget.power=340 W --relaxation",
     "explain quickstart --constants",
     "compare gpt3-175b-pathfinding-large",
     "explain quickstart --near",

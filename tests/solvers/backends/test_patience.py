@@ -81,7 +81,14 @@ def test_the_words_are_in_minutes_and_hours_where_there_are_many() -> None:
 @pytest.mark.usefixtures("hanging")
 def test_a_joint_design_keeps_the_best_one_and_is_not_proved(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "result.json"
-    assert main(["solve", "quickstart", "--set", "tensor=1", "--set", "pipeline=1", "--engine", engine, "--out", str(target)]) == 0
+    settings = (
+        "--set=tensor=1",
+        "--set=pipeline=1",
+        "--set=overlap=none",
+        "--set=zero=[0, 1]",
+        "--set=compute_power={from: 100 W, to: 260 W, step: 20 W}",
+    )
+    assert main(["solve", "quickstart", *settings, "--engine", engine, "--out", str(target)]) == 0
     assert WORDS in " ".join(capsys.readouterr().out.split())
     result = saved(target)
     assert (result.status, result.stopped, result.proved) == ("FEASIBLE", "time limit", False)

@@ -34,7 +34,9 @@ from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import FREE, GEMM, LSTM, TINY_FREE, ask, random_question
 
 PATHFINDING = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
-QUICK = read_instance(INSTANCES / "quickstart.yaml")
+FINE = ("zero=[0, 1]", "overlap=none", "compute_power={from: 100 W, to: 260 W, step: 20 W}")
+QUICK = read_instance(INSTANCES / "quickstart.yaml", FINE)
+"""With plans that hide nothing, of which the best recipe is no near answer, so that there are rounds."""
 BY_SOLVER = ("milp", "cpsat")
 SOLVERS = {"milp": "highs", "cpsat": "cpsat"}
 TOLD = Limits(form="log")

@@ -292,7 +292,7 @@ def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below(instance: Ins
 
 @pytest.mark.parametrize(
     "instance",
-    [QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow), step_time_question(FREE[0])],
+    [QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow), step_time_question(FREE[3])],
     ids=["quickstart", "pathfinding", "random"],
 )
 def test_a_bound_above_the_best_design_finds_no_proof_but_that_design(instance: Instance) -> None:
