@@ -163,8 +163,10 @@ def _times(line: Line) -> str:
 def _outlier(row: Priced) -> list[str]:
     run = row.run
     times = f"{run.seconds:.4g} s {'derived' if run.derived else 'measured'}, {row.seconds:.4g} s predicted"
+    times += f", likely {row.likely[0]:.4g} to {row.likely[1]:.4g} s" if row.likely else ""
     words = f"{run.model} on {run.cluster.devices:,} {run.gpu}, batch {run.workload.global_batch:,}: {run.plan}"
-    return _wrapped(f"  line {run.line:<6}{row.error:>+8.1%}  ", f"{times}; {words}")
+    assumed = f"; not stated, and assumed: {', '.join(run.inferred)}" if run.inferred else ""
+    return _wrapped(f"  line {run.line:<6}{row.error:>+8.1%}  ", f"{times}; {words}{assumed}")
 
 
 def _reasons(result: Accuracy) -> Iterator[str]:

@@ -68,7 +68,8 @@ def fit_stack(rows: Sequence[Measurement], note: Note = unnoted) -> StackFit:
     fold_of: FoldOf = by_source if len({row.source for row in rows}) > 1 else by_model
     if not folds(rows, CONSTANTS[:1], fold_of):
         left = "without any source or model fewer than two remain for a constant; some ten plans of two networks tell a set"
-        raise ValueError(f"{distinct(rows)} distinct rows are too few: {left}")
+        counted = f"{distinct(rows)} distinct row{' is' if distinct(rows) == 1 else 's are'}"
+        raise ValueError(f"{counted} too few: {left}")
     own = source_means(rows, _off(rows, (), np.empty((1, 0))))
     chosen, steps = _chosen(rows, fold_of, _mean(own), note)
     left_out = _nested(rows, fold_of, note) if chosen else {}

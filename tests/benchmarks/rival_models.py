@@ -29,6 +29,7 @@ from tests.benchmarks.rival_ceilings import ceiling_table
 from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of
 from tests.benchmarks.rival_learners import change_table, learner_table
 from tests.benchmarks.rival_page import (
+    ANEW,
     BELOW,
     CALCULON_TOP,
     CEILINGS,
@@ -44,7 +45,7 @@ from tests.benchmarks.rival_page import (
     TOP,
 )
 from tests.benchmarks.rival_ranges import left_out_table, range_table
-from tests.benchmarks.rival_readings import reading_table
+from tests.benchmarks.rival_readings import anew_table, reading_table
 from tests.benchmarks.rival_tables import (
     calculon_table,
     device_table,
@@ -188,7 +189,7 @@ def page(training: Measured, further: Measured | None, kernels: Path | None = No
     text += [CALCULON_TOP, *calculon_table(_unseen(rows, results[-1]), _totals(further)), BELOW]
     text += [DEVICES, *device_table(training), CEILINGS, *ceiling_table(training)]
     text += [LEARNERS, *learner_table(training), DOUBLED, *change_table(training), READINGS, *reading_table(training)]
-    text += [FURTHER, *device_table(further)] if further else []
+    text += [ANEW, *anew_table(training, further), FURTHER, *device_table(further)] if further else []
     files = [training, *([further] if further else [])]
     text += [RANGES, *range_table(*files), LEFT_OUT, *left_out_table(*files)]
     text += [KERNELS, *kernel_table(kernels)] if kernels else []

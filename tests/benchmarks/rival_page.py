@@ -111,6 +111,11 @@ runs of the same authors on several nodes then come out too long, and their conf
 (`tests/benchmarks/rival_readings.py`).
 """
 
+ANEW = """
+The first of these fits on runs that no constants saw: about as many sources come nearer as come farther off, runs of Megatron-Core on H100
+and those of Korthikanti et al. among the latter, and the mean hardly moves. So the registry's constants stay.
+"""
+
 FURTHER = """
 ## Further runs
 

@@ -24,7 +24,7 @@ from tests.benchmarks.rival_tables import NARROW, section, table_head, table_row
 _STACKS = {("h100-sxm", "fsdp"): ("fsdp", "torchtitan"), ("gb200-nvl72", "megatron-core"): ("megatron-core",)}
 """Sets that were fitted to more sources than one, and the stacks whose runs they were fitted to."""
 _CALIBRATED = "a100-80g"
-_EDITION = re.compile(r"( performance summary)? v?\d\d\.\d\d.*")
+EDITION = re.compile(r"( performance summary)? v?\d\d\.\d\d.*")
 
 
 def range_table(*files: Measured) -> Iterator[str]:
@@ -36,7 +36,7 @@ def range_table(*files: Measured) -> Iterator[str]:
     ranges = likely(rows, seconds)
     for place, row in enumerate(rows):
         if ranges[place] is not None:
-            label = (_EDITION.sub("", section(row)), row.gpu, "8 or 4" if row.workload.precision in NARROW else "16")
+            label = (EDITION.sub("", section(row)), row.gpu, "8 or 4" if row.workload.precision in NARROW else "16")
             groups.setdefault(label, []).append(place)
     groups["all", "", ""] = [place for places in groups.values() for place in places]
     for label, places in groups.items():

@@ -11,10 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.measured.runs import Measured, Measurement
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.measured.runs import Measured, Measurement, device_for
+from crossopt.solvers.measured.accuracy import once, predictions
 from crossopt.solvers.measured.calibrate import CONSTANTS
 from crossopt.solvers.measured.fitting import Task, at_bound, fitted, relative, row_weights
-from tests.benchmarks.rival_tables import section, share, table_head, table_row
+from crossopt.solvers.measured.provenance import fitted_to
+from tests.benchmarks.rival_ranges import EDITION
+from tests.benchmarks.rival_tables import NARROW, section, share, table_head, table_row
 
 SMALL = "one node"
 """Ends the name of the section in question."""
@@ -50,3 +54,31 @@ def _told(rows: Sequence[Measurement], point: Array, name: str) -> str:
     own = [row for row in rows if section(row) == name]
     errors = relative(own, CONSTANTS, point[None, :])[:, 0] - 1.0
     return f"{share(float(np.abs(errors).mean()))} ({100.0 * errors.mean():+.1f} %)"
+
+
+def anew_table(training: Measured, further: Measured) -> Iterator[str]:
+    """Mean errors of runs that neither saw, by the constants of the registry and by those that a fit to all runs of A100 would put there;
+    on other devices, and where a stack has a set, all change by the same shares."""
+    yield from table_head("source", "device", "bits", "rows", "registry", "fitted anew")
+    seen = [row for row in training.measurements if row.gpu.startswith("a100")]
+    (point,) = fitted(seen, CONSTANTS, [Task(row_weights(seen, np.ones(len(seen), bool)))])
+    known = device_for(seen[0]).efficiency
+    shares = {constant.name: value / getattr(known, constant.name) for constant, value in zip(CONSTANTS, point.tolist(), strict=True)}
+
+    def changed(run: Measurement) -> Hardware:
+        built = device_for(run)
+        efficiency = {name: getattr(built.efficiency, name) * share for name, share in shares.items()}
+        return replace(built, efficiency=replace(built.efficiency, **efficiency))
+
+    rows = [row for row in once(further.measurements) if not fitted_to(row)]
+    times = np.array([[row.seconds] for row in rows])
+    errors = np.abs(np.hstack([predictions(rows), predictions(rows, changed)]) / times - 1.0)
+    labels = [(EDITION.sub("", section(row)), row.gpu, "8 or 4" if row.workload.precision in NARROW else "16") for row in rows]
+    nearer = 0
+    for label in dict.fromkeys(labels):
+        places = [place for place, other in enumerate(labels) if other == label]
+        before, after = errors[places].mean(axis=0)
+        nearer += bool(after < before)
+        yield table_row(*label, f"{len(places)}", share(before), share(after))
+    label = f"nearer anew: {nearer} of {len(set(labels))}"
+    yield table_row(label, "", "", f"{len(rows)}", *(share(error) for error in errors.mean(axis=0)))
