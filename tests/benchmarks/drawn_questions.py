@@ -23,9 +23,9 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.codesign import engines as _engines  # noqa: F401 - loaded before its clock is changed
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
+from tests.benchmarks.own_seconds import on_own_seconds
 from tests.paths import ROOT
 from tests.solvers.codesign.questions import TINY_FREE
 
@@ -175,15 +175,6 @@ def drawn(of: Drawn, family: str, random: Random) -> str:
         objective=random.choice(("step_time", "energy_per_token")),
         **{name: random.choice(values) for name, values in (FAMILIES[family] | of.choices).items()},
     )
-
-
-def on_own_seconds() -> None:
-    """From now on engines count the seconds of this process."""
-    clock, own = time.monotonic, time.process_time
-    for name, module in list(sys.modules.items()):
-        if name.startswith("crossopt.") and getattr(module, "monotonic", None) is clock:
-            module.monotonic = own  # type: ignore[attr-defined]
-    time.monotonic = own
 
 
 def tried(of: Drawn, number: int) -> Answers:
