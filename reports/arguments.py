@@ -88,8 +88,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 _ENGINE_HELP = (
     "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules recipes, expert, fsdp, pipedream-flush, the searchers "
-    "greedy, local, anneal, genetic, gradient, random, alternating, with optuna tpe, cma-es, bayesian, and plan-only, hardware-only; "
-    "megatron is another name of expert, deepflow of gradient; of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
+    "greedy, local, descent, anneal, genetic, gradient, random, alternating, with optuna tpe, cma-es, bayesian, and plan-only, "
+    "hardware-only; megatron is another name of expert, deepflow of gradient; "
+    "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
     "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of strategies: see there"
 )

@@ -25,6 +25,7 @@ from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, reci
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
 from crossopt.solvers.codesign.rivals.searchers.black_box import bayesian, cma_es, tpe
+from crossopt.solvers.codesign.rivals.searchers.descent import descent
 from crossopt.solvers.codesign.rivals.searchers.driver import Searcher, searched
 from crossopt.solvers.codesign.rivals.searchers.genetic import genetic
 from crossopt.solvers.codesign.rivals.searchers.gradient import gradient
@@ -141,6 +142,7 @@ RULES: dict[str, Rule] = {
 SEARCHERS: dict[str, Searcher] = {
     "greedy": greedy,
     "local": local,
+    "descent": descent,
     "anneal": anneal,
     "genetic": genetic,
     "gradient": gradient,

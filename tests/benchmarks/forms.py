@@ -37,7 +37,6 @@ class Asked:
 QUESTIONS = (
     Asked("quickstart", 1e-4, 40.0),
     Asked("gpt3-175b-pathfinding-7nm", 1e-4, 40.0),
-    Asked("gpt3-175b-pathfinding-large", 1e-4, 40.0),
 )
 HEAD = ("form", "solver", "seconds", "rounds", "plans", "rows", "variables", "gap", "ended")
 

@@ -1,7 +1,8 @@
 """The studies that come along: `python -m tests.benchmarks.studies` runs them and writes what is kept of them.
 
 That is the runs and the page in `reports/gallery`, and where a study has a text beside it the tables between its two marks. With `--tables`
-nothing is run: the tables are written anew from the runs that are there. Names of studies run only these.
+nothing is run: the tables are written anew from the runs that are there. Names of studies run only these. Seconds are those of the
+process: a busy machine takes no rival's time.
 """
 
 import sys
@@ -14,6 +15,7 @@ from crossopt.reports.texts.design import amount
 from crossopt.reports.texts.studies.study import course_words, share_of
 from crossopt.solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
 from crossopt.solvers.study.records import Study, from_json
+from tests.benchmarks.own_seconds import on_own_seconds
 from tests.paths import INSTANCES, ROOT
 
 TOLD = ("joint-vs-single-layer", "logic-memory-network-scaling")
@@ -26,6 +28,7 @@ FIRST, LAST = "<!-- table -->", "<!-- end of table -->"
 def main() -> None:
     """Run the studies, unless only tables are wanted, and write the tables."""
     wanted = [name for name in sys.argv[1:] if name in STUDIES] or STUDIES
+    on_own_seconds()
     for name in wanted:
         if "--tables" not in sys.argv[1:]:
             command(["compare", name, "--out", str(GALLERY / f"{name}.json"), "--chart", str(GALLERY / f"{name}.html")])

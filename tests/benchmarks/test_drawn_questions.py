@@ -1,8 +1,10 @@
-"""What the page of drawn questions says of rivals with several seeds, by hand."""
+"""What the page of drawn questions says of engines with several seeds, by hand."""
 
 from math import inf
 
-from tests.benchmarks.drawn_questions import BUDGETS, FAMILIES, RULES, SEEDS, Tried, page, seeds_of
+import pytest
+
+from tests.benchmarks.drawn_questions import EXACT, LARGE, RULES, SMALL, Answers, Drawn, Tried, page, results, seeds_of
 
 
 def test_shares_are_those_of_each_seed_and_distances_of_the_seed_in_the_middle() -> None:
@@ -11,12 +13,26 @@ def test_shares_are_those_of_each_seed_and_distances_of_the_seed_in_the_middle()
     assert (tried.shares, tried.said) == ([0.25, 0.5, 0.75], "50% (25% to 75%)")
     assert (tried.middle, tried.at(0.5), tried.at(0.9)) == ([0.0, 0.0, 0.05, 0.04], "4.00%", "5.00%")
     assert Tried([(0.0,), (0.3,)]).said == "50%"
+    assert Tried([(0.0,), (0.0,)], [True, False]).said == "100%, proves 50%"
 
 
-def test_a_page_has_a_table_for_each_budget_and_rules_are_asked_once() -> None:
-    assert {seeds_of(rule) for rule in RULES} == {SEEDS[:1]}
-    assert seeds_of("alternating") == SEEDS
-    rivals = {rival: Tried([(0.0,) * len(seeds_of(rival))]) for rival in (*RULES, "alternating")}
-    text = page({seconds: dict.fromkeys(FAMILIES, rivals) for seconds in BUDGETS}, len(FAMILIES))
-    assert [f"## {seconds:g} s for each rival" in text for seconds in BUDGETS] == [True] * len(BUDGETS)
-    assert text.count("| alternating | 100% | 0.00% | 0.00% | 0.00% |") == len(BUDGETS)
+@pytest.mark.parametrize("of", [SMALL, LARGE], ids=lambda of: of.name)
+def test_rules_and_engines_that_prove_are_asked_once(of: Drawn) -> None:
+    assert {seeds_of(of, engine) for engine in (*RULES, *EXACT)} == {of.seeds[:1]}
+    assert seeds_of(of, "alternating") == of.seeds
+
+
+def test_a_page_has_a_table_for_each_size_and_budget_and_says_how_long_proofs_take() -> None:
+    engines = (*EXACT, *RULES, "alternating")
+    found = {}
+    for of in (SMALL, LARGE):
+        keys = [(seconds, engine) for seconds in of.budgets for engine in engines]
+        above = {key: (0.0,) * len(seeds_of(of, key[1])) for key in keys}
+        one = Answers(12_000, {of.prover: 0.25}, above, {key: key[1] == "boxes" for key in keys})
+        found[of.name] = [one] * 5
+        assert results(of, found[of.name])[of.budgets[0]]["small die"]["boxes"].proved == [True]
+    text = page(found)
+    assert [f"### {seconds:g} s for each engine" in text for of in (SMALL, LARGE) for seconds in of.budgets] == [True] * 4
+    assert text.count("| alternating | 100% | 0.00% | 0.00% | 0.00% |") == text.count("| boxes | 100%, proves 100% |") == 4
+    assert "exhaustive 0.25 s (0.25 to 0.25)" in text
+    assert "Of 1.2e+04 to 1.2e+04 designs" in text

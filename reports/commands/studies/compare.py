@@ -22,7 +22,9 @@ from crossopt.solvers.study.records import Plan, Study, from_json, text_of
 if TYPE_CHECKING:
     from crossopt.solvers.answer import Status
 
-COMPARED = "auto,recipes,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,alternating,hardware-only,plan-only"
+COMPARED = (
+    "auto,recipes,expert,fsdp,pipedream-flush,greedy,local,descent,anneal,genetic,gradient,random,alternating,hardware-only,plan-only"
+)
 """Engines that are asked where none is named."""
 
 

@@ -247,13 +247,13 @@ def test_evaluate_of_several_designs_names_what_is_open(capsys: Captured) -> Non
 def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Captured) -> None:
     assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    searchers = ["greedy", "local", "anneal", "genetic", "gradient", "random"]
+    searchers = ["greedy", "local", "descent", "anneal", "genetic", "gradient", "random"]
     rows = ["exhaustive", "recipes", "expert", "fsdp", "pipedream-flush", *searchers, "alternating", "hardware-only", "plan-only"]
-    assert [line.split()[0] for line in lines[3:17]] == rows
+    assert [line.split()[0] for line in lines[3:18]] == rows
     assert lines[3].split()[2] == "0.00%"
     assert lines[6].split()[1] == "none"
     assert any("proved by exhaustive enumeration of 24 designs" in line for line in lines)
-    assert lines[-1].startswith("  14 runs in ")
+    assert lines[-1].startswith("  15 runs in ")
 
 
 def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Captured) -> None:

@@ -4,4 +4,4 @@ A searcher is a generator: it looks at some designs at a time and yields what it
 time, keeps the best design of all and has it certified.
 """
 
-__all__ = ["anneal", "driver", "genetic", "gradient", "greedy", "local", "moves", "shares", "space_of_designs", "uniform"]
+__all__ = ["anneal", "descent", "driver", "genetic", "gradient", "greedy", "local", "moves", "shares", "space_of_designs", "uniform"]
