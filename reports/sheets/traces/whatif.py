@@ -18,6 +18,7 @@ from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.traces.close import MOST_LOOKED_AT, close_ones, close_section
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
@@ -27,8 +28,6 @@ _UNCHANGED = "unchanged"
 """What the trace takes when it is run again as it is: as long as was traced, where anything was."""
 _CALLED = {"days": "of work"}
 """What an amount is called whose unit is its name."""
-_MOST_LOOKED_AT = 10
-"""Changes of which every choice is looked at."""
 
 
 def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
@@ -47,7 +46,10 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
             for name in AMOUNTS
             if _asked(question, name) and getattr(details, name)
         ]
-        sections = [_way(question, model, made, details), _path(details)]
+        near = close_ones(question, model, made, details)
+        figures += [("too close to call", several(len(near), "other choice"))] if near else []
+        sections = [close_section(question, model, near, details)] if near else []
+        sections += [_way(question, model, made, details), _path(details)]
     sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
     words = [", ".join(rival.answer.changes) if rival.answer else "" for rival in result.rivals]
     return Sheet(
@@ -163,7 +165,7 @@ def _path(details: Changed) -> Section:
 
 def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
     """The least time for each number of days, whatever the budget of days is, where every choice can be looked at quickly."""
-    if len(question.names) > _MOST_LOOKED_AT or not any(change.days for change in question.file.changes):
+    if len(question.names) > MOST_LOOKED_AT or not any(change.days for change in question.file.changes):
         return
     budgets = tuple(replace(one, most=None) if one.name == "days" else one for one in model.rules.budgets)
     days = next(one for one in budgets if one.name == "days")
