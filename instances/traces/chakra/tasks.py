@@ -1,6 +1,5 @@
 """Nodes of a Chakra trace as tasks of an NPU, as the simulator takes them: control and data edges both, times from nodes."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor
 from typing import get_args
@@ -32,12 +31,8 @@ class Roofline:
         return floor(flops / min(self.memory * (flops / moved), self.peak) * 1e9) if flops and moved else 0
 
 
-def tasks_of(nodes: Iterable[Node], roofline: Roofline | None = None) -> list[Task]:
-    """One task for each node; a NodeError in words for one that nobody could run."""
-    return [task_of(node, roofline) for node in nodes]
-
-
 def task_of(node: Node, roofline: Roofline | None = None) -> Task:
+    """The task; a NodeError in words for one that nobody could run."""
     after = tuple(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
     if node.type == COMP:
         return Task(node.id, "compute", after, roofline.time(node) if roofline else node.duration_micros * _MICRO or 1)

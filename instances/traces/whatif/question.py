@@ -84,7 +84,7 @@ def read(written: Written) -> WhatIfQuestion:
     effects = tuple(effect_of(trace.graph, change) for change in file.changes)
     if found := list(_effect_faults(trace.graph, effects)):
         raise written.refused(written.fault(path, message) for path, message in found)
-    target = None if file.target is None else int(Fraction(file.target) * _NS)
+    target = None if file.target is None else int(file.target * _NS)
     return WhatIfQuestion(file.name or Path(written.source).stem, file, trace, effects, target, written.document)
 
 
@@ -161,7 +161,7 @@ def _together(arcs: Sequence[tuple[int, int]], place: int) -> set[int]:
 def _asked_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
     if file.objective != "time" and file.target is None:
         yield "objective", f"the least {file.objective} is none at all without a target (give `target`, or ask for time)"
-    if file.target is not None and not 0.0 < file.target < SPAN_ENDS / _NS:
+    if file.target is not None and not 0 < file.target < SPAN_ENDS / _NS:
         yield "target", "this is no time to meet (give more than nothing, and less than a century)"
     for key in AMOUNTS:
         budget = getattr(file.budgets, key)

@@ -62,6 +62,6 @@ class WhatIfFile:
     changes: Annotated[tuple[ChangeSection, ...], Doc("in the order in which they act, 30 at the most")]
     budgets: Annotated[BudgetsSection, Doc("of all changes together")] = BudgetsSection()
     objective: Annotated[Objective, Doc("the least time, or the least cost that meets the target")] = "time"
-    target: Annotated[Duration | None, Doc("the most that the trace may take afterwards")] = None
+    target: Annotated[Fraction | None, Unit("time"), Doc("the most that the trace may take afterwards")] = None
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None

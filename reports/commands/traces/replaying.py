@@ -14,11 +14,11 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.network.collective.astra_files import Simulated, simulated
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.recount import Sums
-from crossopt.instances.traces.chakra.tasks import Roofline, tasks_of
+from crossopt.instances.traces.chakra.tasks import Roofline, task_of
 from crossopt.instances.traces.chakra.written import STEP, Archive, traces_in
 
-MOST = 400_000
-"""Nodes of all traces together, which are all held."""
+MOST = 2_000_000
+"""Nodes of all traces together, which are all held: a minute or two, and less than a GB."""
 MOST_MESSAGES = 1_000_000
 """Messages that are followed link by link, some ten seconds of them."""
 _NS = 1e9
@@ -32,8 +32,9 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
     texts = [(text_of(path), str(path)) for path in files]
     first = simulated(texts[0], texts[1], "all_reduce")
     roofline = Roofline(first.peak, first.endpoint.memory) if first.peak else None
+    known = dict[bytes, Task]()
     for npu, data in traces_in(archive.path):
-        tasks[npu] = tasks_of((node_in(data, *span) for span in list(messages_in(data))[1:]), roofline)
+        tasks[npu] = [_task_of(data[start:end], known, roofline) for start, end in list(messages_in(data))[1:]]
         for task in tasks[npu]:
             if task.kind == "collective" and task.collective not in found:
                 found[task.collective] = simulated(texts[0], texts[1], task.collective)
@@ -56,6 +57,13 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
     if type(step := archive.about.get(STEP)) is int:
         yield f"{step:,} ns as the plan is priced, which hides exchanges behind work where it can; traces hide none"
     yield "computations by a roofline of their FLOPs and bytes" if roofline else "computations as long as their traces say"
+
+
+def _task_of(data: bytes, known: dict[bytes, Task], roofline: Roofline | None) -> Task:
+    """Of a node, the same one wherever NPUs have the same bytes, as most do in a stage."""
+    if data not in known:
+        known[data] = task_of(node_in(data, 0, len(data)), roofline)
+    return known[data]
 
 
 def _messages(tasks: Sequence[Sequence[Task]], groups: Mapping[int, Sequence[int]], chunks: int) -> int:

@@ -9,7 +9,7 @@ from crossopt.crossflow.astra.dimension import Collective, Dimension, Endpoint
 from crossopt.crossflow.astra.npus import StuckError, Task, between, replay_npus, ring_time
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
-from crossopt.instances.traces.chakra.tasks import Roofline, tasks_of
+from crossopt.instances.traces.chakra.tasks import Roofline, task_of
 
 MIB = 1 << 20
 RING = Network((Dimension("ring", 4, 50.0, 500.0, "ring"),), Endpoint(10, 1600.0))
@@ -81,7 +81,7 @@ def traced(roofline: Roofline | None = None) -> list[list[Task]]:
         replica, stage = divmod(number, 2)
         peer = 2 * replica + 1 - stage
         data = Writer(pieces_of(published(stage))).trace_of(number, {"next": peer, "previous": peer}, {"data": stage + 1})
-        tasks.append(tasks_of((node_in(data, *span) for span in list(messages_in(data))[1:]), roofline))
+        tasks.append([task_of(node_in(data, *span), roofline) for span in list(messages_in(data))[1:]])
     return tasks
 
 

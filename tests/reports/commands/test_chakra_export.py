@@ -17,7 +17,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, Node, messages_in, metadata_in, node_in, written
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Writer, pieces_of
 from crossopt.instances.traces.chakra.recount import recounted
-from crossopt.instances.traces.chakra.tasks import tasks_of
+from crossopt.instances.traces.chakra.tasks import task_of
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.cli import main
 from crossopt.reports.launching.chakra.programs import DATA, ENDS, EXPERT, ROUTED, TENSOR, cannot, flops_of, planned, program_of
@@ -200,7 +200,7 @@ def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     tasks = list[list[Task]]()
     for npu in npus:
         data = Writer(pieces_of(programs[npu.stage])).trace_of(npu.number, npu.peers, npu.groups)
-        tasks.append(tasks_of(node_in(data, *span) for span in list(messages_in(data))[1:]))
+        tasks.append([task_of(node_in(data, *span)) for span in list(messages_in(data))[1:]])
     network = Network((Dimension("switch", max(plan.devices, 2), 100.0, 500.0, "ring"),), Endpoint(10, 1600.0))
     ends = replay_npus(tasks, groups, network)
     flops = sum(item.flops for npu in npus for item in programs[npu.stage] if isinstance(item, Compute))
