@@ -267,8 +267,7 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
     if rival.value is None or rival.answer is None or result.value is None:
         return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival, asked))
     distance = rival.value / result.value - 1.0
-    best = "optimum" if result.proved else "best design found"
-    against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the {best}"
+    against = f"{distance:.1%} above the {'optimum' if result.proved else 'best design found'}" if distance else "finds the same value"
     doubt = "" if asked is None else doubt_words(error_of(asked), distance)
     head = f"  {rival_label(rival):<{_LABEL}}{rival.value:.5g} {result.question['unit']}, {against}"
     lines = [head, *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
