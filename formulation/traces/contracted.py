@@ -6,6 +6,8 @@ Longest paths add and take the greatest, so that an operation v that never chang
     where v may begin   w begins no earlier than  release(v) + d_v + delay(v, w)
     what follows v      the span is no less than the end of u + delay(u, v) + d_v + tail(v)
 
+Before that, of several operations of one thread or stream for which v waits the last is enough: the others end no later than it begins.
+
 An operation goes as long as the graph has no more edges without it, the one with the fewest paths through it first.
 """
 
@@ -54,6 +56,25 @@ def contracted(durations: Sequence[int], edges: Iterable[tuple[int, int]], kept:
                     heappush(waiting, (_paths(graph, one), one))
     graph.left = [place for place in range(count) if graph.tails[place] >= 0]
     return graph
+
+
+def without_implied(edges: Sequence[tuple[int, int]], chains: Iterable[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """The edges without those that others imply; `chains` are edges among them, from each operation of a thread or stream to the next."""
+    following, preceding = dict[int, int](), dict[int, int]()
+    for one, other in chains:
+        if one not in following and other not in preceding:
+            following[one], preceding[other] = other, one
+    chain, position = list(range(count)), [0] * count
+    for place in range(count):
+        if place not in preceding:
+            while (after := following.get(place)) is not None:
+                chain[after], position[after] = chain[place], position[place] + 1
+                place = after  # noqa: PLW2901 - down the chain
+    last = dict[tuple[int, int], int]()
+    for one, other in edges:
+        key = other, chain[one]
+        last[key] = max(last.get(key, 0), position[one])
+    return [(one, other) for one, other in edges if last[other, chain[one]] == position[one]]
 
 
 def _paths(graph: Contracted, place: int) -> int:

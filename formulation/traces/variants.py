@@ -18,14 +18,15 @@ from fractions import Fraction
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.traces.graph import Graph
+from crossopt.crossflow.traces.graph import EDGES, Graph
 from crossopt.crossflow.traces.replay import order_of
 from crossopt.crossflow.traces.transforms import Effect, Rescale, changed
-from crossopt.formulation.traces.contracted import contracted
+from crossopt.formulation.traces.contracted import contracted, without_implied
 
 OUT, IN, OPEN = 0, 1, 2
 BATCH = 1024
 """States that are looked at together."""
+_IN_TURN = (EDGES.index("thread"), EDGES.index("stream"))
 Step = tuple[int, Rescale]
 """A change by its place, and what it makes of a time."""
 
@@ -120,19 +121,22 @@ def variants_of(graph: Graph, effects: Sequence[Effect]) -> Variants:
     for before, after, _, _ in open_edges:
         touched[before] = touched[after] = True
     sometimes = {edge for effect in effects for edge in effect.dropped}
-    always = [pair for edge, pair in enumerate(zip(graph.before.tolist(), graph.after.tolist(), strict=True)) if edge not in sometimes]
-    small = contracted(whole.durations.tolist(), always, touched)
+    rows = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    always = [row for edge, row in enumerate(rows) if edge not in sometimes]
+    chains = ((one, other) for one, other, reason in always if reason in _IN_TURN)
+    needed = without_implied([(one, other) for one, other, _ in always], chains, count)
+    small = contracted(whole.durations.tolist(), needed, touched)
     originals = [*range(count), *(original for _, original in copied)]
     waits: dict[int, list[Wait]] = {place: [Wait(one, delay) for one, delay in small.before[place].items()] for place in small.left}
     for before, after, without, added in open_edges:
         waits[after].append(Wait(before, 0, without, added))
-    groups, rows = _groups(graph, steps)
+    groups, row_of = _groups(graph, steps)
     order = [place for place in order_of(whole) if small.tails[place] >= 0]
     freed = _last_uses(order, waits)
     operations = tuple(
         Operation(
             place,
-            *rows.get(originals[place], (-1, 0)),
+            *row_of.get(originals[place], (-1, 0)),
             small.durations[place],
             copied[place - count][0] if place >= count else -1,
             small.releases[place],

@@ -20,7 +20,8 @@ def graphs(draw: st.DrawFn) -> Graph:
     operations = [(f"op{place}", "kernel", "stream 7", draw(st.integers(0, 50))) for place in range(count)]
     pairs = [(one, two) for one in range(count) for two in range(one + 1, count)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    return graph_of(operations, [(numbers[one], numbers[two], "data") for one, two in edges])
+    reasons = draw(st.lists(st.sampled_from(("stream", "data")), min_size=len(edges), max_size=len(edges)))
+    return graph_of(operations, [(numbers[one], numbers[two], reason) for (one, two), reason in zip(edges, reasons, strict=True)])
 
 
 def test_a_kernel_begins_when_it_is_launched_and_its_stream_is_free() -> None:

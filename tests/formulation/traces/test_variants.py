@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.traces.graph import Graph
 from crossopt.crossflow.traces.replay import order_of, replay
 from crossopt.crossflow.traces.transforms import Effect, Rescale, changed
+from crossopt.formulation.traces.contracted import without_implied
 from crossopt.formulation.traces.variants import OPEN, variants_of
 from tests.crossflow.traces.test_replay import graphs
 
@@ -55,3 +56,11 @@ def test_an_open_change_that_only_shortens_is_as_good_as_one_that_is_in(data: st
     assert effect.shortens
     least, one, _ = variants_of(graph, [effect]).spans(np.array([[2], [1], [0]]))
     assert least == one
+
+
+def test_of_a_stream_the_last_operation_that_another_waits_for_is_enough() -> None:
+    """0, 1 and 2 are of one stream; 3 waits for 0 and 1, and 4 for 1 and 3, neither of which implies the other."""
+    edges = [(0, 1), (1, 2), (0, 3), (1, 3), (1, 4), (3, 4)]
+    assert without_implied(edges, edges[:2], 5) == [(0, 1), (1, 2), (1, 3), (1, 4), (3, 4)]
+    assert without_implied(edges, edges[:1], 5) == [(0, 1), (1, 2), (1, 3), (1, 4), (3, 4)]
+    assert without_implied(edges, [], 5) == edges
