@@ -7,6 +7,7 @@ computed again, as they would be a quarter too short else.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -34,16 +35,26 @@ def once_only(row: Measurement) -> Measurement:
     return replace(row, plan=replace(row.plan, recompute="none")) if is_small(row) else row
 
 
+def on_a100(measured: Measured) -> list[Measurement]:
+    return [row for row in measured.measurements if row.gpu.startswith("a100")]
+
+
+@cache
+def anew(measured: Measured) -> Array:
+    """Constants fitted to all runs on A100."""
+    rows = on_a100(measured)
+    return fitted(rows, CONSTANTS, [Task(row_weights(rows, np.ones(len(rows), bool)))])[0]
+
+
 def reading_table(measured: Measured) -> Iterator[str]:
     """Mean errors of each source on A100 by constants fitted anew under each reading, the share of the peak, and what ends on a bound."""
-    rows = [row for row in measured.measurements if row.gpu.startswith("a100")]
+    rows = on_a100(measured)
     names = list(dict.fromkeys(map(section, rows)))
     yield from table_head("fitted to", *names, "matrix", "at a bound")
-    every, small = np.ones(len(rows), bool), np.array([is_small(row) for row in rows])
-    others = [once_only(row) for row in rows]
-    weights = [row_weights(rows, seen) for seen in (every, small)]
-    points = [*fitted(rows, CONSTANTS, [Task(each) for each in weights]), *fitted(others, CONSTANTS, [Task(weights[0])])]
-    for label, read, point in zip(_READINGS, (rows, rows, others), points, strict=True):
+    others, small = [once_only(row) for row in rows], np.array([is_small(row) for row in rows])
+    alone = fitted(rows, CONSTANTS, [Task(row_weights(rows, small))])[0]
+    again = fitted(others, CONSTANTS, [Task(row_weights(others, np.ones(len(rows), bool)))])[0]
+    for label, read, point in zip(_READINGS, (rows, rows, others), (anew(measured), alone, again), strict=True):
         matrix = next(value for constant, value in zip(CONSTANTS, point, strict=True) if constant.name == "matrix")
         cells = (_told(read, point, name) for name in names)
         yield table_row(label, *cells, f"{matrix:.2f}", ", ".join(at_bound(CONSTANTS, point)) or "-")
@@ -60,10 +71,8 @@ def anew_table(training: Measured, further: Measured) -> Iterator[str]:
     """Mean errors of runs that neither saw, by the constants of the registry and by those that a fit to all runs of A100 would put there;
     on other devices, and where a stack has a set, all change by the same shares."""
     yield from table_head("source", "device", "bits", "rows", "registry", "fitted anew")
-    seen = [row for row in training.measurements if row.gpu.startswith("a100")]
-    (point,) = fitted(seen, CONSTANTS, [Task(row_weights(seen, np.ones(len(seen), bool)))])
-    known = device_for(seen[0]).efficiency
-    shares = {constant.name: value / getattr(known, constant.name) for constant, value in zip(CONSTANTS, point.tolist(), strict=True)}
+    known = device_for(on_a100(training)[0]).efficiency
+    shares = {one.name: value / getattr(known, one.name) for one, value in zip(CONSTANTS, anew(training).tolist(), strict=True)}
 
     def changed(run: Measurement) -> Hardware:
         built = device_for(run)
