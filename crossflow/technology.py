@@ -301,6 +301,8 @@ class Node:
     sram_energy: float = 1.0
     controller_area: float = 1.0
     """Of the controllers of stacked memory, which are mostly analog."""
+    highest_clock: float = 1.0
+    """Of the cores, whatever the supply."""
 
     def __post_init__(self) -> None:
         if any(not 0.0 < getattr(self, field.name) < float("inf") for field in fields(self)):
@@ -308,8 +310,8 @@ class Node:
 
 
 def at_node(technology: Technology, node: Node) -> Technology:
-    """The technology at another logic node. Frequencies with their maximum, threshold voltages, leakage of an area of cores and of a bit,
-    wires and what is no part stay, and so do lower dies with all that they hold."""
+    """The technology at another logic node. Nominal frequencies, threshold voltages, leakage of an area of cores and of a bit, wires and
+    what is no part stay, and so do lower dies with all that they hold."""
     core, dram, stacked = technology.core, technology.dram, technology.upper_dies is not None
     return replace(
         technology,
@@ -319,6 +321,7 @@ def at_node(technology: Technology, node: Node) -> Technology:
             maximum_voltage=max(core.maximum_voltage * node.voltage, core.threshold_voltage + core.margin_voltage),
             area=core.area * node.core_area,
             nominal_power=core.nominal_power * node.core_power,
+            maximum_frequency=core.maximum_frequency * node.highest_clock,
         ),
         registers=_scaled_sram(technology.registers, node),
         l1=_scaled_sram(technology.l1, node),

@@ -264,6 +264,7 @@ class NodeEntry:
     sram_area: Annotated[float, Bounds(0.0), Doc("of cells and crossbars")] = 1.0
     sram_energy: Annotated[float, Bounds(0.0), Doc("of a bit moved")] = 1.0
     controller_area: Annotated[float, Bounds(0.0), Doc("of the controllers of stacked memory")] = 1.0
+    highest_clock: Annotated[float, Bounds(0.0), Doc("of the highest clock of the cores")] = 1.0
 
     def __post_init__(self) -> None:
         _check_physics("Node", asdict(self))

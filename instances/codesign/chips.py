@@ -62,13 +62,15 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
 
     The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
     one is chosen for the sake of its edge.
-    Registers and L1 that hold the tiles of each bundle come with the cores.
+    Registers and L1 that hold the tiles of each bundle come with the cores, and with them the watts that keep up with these.
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")
+    powers = _parts(free.powers, free.power, chosen, "power")
     if "compute_area" in chosen:
         more = chosen["compute_area"] / (free.areas.core * free.die_area)
-        areas = replace(areas, **{level: getattr(areas, level) * more for level in followers(free.technology, tuple(chosen))})
-    powers = _parts(free.powers, free.power, chosen, "power")
+        levels = followers(free.technology, tuple(chosen))
+        areas = replace(areas, **{level: getattr(areas, level) * more for level in levels})
+        powers = replace(powers, **{level: getattr(powers, level) * more for level in levels if f"{level}_power" not in chosen})
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
     stacks = chosen.get("hbm_stacks")
     if stacks is not None:
