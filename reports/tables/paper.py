@@ -32,7 +32,9 @@ def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str
     proofs = tuple((name, one.design, one.verdict, one.prover) for name, one in single)
     heads = ("result", "minimised", "unit", "value", "bound", "gap in %", "engine", "seconds")
     first = [("", Table("Results", heads, figures)), ("", Table("Answers and proofs", ("result", "answer", "verdict", "proof"), proofs))]
-    return (first if single else []) + [(name, table) for name, one in zip(names, digests, strict=True) for table in one.tables if table.rows]
+    return (first if single else []) + [
+        (name, table) for name, one in zip(names, digests, strict=True) for table in one.tables if table.rows
+    ]
 
 
 def _figures(one: Digest) -> tuple[Cell, ...]:

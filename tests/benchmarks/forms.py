@@ -90,7 +90,7 @@ _INTRODUCTION = """\
 
 Written by `python -m tests.benchmarks.forms`. Seconds are of one core of a virtual machine, without what other programs take of it; a time
 limit is one by the clock. What each form is stands at the top of its file in `formulation/`. "weak" is the foil, with a big M.
-Larger questions are not for these models: of `gpt3-175b-pathfinding-large` none saw a first round within 40 s, where boxes prove it in three.
+Larger questions are not for these models: of `gpt3-175b-pathfinding-large` none saw a first round in 40 s; boxes prove it in three.
 Solvers: {solvers}.
 """
 
