@@ -26,12 +26,15 @@ def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:
-    """Figures of all results, their answers and proofs, and then the tables of each with its name."""
-    figures = tuple((name, *_figures(one)) for name, one in zip(names, digests, strict=True))
-    proofs = tuple((name, one.design, one.verdict, one.prover) for name, one in zip(names, digests, strict=True))
+    """Figures of all results that are one answer each, their answers and proofs, and then the tables of each with its name."""
+    single = [(name, one) for name, one in zip(names, digests, strict=True) if one.unit]
+    figures = tuple((name, *_figures(one)) for name, one in single)
+    proofs = tuple((name, one.design, one.verdict, one.prover) for name, one in single)
     heads = ("result", "minimised", "unit", "value", "bound", "gap in %", "engine", "seconds")
     first = [("", Table("Results", heads, figures)), ("", Table("Answers and proofs", ("result", "answer", "verdict", "proof"), proofs))]
-    return first + [(name, table) for name, one in zip(names, digests, strict=True) for table in one.tables if table.rows]
+    return (first if single else []) + [
+        (name, table) for name, one in zip(names, digests, strict=True) for table in one.tables if table.rows
+    ]
 
 
 def _figures(one: Digest) -> tuple[Cell, ...]:

@@ -1,5 +1,5 @@
 """How often do rivals find what is proved? `python -m tests.benchmarks.drawn_questions [SHARE]` draws questions and writes the page, in
-some twenty minutes of two cores; with a share of the questions, such as 0.05, it prints what they come to and writes nothing.
+some half an hour of two cores; with a share of the questions, such as 0.05, it prints what they come to and writes nothing.
 
 Each question is drawn from the distribution that `drawn` states, one family after the other: small ones, which are proved by enumeration,
 and large ones, proved by boxes, whose trees are gone down again. Every engine then has the same seconds for it, of each of two budgets,
