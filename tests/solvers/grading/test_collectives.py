@@ -13,6 +13,7 @@ from crossopt.solvers.grading.assignments.collectives import COLLECTIVES, judge_
 from crossopt.solvers.grading.handouts import HANDOUTS, public
 from crossopt.solvers.grading.sends import OTHER_COMINGS, Links, bound, by_size, cut, distances, far, finish, greedy, last
 from crossopt.solvers.grading.table import SOLUTIONS
+from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import loaded
 
 GIVEN = public(COLLECTIVES.name)
@@ -39,15 +40,15 @@ def test_the_square_of_the_handout_is_done_at_its_bound_and_the_pairs_of_the_sli
 
 def test_networks_of_the_last_task_are_done_at_the_bound() -> None:
     """As the exact model says, which knows nothing of how they were drawn."""
-    for case in COLLECTIVES.tasks("hidden/ada")[-1].cases[1:3]:
+    for case in tasks_of(COLLECTIVES, "hidden/ada")[-1].cases[1:3]:
         npus, links = case.call.arguments
         assert optimum(npus, links) == bound(npus, links)
 
 
 def test_no_greedy_ends_before_the_bound_and_each_is_sound() -> None:
     random = Random("greedy")
-    for seed in ("a", "b"):
-        for case in COLLECTIVES.tasks(seed)[3].cases:
+    for seed in ("practice", "hidden/ada"):
+        for case in tasks_of(COLLECTIVES, seed)[3].cases:
             npus, links = case.call.arguments
             for _ in range(3):
                 sends = greedy(npus, links, random)
@@ -74,7 +75,7 @@ def test_the_table_of_the_readme_is_what_the_reference_returns() -> None:
     rows = [line.split("|")[1:3] for line in readme.partition("## To check yourself")[2].splitlines() if line.startswith("| `")]
     found = [solution.finish(NPUS, LINKS, SENDS), solution.far(NPUS, LINKS), solution.cut(NPUS, LINKS, [0, 1])]
     assert [int(right) for _, right in rows] == [*found, solution.bound(NPUS, LINKS), len(solution.ring(GIVEN["ring"]))]
-    hidden = sum(not case.public for task in COLLECTIVES.tasks("practice") for case in task.cases)
+    hidden = sum(not case.public for task in tasks_of(COLLECTIVES, "practice") for case in task.cases)
     assert hidden == 24
     assert "twenty-four other cases" in readme
 
@@ -95,7 +96,7 @@ def test_broken_rules_have_their_names() -> None:
 def test_sends_that_are_broken_on_purpose_break_one_rule_each() -> None:
     """Of every student: one too soon, one on a busy link, one left out; and two that are sound, of which one has chunks that come again."""
     for seed in ("practice", "hidden/ada"):
-        cases = COLLECTIVES.tasks(seed)[0].cases[1:]
+        cases = tasks_of(COLLECTIVES, seed)[0].cases[1:]
         ended = [finish(*case.call.arguments) for case in cases]
         assert [one is None for one in ended] == [False, True, True, True, False]
         assert finish(*cases[1].call.arguments, waits=False) is not None
@@ -107,7 +108,7 @@ def test_sends_that_are_broken_on_purpose_break_one_rule_each() -> None:
 def test_every_word_asks_what_the_likely_mistakes_get_wrong(word: str) -> None:
     """Sends that are listed in no order, of which the last is not the end and a coming that is not the first counts for nothing; and a cut
     around one, two, three and four NPUs, of which no other number of NPUs says as much."""
-    finishing, _, _, bounding, *_ = COLLECTIVES.tasks(word)
+    finishing, _, _, bounding, *_ = tasks_of(COLLECTIVES, word)
     for case in (finishing.cases[1], finishing.cases[5]):
         assert finish(*case.call.arguments, ordered=False) is None
     npus, links, sends = finishing.cases[5].call.arguments

@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.solvers.grading.grade import mark_of
 from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import FULL, NEARLY, WHOLE, Assignment, Case, Task, Verdict, figure, nearly, seed_of, wrong
+from crossopt.solvers.grading.marks import FULL, NEARLY, WHOLE, Assignment, Case, Task, Verdict, figure, nearly, same, seed_of, wrong
 from crossopt.solvers.grading.marks import Slip as Likely
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.running import Call, Returned
@@ -104,6 +104,15 @@ def test_a_list_without_its_last_entry_earns_nothing_by_luck(assignment: Assignm
 @pytest.mark.parametrize("word", ["hush/1", "hush/2", "hush/3", "hush/4"])
 def test_no_draw_lets_a_mistake_pass(assignment: Assignment, word: str) -> None:
     assert [one.name for one in mistakes_of(assignment) if earned(assignment, one, word)[0] > 60] == []
+
+
+@each
+@pytest.mark.parametrize("word", ["practice", *(pytest.param(f"some word/{number}", marks=pytest.mark.slow) for number in range(24))])
+def test_every_mistake_in_a_figure_that_has_a_name_shows_in_a_hidden_case(assignment: Assignment, word: str) -> None:
+    for task in tasks_of(assignment, word):
+        judges = [getattr(case.judge, "keywords", {}) for case in task.cases if not case.public]
+        named = [(slip.mistake, same(slip.figure, judge["right"])) for judge in judges for slip in judge.get("slips", ())]
+        assert {name for name, _ in named} == {name for name, unseen in named if not unseen}
 
 
 def test_a_task_is_right_nearly_right_by_one_mistake_or_wrong() -> None:
