@@ -5,20 +5,21 @@ Levels that work at once, as in one ring over all ranks, are busy together, so t
 Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.edges import embedding, head
+from crossopt.crossflow.edges import embedding_exchange, head_exchange
+from crossopt.crossflow.exchanges.shared_links import free
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
-from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
+from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.recomputation import LAYER, PARTLY
 from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
@@ -30,12 +31,11 @@ _IN_ORDER = (
     "exchanges pass the dimensions in this order, one after the other, which is cautious on a torus (`kind: collective` shows what other "
     "orders give)"
 )
-
-
 _CROWDED = (
     "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
     "takes longer than the step"
 )
+_SHARED = "as long as a dimension is busy, since exchanges that hide behind work wait there for others (`shared links`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,18 @@ class Network:
     """Of its bandwidth what two ranks sustain."""
     step: float
     """Seconds of a step of the plan."""
+    shared: float | None
+    """Seconds of it in which exchanges wait for others on the same links; None on networks on which no step is held to that."""
 
     @property
     def crowded(self) -> str:
-        """Where what a device sends on a level takes longer than the step; not of links between all, which groups do not share."""
+        """That exchanges wait for others on the same links, or where none does that what a device sends takes longer than the step."""
+        if self.shared is not None:
+            return f"the step takes {rounded_quantity(self.shared, 'time', 4)} more, {_SHARED}" if self.shared > 0.0 else ""
         told = []
         for level, bandwidth in enumerate(self.bandwidths):
             seconds = sum(one.bytes[level] for one in self.exchanges) / bandwidth
-            if seconds > self.step and not (self.shapes and self.shapes[level].startswith("links")):
+            if seconds > self.step:
                 told.append(f"{level + 1} for {rounded_quantity(seconds, 'time', 4)}")
         return f"{_CROWDED} ({', '.join(told)})" if told else ""
 
@@ -119,6 +123,7 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         if seconds > 0.0
     )
     shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
+    priced = bill(model, hardware, cluster, plan)
     return Network(
         cluster.level_sizes,
         tuple(float(link.bandwidth) for link in links),
@@ -126,13 +131,14 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         exchanges,
         tuple((float(link.latency), float(link.setup)) for link in links),
         tuple(link.shares[0] if link.shares and link.shape in ("switch", "rails") else 1.0 for link in links),
-        float(bill(model, hardware, cluster, plan).step_time),
+        float(priced.step_time),
+        float(dict(priced.time).get("shared links", 0.0)) if cluster.are_dimensions else None,
     )
 
 
 def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; where all are switches nothing, but
-    that what is sent over one of them takes longer than the step."""
+    where exchanges wait, or would have to wait, for others."""
     network = network_of(instance, design)
     if network is None:
         return []
@@ -166,18 +172,19 @@ def busy_under(
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     group = ranks(plans, lay_out(plans, cluster))
-    again = 1.0 + share_again(model, plans)
+    mode = int(plans.recompute[0] % PARTLY)
+    full = share_again(model, plans) if mode & LAYER else 1.0
     passes = needed.microbatches * fullest_slot(needed).layers
+    layers = {kind: exchanged(kind, group, hardware, (0, mode)) for _, kind in layer_kinds(model)}
 
-    def both(part: Callable[[Pass], Real]) -> Real:
-        return mean_over_kinds(model, lambda kind: again * part(forward[kind]) + part(backward[kind]))
+    def layer(place: int) -> Real:
+        return mean_over_kinds(model, lambda kind: (1.0 - full) * layers[kind][0][place] + full * layers[kind][1][place])
 
-    forward, backward = ({kind: one(kind, group, hardware) for _, kind in layer_kinds(model)} for one in (forward_pass, backward_pass))
     found = {
-        "tensor parallelism": passes * both(lambda one: one.tensor),
-        "context parallelism": passes * both(lambda one: one.context.hidden + one.context.exposed),
-        "experts": passes * both(lambda one: one.expert),
-        "embedding and head": needed.microbatches * _edges(model, group, hardware),
+        "tensor parallelism": passes * layer(0),
+        "context parallelism": passes * layer(1),
+        "experts": passes * layer(2),
+        "embedding and head": needed.microbatches * (embedding_exchange(model, group, hardware) + head_exchange(model, group, hardware)),
         "pipeline": needed.microbatches * (2.0 * needed.interleave) * needed.transfer,
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
         "gradients": needed.synchronize,
@@ -187,17 +194,6 @@ def busy_under(
     return [{name: seconds[way] for name, seconds in columns.items()} for way in range(len(ways))]
 
 
-def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
-    """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
-    still = replace(hardware, links=tuple(map(_free, hardware.links)))
-    both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
-    return both[0] - both[1]
-
-
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
     """One level as it is, and all others without any cost."""
-    return tuple(link if place == level else _free(link) for place, link in enumerate(links))
-
-
-def _free(link: Link) -> Link:
-    return replace(link, bandwidth=np.inf, latency=0.0, setup=0.0, energy=0.0, ring_latency=0.0)
+    return tuple(link if place == level else free(link) for place, link in enumerate(links))
