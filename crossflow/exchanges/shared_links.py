@@ -116,11 +116,17 @@ def layers_sent(model: Transformer, group: Ranks, hardware: Hardware, modes: Seq
 
 def busy_seconds(sent: Sequence[Sent], terms: Terms) -> Real:
     """For how long the busiest of these levels is busy in a step, on the device on which it is longest."""
-    held, ways = held_layers(terms), terms.interleave - np.where(is_v(terms.schedule), 2.0, 1.0) / terms.split.stages
+    held, each_way = held_layers(terms), messages_each_way(terms)
     busy: list[Real] = []
     for one in sent:
         layer, beside = one.layer + one.gathers, edges(replace(terms, embedding=one.embedding, head=one.head))
         first, last = held[0] * layer + beside[0], held[2] * layer + beside[1]
         fullest = np.maximum(np.maximum(first, held[1] * layer), last)
-        busy.append(terms.microbatches * (fullest + ways * one.messages) + one.once)
+        busy.append(terms.microbatches * (fullest + each_way * one.messages) + one.once)
     return reduce(np.maximum, busy) if busy else 0.0
+
+
+def messages_each_way(terms: Terms) -> Real:
+    """Messages of a microbatch that a device sends down the stages, and as many up, in the mean: the last chunk sends none down, and of a V
+    none goes from the last stage to itself."""
+    return terms.interleave - np.where(is_v(terms.schedule), 2.0, 1.0) / terms.split.stages

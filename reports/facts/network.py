@@ -2,7 +2,8 @@
 
 A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes.
 Levels that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes.
-Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
+Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Messages between
+stages count both ways, which on a ring are over links of their own.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding_exchange, head_exchange
-from crossopt.crossflow.exchanges.shared_links import free
+from crossopt.crossflow.exchanges.shared_links import free, messages_each_way
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import lay_out
@@ -185,7 +186,7 @@ def busy_under(
         "context parallelism": passes * layer(1),
         "experts": passes * layer(2),
         "embedding and head": needed.microbatches * (embedding_exchange(model, group, hardware) + head_exchange(model, group, hardware)),
-        "pipeline": needed.microbatches * (2.0 * needed.interleave) * needed.transfer,
+        "pipeline": needed.microbatches * (2.0 * messages_each_way(needed)) * needed.transfer,
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
         "gradients": needed.synchronize,
         "updated weights": needed.publish,
