@@ -36,7 +36,7 @@ _CROWDED = (
     "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
     "takes longer than the step"
 )
-_SHARED = "as long as a dimension is busy, since exchanges that hide behind work wait there for others (`shared links`)"
+_SHARED = "for others on the same links, until a dimension has carried all that the step sends (`shared links`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Network:
     def crowded(self) -> str:
         """That exchanges wait for others on the same links, or where none does that what a device sends takes longer than the step."""
         if self.shared is not None:
-            return f"the step takes {rounded_quantity(self.shared, 'time', 4)} more, {_SHARED}" if self.shared > 0.0 else ""
+            return f"exchanges that hide behind work wait {rounded_quantity(self.shared, 'time', 4)} {_SHARED}" if self.shared > 0.0 else ""
         told = []
         for level, bandwidth in enumerate(self.bandwidths):
             seconds = sum(one.bytes[level] for one in self.exchanges) / bandwidth
@@ -159,9 +159,10 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     most = max(range(len(busy)), key=busy.__getitem__)
     if not busy[most]:
         return []
-    told = f"    busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    words = [f"    {line}" for text in (network.latencies, network.in_order) for line in wrap(text, 76)]
-    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, told, *words, *crowded]
+    told = f"busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
+    told += ", groups of each kind by links of their own" if network.shapes[most].startswith("links") else ""
+    words = [f"    {line}" for text in (told, network.latencies, network.in_order) for line in wrap(text, 76)]
+    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, *words, *crowded]
 
 
 def busy_under(

@@ -187,7 +187,9 @@ def test_answers_tell_where_hidden_exchanges_wait_for_others(speed: str, shape: 
     waits = evaluation["breakdown"].get("shared links", 0.0)
     assert (network.step == pytest.approx(busy, rel=1e-9), waits > 0.0) == (said, said)
     assert sum(evaluation["breakdown"].values()) == pytest.approx(network.step, rel=1e-12)
-    assert ("wait there for others" in lines) == ("wait there for others" in network_section(network)) == said
+    words = "until a dimension has carried all that the step sends"
+    assert (words in lines) == (words in network_section(network)) == said
+    assert ("by links of their own" in lines) == (shape == "fully_connected")
     assert "the step is too short" not in lines
     assert shape == "switch" or "waits: 3 us a step and 4 us a start on 1" in lines
 
