@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
+from crossopt.crossflow.layer import Layer
+from crossopt.crossflow.pipeline import FullestStage, Terms, bubble, exposed_exchange, step_time, unheld_time, whole_backward
 
 Items = tuple[tuple[str, Real], ...]
 
@@ -53,3 +55,26 @@ def price_table(bills: Iterable[Bill], devices: int) -> Prices:
     rows = [(np.broadcast_to(bill.step_time, devices), np.broadcast_to(bill.energy, devices), total(bill.memory)) for bill in bills]
     times, energies = (np.array([row[column] for row in rows], np.float64).reshape(-1, devices) for column in (0, 1))
     return Prices(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))
+
+
+def step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
+    """Seconds of the step by use, as a stage spends them, without what its power takes longer."""
+    runs = needed.microbatches * stage.layers
+    return (
+        ("compute", runs * one.arithmetic),
+        ("recompute", runs * one.recompute),
+        ("tensor exchange", runs * one.tensor),
+        ("context exchange", runs * one.context),
+        ("expert exchange", runs * one.expert),
+        ("kernel launch", runs * (one.launch + (whole_backward(needed) - one.backward))),
+        ("weight gathers", runs * stage.gathers),
+        ("host traffic", runs * stage.host),
+        ("embedding and head", needed.microbatches * stage.edges),
+        ("pipeline transfers", needed.microbatches * stage.transfers),
+        ("pipeline bubble", bubble(needed)),
+        ("gradient exchange", exposed_exchange(needed)),
+        ("weight publication", needed.exposed_publication()),
+        ("optimizer", needed.optimizer),
+        ("overhead", needed.overhead),
+        *((("shared links", step_time(needed) - unheld_time(needed)),) if np.ndim(needed.busy) else ()),
+    )

@@ -27,7 +27,12 @@ def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     size = ranks.tokens(model) * model.hidden * model.activation_bytes
     cost = stream_cost(2.0 * size, 0.0, hardware)
     cost = cost if not model.all_trained else cost + stream_cost(3.0 * size, 0.0, hardware)
-    return cost + Cost(tensor_exchange(size, ranks, hardware), 0.0, 0.0)
+    return cost + Cost(embedding_exchange(model, ranks, hardware), 0.0, 0.0)
+
+
+def embedding_exchange(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
+    """Seconds of that sum, and of any other of the activations beside the layers."""
+    return tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware)
 
 
 def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -42,8 +47,20 @@ def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     elements = tokens / ranks.norm_split() * hidden
     for side in PASSES:
         more = more + stream_cost(3.0 * side[0] * size * elements, 24.0 * elements, hardware, 3.0)
-    more = more + Cost(tensor_exchange(tokens * hidden * size, ranks, hardware), 0.0, 0.0)
+    more = more + Cost(embedding_exchange(model, ranks, hardware), 0.0, 0.0)
     return cost + (cost + more).times(float(model.prediction_layers))
+
+
+def head_exchange(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
+    """Seconds of all that the head exchanges for one microbatch."""
+    own, joined, further = _one_head_exchange(model, ranks, hardware), embedding_exchange(model, ranks, hardware), model.prediction_layers
+    return own + float(further) * (own + joined) if further else own
+
+
+def _one_head_exchange(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
+    """The sums of the loss over the split vocabulary, and the gradients of what goes in."""
+    sums = 2.0 * all_reduce_time(4.0 * ranks.tokens(model), ranks.tensor_members, hardware.links)
+    return sums + embedding_exchange(model, ranks, hardware)
 
 
 def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -59,9 +76,7 @@ def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     cost = cost + _loss(tokens * words, model, hardware)
     if model.logit_cap:
         cost = cost + stream_cost(4.0 * 5.0 * tokens * words, 8.0 * tokens * words, hardware, 2.0)
-    sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)
-    inputs = tensor_exchange(tokens * model.hidden * model.activation_bytes, ranks, hardware)
-    return cost + Cost(sums + inputs, 0.0, 0.0)
+    return cost + Cost(_one_head_exchange(model, ranks, hardware), 0.0, 0.0)
 
 
 def _loss(logits: Real, model: Transformer, hardware: Hardware) -> Cost:

@@ -204,6 +204,8 @@ class Cluster:
 
     devices: int
     level_sizes: tuple[int, ...]
+    are_dimensions: bool = False
+    """Whether no step is shorter than what is sent over a level takes (`exchanges.shared_links`)."""
 
     def __post_init__(self) -> None:
         sizes = self.level_sizes

@@ -209,8 +209,7 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     beside = element_wise(model, ranks, hardware, backward=False).total()
     found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
     latents, waits = _gathered_latents(model, ranks, hardware), launched_in_the_open(model, ranks, hardware)
-    half = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 0.0)
-    gathered = Cost(half * found.tensor, half * turns(model, ranks) * found.turn.energy, 0.0)
+    gathered = _gathered_again(found, model, ranks)
     found = replace(found, modules=_modules(named, gathered, model, ranks, hardware), latents=latents, open=waits)
     return _without_the_last(found, named, model, ranks, hardware) if model.spares_last else found
 
@@ -222,11 +221,34 @@ def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: T
     work = products_time([one for one in named if one[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False)
     work = work + replace(beside, residuals=beside.residuals.times(0.5)).total()
-    ended = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 1.0)  # a scatter of gather and scatter, or a whole sum
+    return _without_the_last_sum(forward, work, model, ranks)
+
+
+def _without_the_last_sum(forward: Pass, work: Cost, model: Transformer, ranks: Ranks) -> Pass:
+    """The pass that computes this again, and exchanges all but the last sum, of gather and scatter the scatter."""
+    ended = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 1.0)
     count, turn = turns(model, ranks), forward.turn.times(1.0 - ended)
     energy = (count - ended) * forward.turn.energy + forward.context.energy
     again = replace(forward, work=work, tensor=(1.0 - ended / count) * forward.tensor, energy=energy)
     return replace(forward, turn=turn, redone=again)
+
+
+def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int]) -> list[tuple[Real, Real, Real]]:
+    """Seconds of all that tensor ranks, context ranks and experts exchange in a layer and one microbatch, hidden or not, under each of
+    these modes of recomputation."""
+    whole = replace(hardware, efficiency=replace(hardware.efficiency, tensor_overlap=0.0))
+    forward, backward = (_with_exchanges(NOTHING, NOTHING, model, ranks, whole, backward=way) for way in (False, True))
+    second = ((SECOND_PRODUCTS, _gathered_again(forward, model, ranks)),) if model.experts == 1 and not model.latent else ()
+    forward = replace(forward, modules=second, latents=_gathered_latents(model, ranks, whole))
+    forward = _without_the_last_sum(forward, NOTHING, model, ranks) if model.spares_last else forward
+    return [_exchanged(forward, backward, _again(forward, mode), model.trained_share) for mode in modes]
+
+
+def _exchanged(forward: Pass, backward: Pass, more: Pass, trained: float) -> tuple[Real, Real, Real]:
+    """What is gathered for single products once more is exchanged by tensor ranks."""
+    sides = tuple((one.tensor + one.work.time, one.context.hidden + one.context.exposed, one.expert) for one in (forward, backward, more))
+    tensor, context, expert = (ahead + trained * (back + again) for ahead, back, again in zip(*sides, strict=True))
+    return tensor, context, expert
 
 
 def _modules(
@@ -286,6 +308,12 @@ def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     core = attention_core_backward(model, ranks, hardware)
     found = _with_exchanges(work + beside, core, model, ranks, hardware, backward=True)
     return replace(found, rest=rest + beside, weights=weights)
+
+
+def _gathered_again(forward: Pass, model: Transformer, ranks: Ranks) -> Cost:
+    """What tensor ranks gather forward, with sequence parallelism."""
+    half = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 0.0)
+    return Cost(half * forward.tensor, half * turns(model, ranks) * forward.turn.energy, 0.0)
 
 
 def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:

@@ -96,6 +96,9 @@ class Terms:
     hidden_publish: Real = 0.0
     """Share of the first forward pass behind which updated weights are gathered, where passes go on one in turn."""
 
+    busy: Real = 0.0
+    """For how long some links are busy in the step, where it waits for that (`exchanges.shared_links`)."""
+
     def exposed_publication(self) -> Real:
         """Seconds of the gather of updated weights that no work hides."""
         if not np.any(self.hidden_publish):
@@ -138,7 +141,7 @@ def slots(terms: Terms) -> Slots:
     forward, backward = passes(terms)
     one = forward + backward
     common, returned = _shared(terms, forward), _shared(terms, backward)
-    (first, last), held = edges(terms), _held(terms)
+    (first, last), held = edges(terms), held_layers(terms)
     if np.any(terms.schedule):
         returned = np.where(_in_parts(terms), _shared(terms, terms.inputs) + _weights(terms), returned)
     beside = tuple((layers - split.least) * one for layers in held)
@@ -163,7 +166,7 @@ def edges(terms: Terms) -> tuple[Real, Real]:
     return np.where(is_both_ways(terms.schedule), half, first), np.where(is_both_ways(terms.schedule), half, last)
 
 
-def _held(terms: Terms) -> tuple[Real, Real, Real]:
+def held_layers(terms: Terms) -> tuple[Real, Real, Real]:
     """Layers of the first, the fullest middle and the last stage; of devices with two stages half of theirs."""
     split = terms.split
     if not np.any(is_both_ways(terms.schedule)):
@@ -205,6 +208,12 @@ def whole_backward(terms: Terms) -> Real:
 
 def step_time(terms: Terms) -> Real:
     """Seconds of one training step."""
+    unheld = unheld_time(terms)
+    return unheld if isinstance(terms.busy, float) and not terms.busy else np.maximum(unheld, terms.busy)
+
+
+def unheld_time(terms: Terms) -> Real:
+    """The same as if exchanges that hide never waited for others on the same links."""
     hides = np.any(terms.hidden_publish)
     pipeline = _behind_publication(terms) if hides else _one_in_turn(terms)
     if np.any(terms.schedule):
@@ -367,7 +376,7 @@ class FullestStage:
 
 def fullest_slot(terms: Terms) -> FullestStage:
     """The stage whose slot is the longest; of several the first."""
-    slot, split, held = slots(terms), terms.split, _held(terms)
+    slot, split, held = slots(terms), terms.split, held_layers(terms)
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()

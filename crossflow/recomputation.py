@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.workload import Transformer
 
 ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION = (1 << bit for bit in range(6))
@@ -78,6 +78,10 @@ OF_BOTH: Final = ("norms+expert-activation+up-projections",)
 """Further ones of networks with experts, with latents, and with both, as recipes for these have them."""
 WHOLE_PARTS: Final = ("dense-part", "shared-experts", "experts")
 """Those that repeat the products of a part of the layer."""
+
+
+Recomputed = tuple[Array, Array] | None
+"""Of how many layers out of how many a mode holds; None where it does of all of all plans."""
 
 
 def layers_named(word: str) -> int:
@@ -146,6 +150,27 @@ def again(recompute: Real | Whole | int, what: int) -> Mask:
     """Which modes of recomputation, by their numbers, compute one of these modules again, or the whole LAYER."""
     found: Mask = np.not_equal(np.asarray(recompute, np.int64) & what, 0)
     return found
+
+
+def mean_again(full: Real, none: Real, recomputed: Recomputed) -> Real:
+    """The mean of a figure of layers that are computed again and of others."""
+    if recomputed is None:
+        return full
+    redone, layers = recomputed
+    return np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full)
+
+
+def select(place: Whole, modes: Sequence[Real]) -> Real:
+    """Of a figure under several modes that of each plan's own, by its place among these."""
+    found, *rest = modes
+    for number, one in enumerate(rest, 1):
+        found = np.where(place == number, one, found)
+    return found
+
+
+def stacked(modes: Sequence[Real], shape: tuple[int, int]) -> Array:
+    """Tables of a figure under several modes, one below the other."""
+    return np.vstack([np.broadcast_to(mode, shape) for mode in modes])
 
 
 def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:

@@ -11,20 +11,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
-from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.bill import Bill, Items, Prices, step_items
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
 from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossopt.crossflow.exchanges.shared_links import Sent, busy_seconds, held_levels, layers_sent, sent_of_plans, sent_over
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, devices_in, under_all_sets, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, laid_at, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.pipeline import FullestStage, Terms, bubble, exposed_exchange, fullest_slot, mean_slot, step_time, whole_backward
+from crossopt.crossflow.pipeline import Terms, fullest_slot, mean_slot, step_time
 from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, rows_of, table
 from crossopt.crossflow.ranks import Ranks
-from crossopt.crossflow.recomputation import LAYER, PARTLY, again, layers_again
+from crossopt.crossflow.recomputation import LAYER, PARTLY, Recomputed, again, layers_again, mean_again, select, stacked
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import Split, is_both_ways, split_layers
@@ -45,6 +46,8 @@ class Parts:
     transfer: Real
     transfer_energy: Real
     host: HostTraffic
+    sent: tuple[Sent, ...]
+    """Over each level over which no more is sent than fits into a step."""
 
 
 def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
@@ -80,7 +83,7 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     (time, energy), split = _time_and_energy(model, hardware, plans, parts), sharding(model, plans)
-    items = (*_step_items(needed, parts.layer, fullest_slot(needed)), ("power limit", time - step_time(needed)))
+    items = (*step_items(needed, parts.layer, fullest_slot(needed)), ("power limit", time - step_time(needed)))
     return Bill(
         step_time=_single(time),
         time=tuple((name, _single(seconds)) for name, seconds in items),
@@ -99,45 +102,29 @@ def mean_items(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     stage, beyond = mean_slot(needed)
-    items = (*_step_items(needed, parts.layer, stage), ("unequal stages", needed.microbatches * beyond))
+    items = (*step_items(needed, parts.layer, stage), ("unequal stages", needed.microbatches * beyond))
     return tuple((name, _single(seconds)) for name, seconds in items)
-
-
-def _step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
-    """Seconds of the step by use, as a stage spends them."""
-    runs = needed.microbatches * stage.layers
-    return (
-        ("compute", runs * one.arithmetic),
-        ("recompute", runs * one.recompute),
-        ("tensor exchange", runs * one.tensor),
-        ("context exchange", runs * one.context),
-        ("expert exchange", runs * one.expert),
-        ("kernel launch", runs * (one.launch + (whole_backward(needed) - one.backward))),
-        ("weight gathers", runs * stage.gathers),
-        ("host traffic", runs * stage.host),
-        ("embedding and head", needed.microbatches * stage.edges),
-        ("pipeline transfers", needed.microbatches * stage.transfers),
-        ("pipeline bubble", bubble(needed)),
-        ("gradient exchange", exposed_exchange(needed)),
-        ("weight publication", needed.exposed_publication()),
-        ("optimizer", needed.optimizer),
-        ("overhead", needed.overhead),
-    )
 
 
 def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans, layout: Layout | None = None) -> Parts:
     """The parts of each plan's step, each formula evaluated for every plan, its groups where they are or as they are said to lie."""
     layout, split = layout or lay_out(plans, cluster), sharding(model, plans)
     group, (modes, mode_of) = ranks(plans, layout), _modes(plans)
-    layers = mean_layers(model, group, hardware, modes)
+    layers, recomputed, own = mean_layers(model, group, hardware, modes), _recomputed(model, plans), mode_of[:, None]
+
+    def sent(alone: Hardware) -> Real:
+        several = layers_sent(model, group, alone, modes)
+        return mean_again(select(own, several), several[0], recomputed)
+
     return Parts(
-        layer=_paired(model, plans, _mixed(_select(mode_of[:, None], layers), layers[0], _recomputed(model, plans))),
+        layer=_paired(model, plans, _mixed(_select_layer(own, layers), layers[0], recomputed)),
         embedding=embedding(model, group, hardware),
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
         transfer=transfer_time(model, split, layout, hardware.links),
         transfer_energy=transfer_energy(model, split, layout, hardware.links),
         host=host_traffic(model, split, hardware.host),
+        sent=sent_over(model, held_levels(hardware, cluster), group, sent, (split, layout), (split, layout)),
     )
 
 
@@ -163,7 +150,7 @@ def _modes(plans: Plans) -> tuple[list[int], Whole]:
     return modes.tolist(), mode_of[1:]
 
 
-def _recomputed(model: Transformer, plans: Plans) -> tuple[Array, Array] | None:
+def _recomputed(model: Transformer, plans: Plans) -> Recomputed:
     """Of how many layers out of how many the mode of each plan holds, on the stages that have the fewest: of others it is a smaller share,
     so that no step is too short. Nothing where it holds of all layers of all plans."""
     if not np.any(plans.recompute >= PARTLY):
@@ -182,13 +169,11 @@ def share_again(model: Transformer, plans: Plans) -> Real:
     return np.where(again(_column(plans.recompute), LAYER), redone / layers, 0.0)
 
 
-def _mixed(one: Layer, plain: Layer, recomputed: tuple[Array, Array] | None) -> Layer:
+def _mixed(one: Layer, plain: Layer, recomputed: Recomputed) -> Layer:
     """The mean of the layers that a plan computes again and of those of which it computes nothing again."""
     if recomputed is None:
         return one
-    redone, layers = recomputed
-    pairs = ((getattr(one, field.name), getattr(plain, field.name)) for field in fields(Layer))
-    return Layer(*(np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full) for full, none in pairs))
+    return Layer(*(mean_again(getattr(one, field.name), getattr(plain, field.name), recomputed) for field in fields(Layer)))
 
 
 def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
@@ -229,7 +214,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
     efficiency, count = hardware.efficiency, _column(plans.microbatch * plans.data)
     overlap = _column(plans.overlap)
     behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
-    return Terms(
+    needed = Terms(
         split=_split(model, plans),
         interleave=_column(plans.interleave),
         microbatches=model.global_batch / count,
@@ -257,6 +242,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         together=parts.layer.together,
         schedule=_column(plans.schedule),
     )
+    return replace(needed, busy=busy_seconds(parts.sent, needed)) if parts.sent else needed
 
 
 def _time_and_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> tuple[Real, Real]:
@@ -300,11 +286,13 @@ class _Tables:
     edge_row: Whole
     exchange_row: Whole
     transfer_row: Whole
-    recomputed: tuple[Array, Array] | None
+    recomputed: Recomputed
+    sent: tuple[Sent, ...]
 
     def parts(self, model: Transformer, plans: Plans, rows: slice, host: HostTraffic) -> Parts:
         """Those of the plans in some rows; with the two parts of backward passes where these are split, and pairs of passes."""
         edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
+        own = self.layer_row[rows], edge, self.exchange_row[rows], self.transfer_row[rows]
         names = (*_LAYER, *(_IN_PARTS if plans.schedule.any() else ()))
         names += _IN_PAIRS if plans.expert_exchange.any() or (plans.schedule == BOTH_WAYS).any() else ()
         one = _gather(self.layer, self.layer_row[rows], names)
@@ -316,6 +304,7 @@ class _Tables:
             transfer=self.transfer[self.transfer_row[rows]],
             transfer_energy=self.transfer_energy[self.transfer_row[rows]],
             host=host,
+            sent=tuple(sent_of_plans(one, own, shares) for one in self.sent),
         )
 
 
@@ -338,11 +327,16 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
-    laid = laid_at(layout, shape_of[transfer])
+    laid, owned = laid_at(layout, shape_of[transfer]), sharding(model, rows_of(plans, exchange))
+    size = len(group), devices_in(hardware)
+
+    def sent(alone: Hardware) -> Real:
+        return stacked(layers_sent(model, several, alone, modes), size)
+
     return _Tables(
-        layer=_stack(layers, len(group), devices_in(hardware)),
+        layer=Layer(*(stacked([getattr(mode, field.name) for mode in layers], size) for field in fields(Layer))),
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
-        exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), groups, hardware),
+        exchange=data_exchange(model, owned, groups, hardware),
         transfer=np.asarray(transfer_time(model, message, laid, hardware.links)),
         transfer_energy=np.asarray(transfer_energy(model, message, laid, hardware.links)),
         layer_row=mode_of * len(group) + group_of,
@@ -350,6 +344,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
         edge_row=group_of,
         exchange_row=exchange_of,
         transfer_row=transfer_of,
+        sent=sent_over(model, held_levels(hardware, cluster), several, sent, (owned, groups), (message, laid)),
     )
 
 
@@ -372,17 +367,9 @@ def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
     return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 
 
-def _stack(modes: list[Layer], rows: int, columns: int) -> Layer:
-    """The tables of the recompute modes, one below the other."""
-    return Layer(*(np.vstack([np.broadcast_to(getattr(mode, field.name), (rows, columns)) for mode in modes]) for field in fields(Layer)))
-
-
-def _select(place: Whole, modes: list[Layer]) -> Layer:
+def _select_layer(place: Whole, modes: list[Layer]) -> Layer:
     """Of the layers under several modes that of each plan's own."""
-    found, *rest = modes
-    for number, one in enumerate(rest, 1):
-        found = Layer(*(np.where(place == number, getattr(one, field.name), getattr(found, field.name)) for field in fields(Layer)))
-    return found
+    return Layer(*(select(place, [getattr(one, field.name) for one in modes]) for field in fields(Layer)))
 
 
 def _blocks(shape: tuple[int, int]) -> Iterator[slice]:

@@ -106,6 +106,17 @@ def transfer_energy(model: Transformer, sharding: Sharding, layout: Layout, link
     return exchange_energy(sent, links) + np.where(_is_gathered(model, sharding), exchange_energy(gathered, links), 0.0)
 
 
+def messages_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...], level: int) -> Real:
+    """Seconds for which a level is busy with one message down the stages and one up. Over a switch a device sends both, unless one of them
+    stays inside; a ring, or a level over which neighbours are joined here and there alone, has other links for each way."""
+    inside: Real = 1.0
+    for count in layout.pipeline[:level]:
+        inside = inside * count
+    sent, gathered = _message(model, sharding, layout)
+    ways = np.where(np.less(inside, 1.5), 2.0, 1.0) if links[level].shape in ("switch", "rails") else 1.0
+    return ways * exchange_time(sent, links) + np.where(_is_gathered(model, sharding), 2.0 * exchange_time(gathered, links), 0.0)
+
+
 def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Exchange, Exchange]:
     """What a rank sends of b s h values over the context ranks, and what the tensor ranks of the next stage gather: each sends its part
     (Megatron-LM, `scatter_gather_tensors_in_pipeline`, Narayanan et al. 2021, section 4.1; DeepSpeed, `pipe_partitioned`). Of Megatron-Core

@@ -177,6 +177,8 @@ def gathered(value: Any, rows: Whole, point: Point) -> Any:  # noqa: ANN401 - nu
         return Separable(_rows(bound.constant, rows, 2), terms, point)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: gathered(getattr(value, field.name), rows, point) for field in fields(value)})
+    if isinstance(value, tuple):
+        return tuple(gathered(one, rows, point) for one in value)
     return _rows(value, rows, 2) if isinstance(value, np.ndarray) else value
 
 

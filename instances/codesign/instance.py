@@ -67,8 +67,6 @@ class FreeHardware:
     """Those of the technology, for questions that give none."""
     like: str | None = None
     """The device whose constants price the chips; none where they are priced by the model's own."""
-    later: bool = field(default=False, compare=False)
-    """Whether its logic is of another node than the technology describes."""
     sold: Hardware | None = field(default=None, compare=False)
     """That device as it is sold, in the same cluster, where the chips are of its node and of its memory."""
 

@@ -319,7 +319,6 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,
-        later=(section.logic or node) not in (None, next(iter(entry.logic_nodes), None)),
     )
     free = free if file.factors else replace(free, sold=_sold(free, section, node, stated, precision))
     return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))

@@ -25,8 +25,6 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of,
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _FULL, _EASED = 0.995, 1.1
 _FIELD = 858e-6
-_OTHER = 1.15
-"""Times the power or the area of the usual chip, or less than one by as much: another kind of chip."""
 _INTERPOSERS = ((2016, 1200e-6), (2020, 1700e-6), (2021, 2500e-6), (2024, 2830e-6), (2026, 4720e-6))
 """Square metres of the largest interposers by year: 1.5 and 2 fields of a scanner (AnandTech, 2020-08-25; TSMC and Broadcom, March 2020), 3
 (CoWoS-S5; WikiChip, 2021), 3.3 and 5.5 (CoWoS-L; TrendForce 2026)."""
@@ -94,25 +92,6 @@ def places_words(instance: Instance | None, design: Mapping[str, Any]) -> str:
     return (
         f"{stacks:g} HBM stacks are all that lie along two sides of {beside} there may be" if stacks >= most_stacks(instance, dies) else ""
     )
-
-
-def far_words(instance: Instance) -> str:
-    """That chips of the question are of another power, size or number of dies than the usual one of their technology, or of a later node,
-    which rules of practice take all the same."""
-    free, limits = instance.hardware, instance.budget
-    if not isinstance(free, FreeHardware):
-        return ""
-    dies = max(dict(free.options).get("dies", (free.dies,)))
-    asked = ((limits.power, free.power, "power"), (limits.die_area, free.die_area, "area"))
-    given = [(rounded_quantity(limit, kind), rounded_quantity(usual, kind)) for limit, usual, kind in asked if _differs(limit, usual)]
-    given += [(f"{dies:g} dies", f"{free.dies:g} die{'s' * (free.dies != 1.0)}")] if dies != free.dies else []
-    given += [("a later node", "its own node")] if free.later else []
-    here, drawn = (" and ".join(words) for words in zip(*given, strict=True)) if given else ("", "")
-    return f"its chip is the usual one, drawn for {drawn} and not for {here}: much of the distance may be the chip's" if given else ""
-
-
-def _differs(limit: float, usual: float) -> bool:
-    return limit < float("inf") and not 1.0 / _OTHER < limit / usual < _OTHER
 
 
 def reticle_words(instance: Instance) -> str:

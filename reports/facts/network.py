@@ -2,23 +2,25 @@
 
 A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes.
 Levels that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes.
-Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
+Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Messages between
+stages count both ways, which on a ring are over links of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.edges import embedding, head
+from crossopt.crossflow.edges import embedding_exchange, head_exchange
+from crossopt.crossflow.exchanges.shared_links import free, messages_each_way
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
-from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
+from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import in_turn, lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.recomputation import LAYER, PARTLY
 from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
@@ -34,6 +36,7 @@ _CROWDED = (
     "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
     "takes longer than the step"
 )
+_SHARED = "for others on the same links, until a dimension has carried all that the step sends (`shared links`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,18 @@ class Network:
     """Of its bandwidth what two ranks sustain."""
     step: float
     """Seconds of a step of the plan."""
+    shared: float | None
+    """Seconds of it in which exchanges wait for others on the same links; None on networks on which no step is held to that."""
 
     @property
     def crowded(self) -> str:
-        """Where what a device sends on a level takes longer than the step; not of links between all, which groups do not share, nor of the
-        axes of a torus, which share what is sent."""
+        """That exchanges wait for others on the same links, or where none does that what a device sends takes longer than the step."""
+        if self.shared is not None:
+            return f"exchanges that hide behind work wait {rounded_quantity(self.shared, 'time', 4)} {_SHARED}" if self.shared > 0.0 else ""
         told = []
         for level, bandwidth in enumerate(self.bandwidths):
-            seconds, shape = sum(one.bytes[level] for one in self.exchanges) / bandwidth, self.shapes[level] if self.shapes else ""
-            if seconds > self.step and not shape.startswith("links") and not (self.in_order and shape.startswith("ring")):
+            seconds = sum(one.bytes[level] for one in self.exchanges) / bandwidth
+            if seconds > self.step:
                 told.append(f"{level + 1} for {rounded_quantity(seconds, 'time', 4)}")
         return f"{_CROWDED} ({', '.join(told)})" if told else ""
 
@@ -118,6 +124,7 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         if seconds > 0.0
     )
     shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
+    priced = bill(model, hardware, cluster, plan)
     return Network(
         cluster.level_sizes,
         tuple(float(link.bandwidth) for link in links),
@@ -125,13 +132,14 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         exchanges,
         tuple((float(link.latency), float(link.setup)) for link in links),
         tuple(link.shares[0] if link.shares and link.shape in ("switch", "rails") else 1.0 for link in links),
-        float(bill(model, hardware, cluster, plan).step_time),
+        float(priced.step_time),
+        float(dict(priced.time).get("shared links", 0.0)) if cluster.are_dimensions else None,
     )
 
 
 def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; where all are switches nothing, but
-    that what is sent over one of them takes longer than the step."""
+    where exchanges wait, or would have to wait, for others."""
     network = network_of(instance, design)
     if network is None:
         return []
@@ -151,9 +159,10 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     most = max(range(len(busy)), key=busy.__getitem__)
     if not busy[most]:
         return []
-    told = f"    busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    words = [f"    {line}" for text in (network.latencies, network.in_order) for line in wrap(text, 76)]
-    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, told, *words, *crowded]
+    told = f"busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
+    told += ", groups of each kind by links of their own" if network.shapes[most].startswith("links") else ""
+    words = [f"    {line}" for text in (told, network.latencies, network.in_order) for line in wrap(text, 76)]
+    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, *words, *crowded]
 
 
 def busy_under(
@@ -167,19 +176,20 @@ def busy_under(
     parts = parts_of(model, hardware, cluster, plans, layout)
     needed = terms(model, hardware, plans, parts)
     group = ranks(plans, layout)
-    again = 1.0 + share_again(model, plans)
+    mode = int(plans.recompute[0] % PARTLY)
+    full = share_again(model, plans) if mode & LAYER else 1.0
     passes = needed.microbatches * fullest_slot(needed).layers
+    layers = {kind: exchanged(kind, group, hardware, (0, mode)) for _, kind in layer_kinds(model)}
 
-    def both(part: Callable[[Pass], Real]) -> Real:
-        return mean_over_kinds(model, lambda kind: again * part(forward[kind]) + part(backward[kind]))
+    def layer(place: int) -> Real:
+        return mean_over_kinds(model, lambda kind: (1.0 - full) * layers[kind][0][place] + full * layers[kind][1][place])
 
-    forward, backward = ({kind: one(kind, group, hardware) for _, kind in layer_kinds(model)} for one in (forward_pass, backward_pass))
     found = {
-        "tensor parallelism": passes * both(lambda one: one.tensor),
-        "context parallelism": passes * both(lambda one: one.context.hidden + one.context.exposed),
-        "experts": passes * both(lambda one: one.expert),
-        "embedding and head": needed.microbatches * _edges(model, group, hardware),
-        "pipeline": needed.microbatches * (2.0 * needed.interleave) * needed.transfer,
+        "tensor parallelism": passes * layer(0),
+        "context parallelism": passes * layer(1),
+        "experts": passes * layer(2),
+        "embedding and head": needed.microbatches * (embedding_exchange(model, group, hardware) + head_exchange(model, group, hardware)),
+        "pipeline": needed.microbatches * (2.0 * messages_each_way(needed)) * needed.transfer,
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
         "gradients": needed.synchronize,
         "updated weights": needed.publish,
@@ -188,17 +198,6 @@ def busy_under(
     return [{name: seconds[way] for name, seconds in columns.items()} for way in range(len(ways))]
 
 
-def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
-    """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
-    still = replace(hardware, links=tuple(map(_free, hardware.links)))
-    both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
-    return both[0] - both[1]
-
-
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
     """One level as it is, and all others without any cost."""
-    return tuple(link if place == level else _free(link) for place, link in enumerate(links))
-
-
-def _free(link: Link) -> Link:
-    return replace(link, bandwidth=np.inf, latency=0.0, setup=0.0, energy=0.0, ring_latency=0.0)
+    return tuple(link if place == level else free(link) for place, link in enumerate(links))

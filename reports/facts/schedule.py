@@ -14,7 +14,7 @@ from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.layer import Pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
-from crossopt.crossflow.pipeline import Terms, exposed_exchange, passes, step_time, whole_backward, window
+from crossopt.crossflow.pipeline import Terms, exposed_exchange, passes, step_time, unheld_time, whole_backward, window
 from crossopt.crossflow.plan import Plan, Schedule, table
 from crossopt.crossflow.schedule import Run, Work, schedule
 from crossopt.crossflow.stages import chunk_sizes
@@ -109,6 +109,7 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
         ("weight publication", _number(needed.publish)),
         ("optimizer", _number(needed.optimizer)),
         ("overhead", _number(needed.overhead)),
+        ("shared links", _number(step_time(needed) - unheld_time(needed))),
     )
     total = _number(step_time(needed))
     return Step(

@@ -9,7 +9,7 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
-from crossopt.reports.facts.building import clock_words, far_words, places_words, reticle_words
+from crossopt.reports.facts.building import clock_words, places_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
@@ -287,11 +287,11 @@ def rival_label(rival: Rival[Designs]) -> str:
 
 
 def rival_words(rival: Rival[Designs], asked: Instance | None = None) -> str:
-    """What a rule chooses, by which recipe, and that its chip was drawn for something else; or why it chooses nothing."""
+    """What a rule chooses, by which recipe; or why it chooses nothing."""
     if rival.value is None or rival.answer is None:
         return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
-    design, far = rival.answer.designs[0], f"; {words}" if asked and (words := far_words(asked)) else ""
-    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(asked, design))}{far}"
+    design = rival.answer.designs[0]
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(asked, design))}"
 
 
 def _space_lines(result: DesignResult) -> list[str]:

@@ -10,7 +10,7 @@ from crossopt.instances.codesign.chips import clock_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.building import far_words, reticle_words
+from crossopt.reports.facts.building import reticle_words
 from crossopt.reports.facts.chip.bundles import bundles_words
 from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
@@ -176,19 +176,33 @@ def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: b
     ("speed", "shape", "said"),
     [("1 GB/s", "switch", True), ("1 GB/s", "ring", True), ("1 GB/s", "fully_connected", False), ("1 TB/s", "switch", False)],
 )
-def test_answers_tell_where_hidden_exchanges_need_more_than_the_step(speed: str, shape: str, said: bool) -> None:
+def test_answers_tell_where_hidden_exchanges_wait_for_others(speed: str, shape: str, said: bool) -> None:
     """Gathers that hide behind tensor exchanges on the very links, by bytes over bandwidth; between all, groups have links of their own."""
     dimensions = f"cluster.network=[{{size: 8, shape: {shape}, bandwidth: {speed}, latency: 3 us, setup: 4 us}}]"
-    settings = ("cluster.devices_per_node=~", dimensions, "tensor=2", "zero=3", "overlap=data")
+    settings = ("cluster.devices_per_node=~", dimensions, "tensor=2", "pipeline=1", "zero=3", "overlap=data")
     asked = read_instance(INSTANCES / "tiny.yaml", settings)
-    design = design_in(answered(asked))
+    design, evaluation = design_in(result := answered(asked)), evaluation_in(result)
     assert design is not None
+    assert evaluation is not None
     network, lines = network_of(asked, design), " ".join(network_lines(asked, design))
     assert network is not None
     busy = sum(one.bytes[0] for one in network.exchanges) / network.bandwidths[0]
-    assert (busy > network.step or shape == "fully_connected") == (said or shape == "fully_connected")
-    assert ("the step is too short" in lines) == ("The step is too short" in network_section(network)) == said
+    waits = evaluation["breakdown"].get("shared links", 0.0)
+    assert (network.step == pytest.approx(busy, rel=1e-9), waits > 0.0) == (said, said)
+    assert sum(evaluation["breakdown"].values()) == pytest.approx(network.step, rel=1e-12)
+    words = "until a dimension has carried all that the step sends"
+    assert (words in lines) == (words in network_section(network)) == said
+    assert ("by links of their own" in lines) == (shape == "fully_connected")
+    assert "the step is too short" not in lines
     assert shape == "switch" or "waits: 3 us a step and 4 us a start on 1" in lines
+
+
+def test_where_no_step_waits_for_shared_links_it_is_told_to_be_too_short() -> None:
+    """A node's links are what collectives of measured runs got, and a step is what those runs took."""
+    asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.node.bandwidth=1 GB/s", "tensor=2", "zero=3", "overlap=data"))
+    design = design_in(answered(asked))
+    assert design is not None
+    assert "the step is too short" in " ".join(network_lines(asked, design))
 
 
 def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_it() -> None:
@@ -201,23 +215,6 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
     assert words.startswith("multiprocessors: 144; at the same clock one more -")
     assert words.endswith("; 144 tiles of the queries, keys, values take whole waves, 2 of 143, 1 of 144, 1 of 145")
     assert float(words.partition("one fewer +")[2].partition("%")[0]) > 0.0
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ((), ""),
-        (("budget.power=360 W",), ""),
-        (("budget.power=300 W",), "its chip is the usual one, drawn for 400 W and not for 300 W: much of the distance may be the chip's"),
-        (
-            ("technology={base: accelerator-7nm, logic: 3nm}", "dies=[1, 2]"),
-            "its chip is the usual one, drawn for 1 die and its own node and not for 2 dies and a later node: "
-            "much of the distance may be the chip's",
-        ),
-    ],
-)
-def test_a_recipe_is_told_to_take_a_chip_that_was_drawn_for_something_else(settings: tuple[str, ...], words: str) -> None:
-    assert far_words(ask(TINY_FREE, *settings)) == words
 
 
 def test_more_of_the_peak_than_was_published_is_told_with_whose_that_was() -> None:

@@ -88,7 +88,7 @@ def _dimensions(section: ClusterSection, usual_node: int, report: Report) -> tup
             kept.append(inside)
     if not levels:
         return (Level("node", "cluster.network[0]", 1, LinkSection()),), Cluster(1, (1,))
-    return _shared(tuple(levels), shares, report), Cluster(section.number, tuple(kept))
+    return _shared(tuple(levels), shares, report), Cluster(section.number, tuple(kept), are_dimensions=True)
 
 
 def _given(one: DimensionSection) -> LinkSection:

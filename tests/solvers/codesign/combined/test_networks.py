@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crossopt.formulation.codesign.forms import FORMS
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
-from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 from tests.every import every
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
+from tests.solvers.codesign.test_agreement import agree
 
 FIXED = """\
 kind: codesign
@@ -85,7 +87,7 @@ def networks(draw: st.DrawFn) -> str:
     listed = []
     for place in range(draw(st.integers(2, 3))):
         shape = draw(st.sampled_from(["switch", "ring", "fully_connected", *(["rails"] if place else [])]))
-        given_ = draw(st.sampled_from([", bandwidth: [2 GB/s, 9 GB/s]", ", share: [0.25, 0.5]", "", ", links: node"]))
+        given_ = draw(st.sampled_from([", bandwidth: [2 GB/s, 9 GB/s]", ", share: [0.25, 0.5]", ", share: 0.02", "", ", links: node"]))
         size = draw(st.sampled_from(["divisors", "[1, 2, 4]", "2"]))
         listed.append(f"{{size: {size}, shape: {shape}{given_}}}")
     return f"[{', '.join(listed)}]"
@@ -99,14 +101,37 @@ def test_enumeration_and_boxes_agree_on_a_torus_whose_axes_share_the_wires_of_a_
 @settings(max_examples=12)
 @given(networks(), st.sampled_from(["step_time", "energy_per_token"]))
 def test_enumeration_and_boxes_agree_on_every_network_of_a_chip(network: str, objective: str) -> None:
-    """Chips differ in the wires of their links, which rise with area and edge; each part is a question of its own."""
-    _agree(network, objective)
+    """Chips differ in the wires of their links, which rise with area and edge; each part is a question of its own. Gathers hide behind
+    exchanges over the same wires."""
+    _agree(network, objective, "choices.zero=[0, 3]", "choices.overlap=[none, both]")
 
 
-def _agree(network: str, objective: str) -> None:
+SHARED = ("choices.tensor=[2, 4]", "choices.pipeline=1", "choices.zero=3", "choices.overlap=[none, data]", "choices.microbatch=1")
+
+
+def test_enumeration_and_boxes_agree_on_a_chip_whose_wires_are_shared() -> None:
+    agree_on_shared_wires("strong", ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_integer_models_agree_on_a_chip_whose_wires_are_shared(form: str) -> None:
+    agree_on_shared_wires(form, ("milp", "cpsat"))
+
+
+def agree_on_shared_wires(form: str, solvers: tuple[str, ...]) -> None:
+    """Steps take as long as the wires are busy, by which network a chip has."""
+    asked = ask(FREE.replace("NETWORK", "[{size: 8, shape: ring, links: node, share: 0.02}]"), *SHARED)
+    [first, *_] = agree(asked, form, solvers)
+    evaluation = evaluation_in(first)
+    assert evaluation is not None
+    assert evaluation["breakdown"]["shared links"] > 0.1 * evaluation["step_time"]
+
+
+def _agree(network: str, objective: str, *settings: str) -> None:
     text = FREE.replace("NETWORK", network)
     try:
-        asked = read_again({"text": text, "source": "question.yaml", "settings": [f"objective={objective}"]}, "codesign")
+        asked = read_again({"text": text, "source": "question.yaml", "settings": [f"objective={objective}", *settings]}, "codesign")
     except InstanceError as refused:
         assert "cluster.network" in str(refused)
         return
