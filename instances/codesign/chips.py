@@ -62,7 +62,8 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
 
     The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
     one is chosen for the sake of its edge.
-    Registers and L1 that hold the tiles of each bundle come with the cores, and with them the watts that keep up with these.
+    Registers and L1 that hold the tiles of each bundle come with the cores, and with them the watts that keep up with these; an L2
+    that is held to feed them has more where it is larger than usual.
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")
     powers = _parts(free.powers, free.power, chosen, "power")
@@ -71,6 +72,8 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
         levels = followers(free.technology, tuple(chosen))
         areas = replace(areas, **{level: getattr(areas, level) * more for level in levels})
         powers = replace(powers, **{level: getattr(powers, level) * more for level in levels if f"{level}_power" not in chosen})
+    if "l2_area" in chosen and "l2_power" not in chosen and free.technology.core.least_fed:
+        powers = replace(powers, l2=powers.l2 * np.maximum(chosen["l2_area"] / (free.areas.l2 * free.die_area), 1.0))
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
     stacks = chosen.get("hbm_stacks")
     if stacks is not None:

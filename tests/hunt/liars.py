@@ -37,7 +37,7 @@ SLOW = """\
 kind: codesign
 workload: {{model: gpt3-125m, global_batch: {batch}}}
 cluster: {{devices: 4, devices_per_node: 1}}
-technology: accelerator-7nm
+technology: v100-class
 budget: {{die_area: 2000 mm^2, power: 5000 W}}
 choices:
   compute_area: {area} mm^2

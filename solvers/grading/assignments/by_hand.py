@@ -7,13 +7,14 @@
 import json
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import numpy as np
 import yaml
 
-from crossopt.crossflow.plan import Plan, table
-from crossopt.instances.codesign.boxes import Boxes, corners, grid
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, table
+from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks
@@ -21,8 +22,9 @@ from crossopt.instances.errors import InstanceError
 from crossopt.solvers.codesign.answer import from_words
 from crossopt.solvers.codesign.explain.single import evaluate_single
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.pricing import joined, values_of
+from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import row_of
 from crossopt.solvers.grading.marks import FULL, Verdict, apart, nearly, number, shown, wrong
 
 HAND = "hand.json"
@@ -161,6 +163,30 @@ def seconds_of(instance: Instance, text: str, design: dict[str, str]) -> float |
 @cache
 def _choices(text: str) -> frozenset[str]:
     return frozenset(yaml.safe_load(text)["choices"])
+
+
+@cache
+def by_single_changes(text: str) -> float:
+    """Where changes of one choice at a time end that begin with the expert's design, the best change first."""
+    instance = question_of(text)
+    space, expert, plans = grid(instance), expert_design(instance), joined(list(plan_blocks(instance)))
+    if expert is None or (row := row_of(plans, expert.plan)) is None or not isinstance(plans, Plans):
+        raise ValueError("the expert has no design")
+    settings = np.column_stack([getattr(plans, name) for name in sorted(_choices(text) & set(PLAN_FIELDS))])
+    chip, value = np.array(places_of(space, expert.point)), inf
+    while True:
+        chips = np.array([[*chip[:choice], place, *chip[choice + 1 :]] for choice, size in enumerate(space.sizes) for place in range(size)])
+        near = np.flatnonzero((settings != settings[row]).sum(axis=1) <= 1)
+        of_chips = values_of(instance, corners(instance, space, Boxes(chips, chips)), rows_of(plans, np.array([row])))[0]
+        of_plans = values_of(instance, corners(instance, space, Boxes(chip[None], chip[None])), rows_of(plans, near))[:, 0]
+        least = float(min(of_chips.min(), of_plans.min()))
+        if not least < value:
+            return value
+        value = least
+        if of_chips.min() == least:
+            chip = chips[int(of_chips.argmin())]
+        else:
+            row = int(near[int(of_plans.argmin())])
 
 
 @cache

@@ -1,7 +1,8 @@
 """Assignment 8: a chip and a plan for a question drawn from a seed, better than the expert's, with a certificate; no program is run.
 
 Nothing in what is handed in is believed: the answer must be to this very question, designs are priced and its proof is carried out anew.
-The question is the first draw in which the expert is a tenth to a quarter above the best.
+The question is the first draw in which the expert is a tenth to a quarter above the best, and one change after another, of a single choice
+each, ends before half of the way from the one to the other.
 """
 
 from functools import cache
@@ -23,7 +24,15 @@ from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design
-from crossopt.solvers.grading.assignments.by_hand import judge_alone, judge_steps, last_value, question_of, read_hand
+from crossopt.solvers.grading.assignments.by_hand import (
+    HALF,
+    by_single_changes,
+    judge_alone,
+    judge_steps,
+    last_value,
+    question_of,
+    read_hand,
+)
 from crossopt.solvers.grading.marks import Assignment, Mark, Task, Verdict, by_gap, nearly, wrong
 
 ANSWER = "answer.json"
@@ -54,7 +63,7 @@ def question(seed: str) -> str:
     for _ in range(_DRAWS):
         text = _draw(random)
         best, expert = _values(text)
-        if least <= expert / best - 1.0 <= most:
+        if least <= expert / best - 1.0 <= most and by_single_changes(text) >= HALF * (best + expert):
             return text
     raise ValueError(f"the seed {seed!r} draws no question in which the expert is {least:.0%} to {most:.0%} off (take another one)")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.hardware import take
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.log import loss, with_log_rows
@@ -97,14 +98,18 @@ def test_the_case_has_chips_that_keep_the_budgets_and_chips_that_do_not(case: Ca
 
 
 def test_tangents_are_nowhere_above_the_full_model_and_meet_it_where_they_touch(case: Case) -> None:
-    alive = np.flatnonzero(case.every.alive)
+    alive, met = np.flatnonzero(case.every.alive), 0
     for touched in alive[:: len(alive) // 6]:
-        found = tangents(case, case.places[touched])
+        found, point = tangents(case, case.places[touched]), case.chip.point(case.places[touched])
         for row in alive:
             true, bound = case.values[:, row], found.at(case.chip, case.chip.point(case.places[row]))
             assert (bound <= true).all()
-        near = found.at(case.chip, case.chip.point(case.places[touched])) / case.values[:, touched]
+        near = found.at(case.chip, point) / case.values[:, touched]
+        if compose(case.chip, point).dram.bandwidth > take(case.every.hardware, int(touched)).dram.bandwidth:
+            continue  # each number of stacks is taken with the L2 that lets most through
         assert near[np.isfinite(near)].min() > 0.99  # what the parts meet in is taken at its best: the die's edge, the banks
+        met += 1
+    assert met >= 3
 
 
 def test_every_design_keeps_every_row(case: Case) -> None:

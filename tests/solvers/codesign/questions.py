@@ -75,7 +75,7 @@ _PLAN_CHOICES: dict[str, tuple[str, ...]] = {
 _HARDWARE_CHOICES: dict[str, tuple[str, ...]] = {
     "compute_area": ("300 mm^2", "[0.001 mm^2, 300 mm^2, 500 mm^2]"),
     "compute_power": ("150 W", "[120 W, 240 W]"),
-    "l2_area": ("60 mm^2", "[20 mm^2, 120 mm^2]"),
+    "l2_area": ("60 mm^2", "[50 mm^2, 120 mm^2]"),
     "network_power": ("5 W", "[2 W, 12 W]"),
     "hbm_stacks": ("4", "[2, 5]"),
 }
@@ -106,7 +106,7 @@ def random_question(seed: int) -> Instance:
     lines.append("technology: accelerator-7nm" if free else f"hardware: {one_of(('a100-40g', 'v100-16g'))}")
     if free or random.integers(3) == 0:
         lines.append(
-            f"budget: {{die_area: {one_of((960, 1110))} mm^2, package_area: {one_of((1500, 2200))} mm^2, power: {one_of((280, 560))} W}}"
+            f"budget: {{die_area: {one_of((960, 1110))} mm^2, package_area: {one_of((1500, 2200))} mm^2, power: {one_of((280, 380, 560))} W}}"
         )
     choices = {**(_HARDWARE_CHOICES if free else {}), **_PLAN_CHOICES, **({"expert": ("1", "[1, 2, 4]")} if model == _EXPERTS else {})}
     choices |= {

@@ -66,7 +66,7 @@ def test_a_design_by_hand_that_breaks_a_limit_ends_the_last_program_with_what_th
     """Without a traceback, and before any answer is written."""
     own = released / EXPERT.name
     solved = (reference(EXPERT) / "solution.py").read_text(encoding="utf-8")
-    (own / "solution.py").write_text(solved.replace("400 mm^2", "700 mm^2"), encoding="utf-8")
+    (own / "solution.py").write_text(solved.replace("360 mm^2", "380 mm^2"), encoding="utf-8")
     ended = subprocess.run([sys.executable, "solution.py"], cwd=own, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (20, "")
     assert "BREAKS A LIMIT" in ended.stdout

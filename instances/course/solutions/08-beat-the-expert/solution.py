@@ -11,7 +11,7 @@ QUESTION, ANSWER, HAND = (str(Path(__file__).with_name(name)) for name in ("ques
 def steps() -> list[dict[str, str]]:
     """Memory is free for all activations, and for two sequences at a time; half of the L2 is worth more as compute."""
     expert = {
-        "compute_area": "360 mm^2",
+        "compute_area": "340 mm^2",
         "compute_power": "260 W",
         "l2_area": "70 mm^2",
         "hbm_stacks": "4",
@@ -23,12 +23,12 @@ def steps() -> list[dict[str, str]]:
     }
     kept = expert | {"recompute": "none"}
     larger = kept | {"microbatch": "2"}
-    return [expert, kept, larger, larger | {"compute_area": "400 mm^2", "l2_area": "40 mm^2"}]
+    return [expert, kept, larger, larger | {"compute_area": "360 mm^2", "l2_area": "40 mm^2"}]
 
 
 def alone() -> dict[str, float]:
     """As `solve question.yaml` says with the expert's settings of the plan alone, and of the chip alone."""
-    return {"chip": 1.266362, "plan": 1.280041}
+    return {"chip": 1.330701, "plan": 1.368361}
 
 
 def engine() -> str:

@@ -66,8 +66,10 @@ def test_each_core_has_as_much_l2_as_in_the_chip_that_is_sold(settings: tuple[st
 
 
 def test_what_two_dies_hold_is_used() -> None:
-    """For twice the area and the watts nearly twice the peak, on both; a chip of one die stands beside it."""
-    (_, one), (_, two) = chips_of(), chips_of(*TWO_DIES)
+    """For twice the area and the watts nearly twice the peak, on both; a chip of one die stands beside it. (At 3 nm what two dies ask of L2
+    is more than goes from one to the other.)"""
+    seven = "technology=accelerator-7nm"
+    (_, one), (_, two) = chips_of(seven), chips_of(seven, *TWO_DIES)
     small, large = (max(chips, key=lambda chip: chip[2].throughput) for chips in (one, two))
     assert large[1]["dies"] == 2.0
     assert large[2].throughput > 1.8 * small[2].throughput
