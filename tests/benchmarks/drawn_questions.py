@@ -96,7 +96,7 @@ SMALL: Final = Drawn(
 )
 LARGE: Final = Drawn(
     "large",
-    30,
+    10,
     (1.0, 3.0),
     (0,),
     "boxes",
