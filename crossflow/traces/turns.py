@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from crossopt.crossflow.traces.graph import Graph
+from crossopt.crossflow.traces.graph import KINDS, Graph
 from crossopt.crossflow.traces.replay import followers_of
 
 RULE = (
@@ -20,6 +20,15 @@ RULE = (
     "with the smallest number first"
 )
 """What is assumed, in words."""
+APART = "no collective waits for a kernel, nor a kernel for a collective, so that what links would change is not told by it"
+"""What a trace leaves out that is of two kinds with nothing between them."""
+
+
+def are_apart(graph: Graph) -> bool:
+    """Whether there are kernels and collectives, and no edge from the one kind to the other."""
+    kernels, collectives = (graph.kinds == KINDS.index(kind) for kind in ("kernel", "collective"))
+    between = (kernels[graph.before] & collectives[graph.after]) | (collectives[graph.before] & kernels[graph.after])
+    return bool(kernels.any() and collectives.any() and not between.any())
 
 
 def turns_of(graph: Graph, numbers: Sequence[int], beside: Collection[int] = ()) -> Iterator[tuple[int, int]]:

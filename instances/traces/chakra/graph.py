@@ -16,7 +16,7 @@ import numpy as np
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, graph_of
 from crossopt.crossflow.traces.replay import replay
-from crossopt.crossflow.traces.turns import RULE, turns_of
+from crossopt.crossflow.traces.turns import APART, RULE, are_apart, turns_of
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, RECEIVE, SEND, Node
 from crossopt.instances.traces.chakra.reading import ChakraTrace, version_of
 from crossopt.instances.traces.graph_file import Trace, refuse_cycle
@@ -61,11 +61,12 @@ def imported_chakra(path: Path, found: ChakraTrace, form: str) -> Imported:
     refuse_cycle(graph, str(path))
     remarks = _remarks(found, uses_control, dangling, control)
     span = max(row.begin + row.took for row in rows) - min(row.begin for row in rows) if is_timed else 0
+    assumed = "" if is_timed else f"{RULE}; {APART}" if are_apart(graph) else RULE
     if not is_timed:
         remarks.append(f"without turns its edges allow a span of {replay(graph).span:,} ns")
         graph = _in_turn(graph, nodes)
     sends, receives = (sum(node.type == kind and not node.get("is_cpu_op") for node in nodes) for kind in (SEND, RECEIVE))
-    return Imported(Trace(graph, path.name, span, "" if is_timed else RULE), form, tuple(remarks), sends=sends, receives=receives)
+    return Imported(Trace(graph, path.name, span, assumed), form, tuple(remarks), sends=sends, receives=receives)
 
 
 def _in_turn(graph: Graph, nodes: tuple[Node, ...]) -> Graph:

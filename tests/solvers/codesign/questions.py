@@ -105,9 +105,8 @@ def random_question(seed: int) -> Instance:
     lines.append(f"prices: {FREE_PRICES}")
     lines.append("technology: accelerator-7nm" if free else f"hardware: {one_of(('a100-40g', 'v100-16g'))}")
     if free or random.integers(3) == 0:
-        lines.append(
-            f"budget: {{die_area: {one_of((960, 1110))} mm^2, package_area: {one_of((1500, 2200))} mm^2, power: {one_of((280, 380, 560))} W}}"
-        )
+        area, package, power = one_of((960, 1110)), one_of((1500, 2200)), one_of((280, 380, 560))
+        lines.append(f"budget: {{die_area: {area} mm^2, package_area: {package} mm^2, power: {power} W}}")
     choices = {**(_HARDWARE_CHOICES if free else {}), **_PLAN_CHOICES, **({"expert": ("1", "[1, 2, 4]")} if model == _EXPERTS else {})}
     choices |= {
         "schedule": ("1f1b", "[1f1b, zero-bubble, zero-bubble-v, dualpipe]"),
