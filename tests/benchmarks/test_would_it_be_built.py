@@ -51,9 +51,9 @@ def with_memory(level: str, **factors: float) -> Hardware:
         (lambda: replace(smallest().hardware, power_density=1.9e6), "1.9 W/mm^2, 1 at most"),
         (lambda: with_memory("dram", capacity=4.0), "16 stacks, 4 at most"),
         (lambda: with_memory("l2", bandwidth=10.0), " bytes/s of L2 over what its banks give, 1 at most"),
-        (lambda: with_memory("l2", bandwidth=0.9), " of L2's bytes/s from memory, 0.761905 at most"),
+        (lambda: with_memory("l2", bandwidth=0.8), " of L2's bytes/s from memory, 0.761905 at most"),
         (
-            lambda: replace(with_memory("l2", bandwidth=0.8), dram=with_memory("dram", bandwidth=0.5).dram),
+            lambda: replace(with_memory("l2", bandwidth=0.7), dram=with_memory("dram", bandwidth=0.5).dram),
             " of the peak, that L2 of devices that are sold feeds, are missing, 0 at most",
         ),
         (lambda: with_memory("l1", bandwidth=0.5), " times what L1 gives that the cores take, 1.05 at most"),

@@ -208,7 +208,7 @@ def test_where_no_step_waits_for_shared_links_it_is_told_to_be_too_short() -> No
 def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_it() -> None:
     """2,048 rows and 2,304 columns are 8 x 18 tiles, which 144 multiprocessors do at once and 143 do not."""
     room = "budget={die_area: 1300 mm^2, package_area: 3000 mm^2, power: 900 W, reticle: 1300 mm^2}"
-    asked = ask(TINY_FREE, *ONE[1:], "compute_area=576 mm^2", "compute_power=230 W", room)
+    asked = ask(TINY_FREE, *ONE[1:], "compute_area=576 mm^2", "compute_power=80 W", room)
     design = design_in(answered(asked))
     assert design is not None
     words = bundles_words(asked, design)

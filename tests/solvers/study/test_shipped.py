@@ -104,14 +104,14 @@ def test_taking_turns_finds_most_optima_and_one_half_alone_few() -> None:
     study = stored(JOINT)
     turns = {study.questions[at].name: gap_of(study, at, "alternating") for at in range(11)}
     above = {name: round(gap, 3) for name, gap in turns.items() if gap > 0.0}
-    assert above == {"GPT-3 175B at 300 W": 0.03, "GPT-3 175B, energy": 0.001}
+    assert above == {"GPT-3 175B at 300 W": 0.001, "GPT-3 175B, energy": 0.0}
     halves = {study.questions[at].name: (gap_of(study, at, "plan-only"), gap_of(study, at, "hardware-only")) for at in range(11)}
-    assert [name for name, pair in halves.items() if turns[name] > min(pair)] == ["GPT-3 175B at 300 W"], "five seconds are few turns there"
+    assert not [name for name, pair in halves.items() if turns[name] > min(pair)], "five seconds are enough turns"
     plan, chip = halves.pop("LSTM, 64 chips")
     assert (round(plan, 2), round(chip, 2)) == (0.86, 0.71)
     plans, chips = zip(*halves.values(), strict=True)
-    assert (sum(plan < 0.01 for plan in plans), round(max(plans), 2)) == (0, 0.17)
-    assert (sum(chip < 0.01 for chip in chips), round(max(chips), 2)) == (6, 0.12)
+    assert (sum(plan < 0.01 for plan in plans), round(max(plans), 2)) == (1, 0.08)
+    assert (sum(chip < 0.01 for chip in chips), round(max(chips), 2)) == (9, 0.12)
 
 
 def test_a_gain_is_worth_what_it_is_compared_with() -> None:
@@ -121,10 +121,10 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
         engine: [1.0 - 1.0 / (1.0 + gap_of(study, at, engine)) for at in transformers]
         for engine in ("expert", "recipes", "hardware-only", "alternating")
     }
-    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.08, 0.24)
-    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.03, 0.15)
+    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.09, 0.24)
+    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.0, 0.15)
     assert round(max(gains["hardware-only"]), 2) == 0.11
-    assert round(max(gains["alternating"]), 3) == 0.029
+    assert round(max(gains["alternating"]), 3) == 0.001
 
 
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:

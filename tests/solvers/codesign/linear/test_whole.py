@@ -30,7 +30,9 @@ from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.questions import FREE, GEMM, TINY_FREE, ask, random_question
 
 PATHFINDING = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
-QUICK = read_instance(INSTANCES / "quickstart.yaml")
+SETTINGS = ("overlap=none", "zero=[0, 1]", "compute_power={from: 100 W, to: 260 W, step: 20 W}")
+QUICK = read_instance(INSTANCES / "quickstart.yaml", SETTINGS)
+"""Of which no price alone proves the bound."""
 WIDE = (
     "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
     "compute_power=[100 W, 150 W, 200 W, 250 W]",
