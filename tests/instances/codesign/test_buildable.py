@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import floor, sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from crossopt.crossflow.generator import compute, generate, sram_of, sram_static_power
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.chips import split_of
+from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plans.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
 from crossopt.instances.errors import InstanceError
@@ -243,6 +245,20 @@ def test_l2_feeds_as_much_of_the_peak_as_that_of_devices_that_are_sold_or_there_
         assert (answered(asked, engine, Limits()).value is not None) == built
     lacks = "every chip has no L2 that gives products the operands of 0.76 of the peak (open l2_area and l2_power, or fewer cores)"
     assert why_no_chip(asked) == (None if built else lacks)
+
+
+def test_watts_that_nobody_opened_come_with_the_cores_and_with_a_larger_l2() -> None:
+    """440.1 and 77.0 mm^2 are usual: twice as much takes twice the watts, half the L2 no fewer than usual."""
+    free = question("hbm_stacks=4").hardware
+    assert isinstance(free, FreeHardware)
+    usual = {name: getattr(free.powers, name) * free.power for name in ("registers", "l1", "l2")}
+    areas = {"compute_area": free.areas.core * free.die_area, "l2_area": free.areas.l2 * free.die_area}
+    large, small = (split_of(free, {name: np.array([share * area]) for name, area in areas.items()}) for share in (2.0, 0.5))
+    assert [float(getattr(large.powers, name)[0]) for name in usual] == pytest.approx([2.0 * watts for watts in usual.values()])
+    assert float(small.powers.registers[0]) == pytest.approx(0.5 * usual["registers"])
+    assert float(small.powers.l2[0]) == pytest.approx(usual["l2"])
+    opened = split_of(free, {name: np.array([value]) for name, value in (("compute_area", 880e-6), ("registers_power", 30.0))})
+    assert float(opened.powers.registers[0]) == 30.0
 
 
 @pytest.mark.parametrize(("watts", "lanes"), [(3.0, 4), (2.9, 3), (99.0, 5), (0.7, 0)])
