@@ -57,13 +57,14 @@ def _again(study: Study, place: int, watch: Watch) -> _Again:
     """One question and all that was said of it."""
     runs, instance, name = study.runs_of(place), read_question(study.document(place)), study.questions[place].name
     limits = Limits(seconds=_MORE + _TIMES * max((run.seconds for run in runs), default=0.0))
-    rules = [run for run in runs if run.engine in _REPEATED and run.stopped == "complete"]
+    rules = [run for run in runs if run.engine in _REPEATED and run.stopped == "complete" and not run.note]
     refused = [f"{name}, {run.engine}: {fault}" for run in rules for fault in _other_answer(instance, run, limits, watch)]
+    same = len(rules) - len(refused)
     if not _claims(runs):
-        return _Again(tuple(refused), repeated=len(rules))
+        return _Again(tuple(refused), repeated=same)
     found = solve(FAMILY, instance, "auto", limits, watch)
     refuted = [f"{name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _refutations(run, found)]
-    return _Again((*refused, *refuted), all(_reached(run, found) for run in runs), len(rules))
+    return _Again((*refused, *refuted), all(_reached(run, found) for run in runs), same)
 
 
 def _claims(runs: Sequence[Run]) -> bool:

@@ -141,7 +141,9 @@ def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Pat
     expert.update({name: exhaustive[name] for name in ("value", "design")} | {"trace": []})
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
-    assert f"expert: value: asked again it comes to {data_of(swept)['runs'][9]['value']!r}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"expert: value: asked again it comes to {data_of(swept)['runs'][9]['value']!r}" in out
+    assert "3 answers of rules were asked for again, and are the same" in out
 
 
 @pytest.mark.slow
