@@ -149,9 +149,17 @@ def test_hidden_cases_are_right_together_or_wrong_by_one_mistake(hidden: tuple[V
 
 @each
 def test_the_notes_list_the_same_mistakes(assignment: Assignment) -> None:
-    notes = (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8")
+    notes = (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8").partition("\n## Likely mistakes\n")[2]
     lines = [f"| {one.name} | {one.least} to {one.most} | {one.told or 'it depends on the case'} |" for one in mistakes_of(assignment)]
     assert [line for line in notes.splitlines() if " to " in line and line.endswith(" |") and line in lines] == lines
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_the_notes_say_how_a_written_page_is_marked(assignment: Assignment) -> None:
+    """Five things, 0 to 2 marks each: ten in all, as the notes say."""
+    notes = (SOLUTIONS / assignment.name / "notes.md").read_text(encoding="utf-8").partition("\n## Written part\n")[2].partition("\n## ")[0]
+    rows = [line for line in notes.splitlines() if line.startswith("| ") and line.count("|") == 5 and not line.startswith("| |")]
+    assert len(rows) == 5 and {"| claim ", "| evidence ", "| limits "} <= {row[: row.index("|", 1)] for row in rows}
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
