@@ -4,7 +4,8 @@ A fingerprint is the hash of K tokens in a row, and of every W neighbours the le
 SIGMOD 2003). Those of the handout, and those that many submissions have, say nothing. Two programs are alike by the share of the smaller
 one's fingerprints that the other one has, or by a long stretch of them, so that nothing is hidden by what is put around it; the judges of
 this package, which anybody can read, count as one more student. It is a reason to look at both, and no proof: short functions have few
-right forms. What says nothing because it is packed, read from a file, or made while it runs is told as well.
+right forms. What is packed, read from a file, or made while a program runs earns nothing (walls/handed_code.py); who may get past that is
+told as well.
 """
 
 import hashlib
@@ -37,13 +38,14 @@ UNREAD = "(cannot be compared)"
 _COMMON, _MANY, _FEW = 0.25, 12, 8
 """The share of submissions, and more than how many, make a fingerprint common; and fingerprints below which a program says too little."""
 _BYTES = 1 << 20
-_MAKES = frozenset({"exec", "eval", "__import__", "__builtins__", "builtins", "importlib", "runpy", "marshal", "pickle", "ctypes"}) | {
-    "CodeType",
-    "__code__",
-    "unsafe_load",
-    "UnsafeLoader",
+_MAKES = frozenset({"ctypes", "unsafe_load", "UnsafeLoader", "runstring", "get_objects", "get_referrers"}) | {
+    "_getframe",
+    "tb_frame",
+    "f_back",
+    "f_globals",
+    "cell_contents",
 }
-"""Names by which a program runs what does not stand in it."""
+"""Names by which a program may reach what the walls do not hold: the memory of the interpreter, its frames, and loaders that run texts."""
 _LEFT_OUT = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER, tokenize.NEWLINE}
 
 Words = tuple[str, ...]

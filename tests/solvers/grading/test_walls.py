@@ -1,6 +1,7 @@
 """What a submission cannot do, shown by submissions that try it; and that what they break is told in a sentence."""
 
 import os
+import py_compile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from crossopt.solvers.grading import grade as grading
 from crossopt.solvers.grading.assignments.layer import LAYER
 from crossopt.solvers.grading.marks import figure
 from crossopt.solvers.grading.table import SOLUTIONS
+from crossopt.solvers.grading.walls.handed_code import REFUSED as REFUSED_CODE
 from crossopt.solvers.grading.walls.running import Call, run
 from crossopt.solvers.grading.walls.walls import exposed, missing
 from tests.solvers.grading.programs import grade_of, written
@@ -75,6 +77,43 @@ def test_nothing_outside_its_folder_is_touched_and_no_other_process(tmp_path: Pa
     assert [path.name for path in kept.parent.iterdir()] == ["kept"]
     assert kept.read_text() == "as it was"
     assert (before.st_mode, before.st_mtime_ns, before.st_nlink) == (kept.stat().st_mode, kept.stat().st_mtime_ns, 1)
+
+
+NOT_HANDED_IN = (
+    "exec('1')",
+    "eval('1 + 1')",
+    "vars(sys.modules['builtins'])['ex' + 'ec']('1')",
+    "import timeit; timeit.timeit(setup='x = 1', number=1)",
+    "import runpy; pathlib.Path('notes.txt').write_text('x = 1'); runpy.run_path('notes.txt')",
+    "pathlib.Path('mine.py').write_text('x = 1'); import mine",
+    "pathlib.Path('solution.py').write_text('x = 1'); del sys.modules['solution']; import solution",
+    "import zipfile; zipfile.ZipFile('results.dat', 'w').writestr('mine.py', 'x = 1'); sys.path.insert(0, 'results.dat'); import mine",
+    "pathlib.Path('mine.pyc').write_bytes(READY); import mine",
+    "import marshal; marshal.loads(READY[16:])",
+    "import pickle; pickle.loads(b'cbuiltins\\nlen\\n.')",
+    "import types; types.FunctionType(f0.__code__, {})",
+    "f0.__code__.replace(co_name='x')",
+    "import importlib._bootstrap as loader; loader._call_with_frames_removed(compile, 'x = 1', '/usr/lib/mine.py', 'exec')",
+    "import typing; typing.ForwardRef('+'.join('1' * 200))",
+)
+OF_LIBRARIES = (
+    "import collections; collections.namedtuple('A', 'a b')",
+    "import dataclasses; dataclasses.make_dataclass('A', ['a'])",
+    "import ast; ast.literal_eval('[1]')",
+    "import typing; typing.Optional['A']",
+    "import networkx; networkx.dag_longest_path(networkx.DiGraph([(1, 2)]))",
+    "import pulp; pulp.LpProblem().solve(pulp.HiGHS(msg=False))",
+)
+
+
+def test_only_what_was_handed_in_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is decoded, written, unpacked or overwritten; what libraries make of names is."""
+    ready = py_compile.compile(str(written(tmp_path / "ready", "x = 1\n") / "solution.py"), str(tmp_path / "ready.pyc"), doraise=True)
+    assert ready
+    monkeypatch.setattr(f"{__name__}.IMPORTS", f"{IMPORTS}READY = {Path(ready).read_bytes()!r}\n")
+    said = attempts(tmp_path / "tried", NOT_HANDED_IN)
+    assert {line: text for line, text in zip(NOT_HANDED_IN, said, strict=True) if REFUSED_CODE not in text} == {}
+    assert attempts(tmp_path / "meant", OF_LIBRARIES) == ["done"] * len(OF_LIBRARIES)
 
 
 def test_limits_cannot_be_raised(tmp_path: Path) -> None:

@@ -4,10 +4,8 @@ import json
 import re
 import shlex
 import zipfile
-from base64 import b64encode
 from inspect import getsource
 from pathlib import Path
-from zlib import compress
 
 from crossopt.solvers.grading import alternations
 from crossopt.solvers.grading.classes.handed_in import find_class
@@ -84,9 +82,7 @@ def test_nobody_is_as_near_to_the_judges_as_who_pasted_them(tmp_path: Path) -> N
     assert alike(tmp_path) == []
 
 
-def test_who_runs_what_does_not_stand_in_a_program_is_told(tmp_path: Path) -> None:
-    packed = b64encode(compress(RIGHT.encode())).decode()
-    packing = "from base64 import b64decode\nfrom zlib import decompress\n"
-    handed_in(tmp_path, "ada", {"solution.py": f"{packing}exec(decompress(b64decode('{packed}')))\n"})
+def test_who_may_run_what_does_not_stand_in_a_program_is_told(tmp_path: Path) -> None:
+    handed_in(tmp_path, "ada", {"solution.py": "import sys\nsys._getframe(1).f_back.f_globals.clear()\n"})
     handed_in(tmp_path, "bob", {"solution.py": "import re\nHOLE = re.compile('a')\n"})
-    assert alike(tmp_path) == [("ada", f"{UNREAD}: it may run what does not stand in it, by exec", 1.0)]
+    assert alike(tmp_path) == [("ada", f"{UNREAD}: it may run what does not stand in it, by _getframe, f_back, f_globals", 1.0)]
