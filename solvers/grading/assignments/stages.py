@@ -23,7 +23,8 @@ def tasks(seed: str) -> tuple[Task, ...]:
     random, handed = Random(f"{seed}/03"), public("03-pipeline-stages")
     drawn = Random(f"{seed}/03/plans")
     times, messages, most = handed["times"], handed["messages"], handed["stages"]
-    many = [(times, messages, most), *(_telling(random, layers, stages) for layers, stages in ((60, 7), (40, 5), (12, 12)))]
+    asked = ((60, 7, False), (40, 5, True), (12, 12, False))
+    many = [(times, messages, most), *(_telling(random, layers, stages, filling) for layers, stages, filling in asked)]
     many.append((*_chain(random, 120), 1))
     few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((17, 5), (10, 4), (5, 5)))]
     bounds = [(times, most), *((_uneven(random, layers, stages), stages) for layers, stages in ((50, 7), (9, 8), (30, 1)))]
@@ -81,7 +82,7 @@ ONE_SIDED = "a message is paid by one of its two stages (both pay it)"
 ALL_USED = "as many stages are used as allowed, where fewer are quicker"
 EQUAL = "layers are dealt out in equal numbers"
 BELOW = "a stage that takes exactly the limit is left out (it is allowed)"
-FILLED = "each stage is filled as far as it goes, which is not the fewest"
+FILLED = "each stage is filled as far as it goes, though it may end at a long message there"
 
 
 def judge_stages(handed: object, chain: Chain, stages: int, best: int) -> Verdict:
@@ -99,11 +100,12 @@ def judge_stages(handed: object, chain: Chain, stages: int, best: int) -> Verdic
 def _explained(starts: list[int], chain: Chain, stages: int, why: str) -> Verdict:
     """Which question these stages are the best answer to."""
     times, messages = chain
-    none, sides = [0] * len(times), [_one_sided(times, messages, starts, side) for side in (0, 1)]
+    reached, none, sides = slowest(*chain, starts), [0] * len(times), [_one_sided(times, messages, starts, side) for side in (0, 1)]
     names = {
         ALL_USED: len(starts) == stages and slowest(*chain, starts) == least(*chain, stages)[-1],
         ONE_SIDED: any(found == min(_least(times, messages, stages, side)) for side, found in enumerate(sides)),
         ALONE: slowest(times, none, starts) == min(least(times, none, stages)),
+        FILLED: starts == _filled(chain, reached) and not _fills(chain, stages, reached - 1),
     }
     if found := [name for name, so in names.items() if so]:
         return nearly(found[0], why, *found[1:])
@@ -143,6 +145,12 @@ def _filled(chain: Chain, limit: int) -> list[int]:
         if not ends or ends[-1] == len(times):
             return starts
         starts.append(ends[-1])
+
+
+def _fills(chain: Chain, stages: int, limit: int) -> bool:
+    """Whether so many stages are enough, each filled as far as it goes."""
+    filled = _filled(chain, limit)
+    return len(filled) <= stages and slowest(*chain, filled) <= limit
 
 
 def judge_model(handed: object, chain: Chain, stages: int, best: int, plans: Sequence[Plan]) -> Verdict:
@@ -212,11 +220,14 @@ def _chain(random: Random, layers: int) -> Chain:
     return times, [*messages, 0]
 
 
-def _telling(random: Random, layers: int, stages: int) -> tuple[list[int], list[int], int]:
-    """The first draw in which each likely mistake finds slower stages: no message, one side of it, as many stages as allowed (of few)."""
+def _telling(random: Random, layers: int, stages: int, filling: bool) -> tuple[list[int], list[int], int]:
+    """The first draw in which each likely mistake finds slower stages: no message, one side of it, as many stages as allowed (of few); with
+    `filling`, also to fill each stage as far as it goes, by any limit."""
 
     def tells(times: list[int], messages: list[int]) -> bool:
         found = least(times, messages, stages)
+        if filling and _fills((times, messages), stages, min(found)):
+            return False
         wrong_ones = [_cuts(times, messages, stages, side) for side in (0, 1)] + [_cuts(times, [0] * layers, stages, None)]
         return (layers > stages or found[-1] > min(found)) and all(slowest(times, messages, cuts) > min(found) for cuts in wrong_ones)
 
@@ -245,10 +256,13 @@ def _stage(times: Sequence[int], messages: Sequence[int], start: int, end: int, 
 
 
 def _uneven(random: Random, layers: int, stages: int) -> list[int]:
-    """Layers of which an equal share is no whole number; with nearly as many stages as layers, the longest layer is above it."""
+    """Layers of which an equal share is a whole number and less than a half; with nearly as many stages as layers, the longest layer is
+    above it."""
     drawn = iter(lambda: _chain(random, layers)[0], None)
     return next(
-        times for times in drawn if stages == 1 or (sum(times) % stages and (2 * stages < layers or max(times) > -(-sum(times) // stages)))
+        times
+        for times in drawn
+        if stages == 1 or (0 < 2 * (sum(times) % stages) < stages and (2 * stages < layers or max(times) > -(-sum(times) // stages)))
     )
 
 

@@ -102,4 +102,33 @@ def fewest_stages(times, messages, limit):
         55,
         "",
     ),
+    (
+        "filled by a limit that is halved",
+        "",
+        """
+def best_stages(times, messages, stages):
+    cost, count = costs(times, messages), len(times)
+
+    def filled(limit):
+        starts = [0]
+        while True:
+            ends = [end for end in range(starts[-1] + 1, count + 1) if cost(starts[-1], end) <= limit]
+            if not ends:
+                return None
+            if ends[-1] == count:
+                return starts
+            starts.append(ends[-1])
+
+    low, high = 0, sum(times) + 2 * sum(messages)
+    while low < high:
+        middle = (low + high) // 2
+        starts = filled(middle)
+        low, high = (low, middle) if starts and len(starts) <= stages else (middle + 1, high)
+    return filled(low)
+""",
+        45,
+        50,
+        "",
+    ),
+    ("the bound is rounded to the nearest", "-(-sum(times) // stages)", "round(sum(times) / stages)", 50, 57, "not rounded up"),
 )

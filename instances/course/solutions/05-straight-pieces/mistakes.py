@@ -58,6 +58,14 @@ def tangent_points(low, high, error):
         55,
         "the outermost tangents",
     ),
+    (
+        "tangents half a step from the ends",
+        "    before = step - log1p(tanh(step / 2))\n",
+        "    before = step / 2\n",
+        40,
+        50,
+        "the pieces are off",
+    ),
     ("tangents with the step of chords", "longest = 2 * atanh(sqrt(error))", "longest = 2 * asinh(sqrt(error))", 35, 60, ""),
     (
         "weights are swapped",

@@ -20,7 +20,7 @@ def chord_points(low: float, high: float, error: float) -> list[float]:
 
 
 def tangent_points(low: float, high: float, error: float) -> list[float]:
-    """Each tangent is near enough from p / (1 + r) to p / (1 - r), r = sqrt(error); as many such stretches as the range takes."""
+    """Each tangent is off by (1 - x / p)^2, near enough from p (1 - r) to p (1 + r), r = sqrt(error); as many stretches as it takes."""
     longest = 2 * atanh(sqrt(error))
     count = max(1, ceil(log(high / low) / longest - ROUNDING))
     step = log(high / low) / count
