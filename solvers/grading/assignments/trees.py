@@ -8,6 +8,7 @@ A tree is verified box by box with the full model's bounds, whatever the program
 """
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, partial
 from itertools import product
 from math import factorial, inf, isfinite, prod, sqrt
@@ -47,7 +48,7 @@ Ends = tuple[tuple[int, ...], tuple[int, ...]]
 _TIGHT = 1e-6
 """How far a bound may be below the best one with fractions, relatively: the handout says so."""
 _FREE = 10
-"""A tree may have twice the boxes of the grader's own and so many more."""
+"""A tree may have twice the boxes of the grader's own and so many more, or as many as the plainest rule takes."""
 _EARLY = 0.995
 _HALVINGS = 200
 _CHIPS = """  compute_area: {from: 300 mm^2, to: 600 mm^2, step: 60 mm^2}
@@ -255,7 +256,7 @@ def _judge_tree(tree: object, value: float, asked: Small, text: str) -> Verdict:
     if value > (best := least_value(text)):
         took, least = apart(value, best)
         return wrong(f"the chip takes {took} s, {least} s can be had")
-    proof, size = _certificate(asked, leaves, value), _size(len(leaves), needed_leaves(text))
+    proof, size = _certificate(asked, leaves, value), _size(len(leaves), text)
     return size if proof.share == 1.0 else proof
 
 
@@ -278,8 +279,9 @@ def _certificate(asked: Small, leaves: list[Leaf], value: float) -> Verdict:
     return wrong(why, NOT_REFUTED)
 
 
-def _size(leaves: int, needed: int) -> Verdict:
-    allowed = 2 * needed + _FREE
+def _size(leaves: int, text: str) -> Verdict:
+    needed = needed_leaves(text)
+    allowed = max(2 * needed + _FREE, plain_leaves(text))
     why = f"the tree has {leaves} boxes, where {needed} do and {allowed} are allowed"
     return FULL if leaves <= allowed else nearly(WASTEFUL, why)
 
@@ -294,18 +296,39 @@ def least_value(text: str) -> float:
 @cache
 def needed_leaves(text: str, share: float = 1.0) -> int:
     """Boxes of the grader's own tree, which cuts where both parts gain most and knows the optimum, or takes so much of it for that."""
-    asked, best = small(text), least_value(text)
+    return _leaves(text, share * least_value(text), _where_both_gain)
+
+
+@cache
+def plain_leaves(text: str) -> int:
+    """Boxes of the tree that cuts the widest choice in the middle, the first of several."""
+    return _leaves(text, least_value(text), _widest_in_the_middle)
+
+
+def _leaves(text: str, value: float, cut: Callable[[Small, Boxes, float], tuple[Boxes, Boxes]]) -> int:
+    """How many boxes are not cut where each is until it is refuted."""
+    asked = small(text)
     left, count = [whole(asked.space)], 0
     while left:
         box = left.pop()
-        if asked.bounds(box)[0] >= share * best:
+        if asked.bounds(box)[0] >= value:
             count += 1
-            continue
-        sides = _sides(box)
-        bounds = asked.bounds(sides).reshape(2, -1)
-        at = int(np.argmax(told(np.minimum(bounds, best))))
-        left += [sides.at(at), sides.at(at + bounds.shape[1])]
+        else:
+            left += cut(asked, box, value)
     return count
+
+
+def _where_both_gain(asked: Small, box: Boxes, value: float) -> tuple[Boxes, Boxes]:
+    sides = _sides(box)
+    bounds = asked.bounds(sides).reshape(2, -1)
+    at = int(np.argmax(told(np.minimum(bounds, value))))
+    return sides.at(at), sides.at(at + bounds.shape[1])
+
+
+def _widest_in_the_middle(_: Small, box: Boxes, __: float) -> tuple[Boxes, Boxes]:
+    choice = int(np.argmax(box.high[0] - box.low[0]))
+    sides = sides_of(box, np.array([choice]), np.array([(int(box.low[0, choice]) + int(box.high[0, choice])) // 2]))
+    return sides.at(0), sides.at(1)
 
 
 def _sides(box: Boxes) -> Boxes:
