@@ -26,7 +26,7 @@ from crossopt.crossflow.dies import (
 )
 from crossopt.crossflow.dies import count as _count
 from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
-from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
+from crossopt.crossflow.voltage import highest_frequency, nominal_frequency_power, operating_point, voltage_at
 
 _LARGEST = 1.0e30
 """Square metres: far above any package."""
@@ -234,6 +234,17 @@ def sram_moves(sram: SramTechnology, banks: Real, dynamic: Real, clock: Real) ->
 def sram_most_power(sram: SramTechnology, banks: Real, static: Real, clock: Real) -> Real:
     """Watts that banks draw with all ports at work."""
     return static + 8.0 * sram.energy_per_bit * (banks * port_bandwidth(sram, clock))
+
+
+def watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> Real:
+    """Watts that so much of a level takes at the most, all ports at work at the highest clock of the cores, and no less as computed."""
+    banks = sram_banks(sram, area, 0.0)
+    return SLACK * sram_most_power(sram, banks, sram_static_power(sram, banks), highest_frequency(core, core.maximum_frequency))
+
+
+def watts_of_lanes(link: LinkTechnology, area: Real) -> Real:
+    """Watts of as many wires as there is area for, at the rate of their standard."""
+    return link.energy_per_bit * link.nominal_frequency * _count(area, link.area)
 
 
 def port_bandwidth(sram: SramTechnology, clock: Real) -> Real:

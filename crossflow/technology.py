@@ -13,6 +13,7 @@ from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 
 PARTS = ("core", "registers", "l1", "l2", "dram", "intra", "inter")
 MEMORIES = ("registers", "l1", "l2", "dram")
+ON_DIE = ("registers", "l1", "l2")
 VALUE = 2.0
 """Bytes of a value of 16 bits."""
 HOLDING = ("registers", "l1")

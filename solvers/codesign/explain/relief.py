@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from crossopt.crossflow.technology import Technology
-from crossopt.instances.codesign.chips import PART_OF
+from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in, from_words
@@ -91,8 +91,8 @@ def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spen
     if not isinstance(free, FreeHardware) or free.technology.upper_dies is not None:
         return ()
     for name, kind in product(_PARTS, ("area", "power")):
-        if f"{name}_{kind}" in dict(free.options):
-            continue
+        if f"{name}_{kind}" in dict(free.options) or (kind == "power" and name in fed_by_ports(free.technology)):
+            continue  # chosen, or as much as the part can draw
         for share in (_RAISED, 2.0 - _RAISED):
             words = f"{name} {kind} a tenth {'more' if share > 1.0 else 'less'}".replace("_", " ")
             changed = replace(instance, hardware=_with_part(free, PART_OF[name], kind, share))

@@ -14,10 +14,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import UNLIMITED_PORT
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid, point_number, root_box, within
-from crossopt.instances.codesign.chips import PART_OF
+from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 _SIZES: Final = 2.0 ** (-np.arange(25) / 8.0)
@@ -166,7 +165,7 @@ def _following(asked: Asked, places: Whole) -> Whole:
         wished = usual * (share if part in _MEMORIES else np.ones(len(places)))
         if kind == "area" and part in _MEMORIES and asked.above:
             place = np.searchsorted(options, wished)
-        elif kind == "power" and part in _MEMORIES and getattr(free.technology, part).bank_bytes_per_cycle < UNLIMITED_PORT:
+        elif kind == "power" and part in fed_by_ports(free.technology):
             place = np.full(len(places), high)  # ports draw what they move, however much they are given
         else:
             place = _nearest(options, wished)
