@@ -96,7 +96,6 @@ class SramTechnology:
     area_per_bit: float
     energy_per_bit: float
     static_power_per_bit: float
-    """Leakage. Arrays have a supply of their own, which does not follow that of the cores."""
     bank_capacity: float
     """Bytes."""
     controller_area: float
@@ -109,9 +108,11 @@ class SramTechnology:
     """Through the port of one bank, at the clock of the cores."""
     least_per_bundle: float = 0.0
     """Bytes that kernels take of this level in each bundle of cores; a level that has fewer counts as absent."""
+    core_supply: bool = False
+    """Whether its bits take more and less with the supply of the cores, as V^2; others, and what leaks, have one of their own."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency", "least_per_bundle"))
+        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency", "least_per_bundle", "core_supply"))
         if self.overhead >= 1:
             raise ValueError(f"overhead is {self.overhead}, a share of the area below 1 is needed")
 
@@ -280,6 +281,8 @@ class Technology:
     """Where there are none, one kind of die holds all parts."""
 
     def __post_init__(self) -> None:
+        if self.l2.core_supply:
+            raise ValueError("core_supply is given for L2, which lies beside the cores (give it for registers and L1 alone)")
         if not self.sustained:
             raise ValueError("sustained is empty, one activity at least is needed")
 

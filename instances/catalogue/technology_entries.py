@@ -85,6 +85,9 @@ class SramEntry:
         float | None, Bounds(0.0), Doc("through the port of one bank, at the clock of the cores; without a limit where nothing is said")
     ] = None
     least_per_bundle: Annotated[Bytes, Doc("of the level, that the tiles of kernels take in each bundle of cores; no chip has less")] = 0.0
+    core_supply: Annotated[
+        bool, Doc("whether its bits take more and less with the supply of the cores, as V^2; registers and L1 alone")
+    ] = False
 
     def __post_init__(self) -> None:
         _check_physics("SramTechnology", asdict(self))

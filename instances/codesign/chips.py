@@ -8,7 +8,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
-from crossopt.crossflow.dies import alike, die_with_links, package_area_of, perimeter_of
+from crossopt.crossflow.dies import SLACK, alike, count, die_with_links, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.generator import (
     Parts,
@@ -17,12 +17,15 @@ from crossopt.crossflow.generator import (
     generate,
     has_edge,
     row_of,
-    watts_of_lanes,
-    watts_of_ports,
+    sram_banks,
+    sram_most_power,
+    sram_static_power,
+    swing,
     wires_of,
 )
 from crossopt.crossflow.hardware import Hardware, Link
-from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, LinkTechnology, Technology
+from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, CoreTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.voltage import highest_frequency, voltage_at
 from crossopt.instances.codesign.instance import FreeHardware, Join, Options
 
 PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
@@ -103,12 +106,24 @@ def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) ->
     """The watts of parts whose power is not chosen and is told by their area: what ports of memories take at the highest clock, and lanes
     of a chosen area at the rate of their standard. What is not drawn costs nothing, as limits count what kernels draw."""
     memories = (level for level in fed_by_ports(technology) if f"{level}_power" not in chosen)
-    told = {level: watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
+    told = {level: _watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
     for name in ("node_network", "network"):
         link: LinkTechnology = getattr(technology, PART_OF[name])
         if link.one_rate and f"{name}_area" in chosen and f"{name}_power" not in chosen:
-            told[PART_OF[name]] = watts_of_lanes(link, chosen[f"{name}_area"])
+            told[PART_OF[name]] = _watts_of_lanes(link, chosen[f"{name}_area"])
     return told
+
+
+def _watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> Real:
+    """Watts that so much of a level takes at the most, all ports at work at the highest clock of the cores, and no less as computed."""
+    banks = sram_banks(sram, area, 0.0)
+    clock = highest_frequency(core, core.maximum_frequency)
+    return SLACK * sram_most_power(sram, banks, sram_static_power(sram, banks), clock, swing(core, sram, voltage_at(core, clock)))
+
+
+def _watts_of_lanes(link: LinkTechnology, area: Real) -> Real:
+    """Watts of as many wires as there is area for, at the rate of their standard."""
+    return link.energy_per_bit * link.nominal_frequency * count(area, link.area)
 
 
 def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:

@@ -94,7 +94,8 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     arithmetic = 0.484 * (122.0 - leaks)
     leak = {"registers": 10.2e-9, "l1": 10.6e-9, "l2": 10.9e-9}
     alive = sum(8 * watts * getattr(chip, level).capacity for level, watts in leak.items())
-    joules = 0.2857 * 30e-15 + 0.0215 * 250e-15 + 0.00586 * 2e-12 + 0.00037 * 5e-12  # of a bit of all memories, for a FLOP
+    inner = (0.2857 * 30e-15 + 0.0215 * 250e-15) * supply**2  # registers and L1 are on the cores' supply
+    joules = inner + 0.00586 * 2e-12 + 0.00037 * 5e-12  # of a bit of all memories, for a FLOP
     moved = 0.82 * 400 * 512 * 1.41e9 * clock * 2 * 8 * joules
     links, refreshed = 19.2 + 3.0, 4 * 8 * 6e-12 * 16 * 2**30
     assert chip.power == pytest.approx(122.0 - 0.18 * arithmetic + alive + refreshed + moved + links + uncore, rel=1e-6)

@@ -54,7 +54,8 @@ def beside(dies: int, chip: Hardware) -> float:
     """Watts of uncore, of what keeps L2 alive, of which four dies have one bank more, of all bytes but for what they take between dies,
     and what their fewer cores leak and so do not compute with."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
-    moved = 0.82 * float(cores.peak) * 2 * 8 * (0.2857 * 30e-15 + 0.0215 * 250e-15 + 0.00586 * 2e-12 + 0.00037 * 5e-12)
+    inner = (0.2857 * 30e-15 + 0.0215 * 250e-15) * (float(cores.voltage) / 0.8) ** 2  # registers and L1 are on the cores' supply
+    moved = 0.82 * float(cores.peak) * 2 * 8 * (inner + 0.00586 * 2e-12 + 0.00037 * 5e-12)
     rest = 8 * 10.9e-9 * chip.l2.capacity + moved - 0.18 * 0.484 * (cores.power - cores.leakage)
     return float(drawn_by_area(dies) * chip.die_area / MM2 + rest)
 
