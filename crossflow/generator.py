@@ -197,7 +197,7 @@ def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
 
 def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:
     """Banks = floor(area / (cells / (1 - overhead) + bundles * controller))."""
-    return _count(area, _bank_area(sram, bundles))
+    return _count(area, bank_area(sram, bundles))
 
 
 def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
@@ -227,7 +227,7 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
         bandwidth=bandwidth * present,
         energy=8.0 * sram.energy_per_bit * swing * present,
         static=static * present,
-        area=banks * _bank_area(sram, bundles) * present,
+        area=banks * bank_area(sram, bundles) * present,
         power=np.minimum(power, sram_most_power(sram, banks, static, clock, swing)) * present,
     )
 
@@ -247,7 +247,8 @@ def port_bandwidth(sram: SramTechnology, clock: Real) -> Real:
     return sram.bank_bytes_per_cycle * clock if sram.bank_bytes_per_cycle < UNLIMITED_PORT else UNLIMITED_PORT
 
 
-def _bank_area(sram: SramTechnology, bundles: Real) -> Real:
+def bank_area(sram: SramTechnology, bundles: Real) -> Real:
+    """Square metres of a bank with its controllers, one for each bundle."""
     return 8.0 * sram.area_per_bit * sram.bank_capacity / (1.0 - sram.overhead) + bundles * sram.controller_area
 
 
