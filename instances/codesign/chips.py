@@ -44,13 +44,15 @@ def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
 def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made:
     """What no chip between two splits is made of less than, but for spares, of which none has more; between equal splits the chip itself.
 
-    The die beside the bundles and their spares is at least what its parts leave beside the smallest ones, since the uncore grows with the
-    parts by more than the spares do, and at least what the smallest die leaves beside the largest ones.
+    Beside the bundles, their spares and the cells of L2, which have spare rows and columns, a die is at least what its parts leave beside
+    the smallest ones, since the uncore grows with the parts by more than the spares do, and what the smallest die leaves beside the
+    largest ones.
     """
     technology = free.technology
     share, low, high = technology.uncore.spare_bundles, _bundled(least), _bundled(most)
     few, many = (np.floor(cores / technology.core.cores_per_bundle) for cores in core_counts(technology.core, least, most))
-    rest = np.maximum(least.die_area - (1.0 + share) * high, sum(used_dies(technology, least.areas)) - (1.0 + share) * low)
+    fewer, more = ((1.0 + share) * each + _repaired(technology, split) for each, split in ((low, least), (high, most)))
+    rest = np.maximum(least.die_area - more, sum(used_dies(technology, least.areas)) - fewer)
     return Made(
         die_area=least.die_area,
         stacks=stacks,
@@ -68,6 +70,11 @@ def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made
 
 def _bundled(split: Split) -> Real:
     return split.areas.core + split.areas.registers + split.areas.l1
+
+
+def _repaired(technology: Technology, split: Split) -> Real:
+    """Square metres of cells of L2, of which defects are repaired."""
+    return (1.0 - technology.l2.overhead) * split.areas.l2
 
 
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
