@@ -134,7 +134,13 @@ def generate(technology: Technology, split: Split) -> Architecture:
 def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
     """Watts of what is no part, whatever runs: what leaks follows the supply of the cores, the rest does not."""
     uncore, core = technology.uncore, technology.core
-    return (uncore.steady_per_area + uncore.area_share * core.leakage_per_area * (voltage / core.nominal_voltage)) * die_area
+    leaks = uncore.area_share * core.leakage_per_area * (voltage / core.nominal_voltage)
+    return uncore_steady(technology, die_area) + leaks * die_area
+
+
+def uncore_steady(technology: Technology, die_area: Real) -> Real:
+    """Watts of it that follow nothing, of a package with one host interface and one set of regulators: no more than the usual chip's."""
+    return technology.uncore.steady_per_area * np.minimum(die_area, technology.uncore.steady_area)
 
 
 def uncore_switched(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:

@@ -196,15 +196,15 @@ class Uncore:
     power_per_area: float = 0.0
     """Watts per square metre of the die that switch with the cores' voltage and clock, at full activity and nominal both."""
     steady_per_area: float = 0.0
-    """Watts per square metre of the die that follow neither."""
+    """Watts per square metre of the die that follow neither,"""
+    steady_area: float = float("inf")
+    """of dies up to that size: larger ones and more of them have no more of it."""
     spare_bundles: float = 0.0
     """Bundles of cores that are made beside those in use, over these; their area is part of this one."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.spare_bundles * (1.0 - self.area_share) <= self.area_share:
-            raise ValueError(
-                f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g} has"
-            )
+            raise ValueError(f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g}")
         if not (0.0 <= self.area_share < 1.0 and all(0.0 <= each < float("inf") for each in (self.power_per_area, self.steady_per_area))):
             raise ValueError(f"a share of the die below 1 and finite powers per area are needed, not {self}")
 

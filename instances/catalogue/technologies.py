@@ -58,7 +58,7 @@ def build_technology(
         dram=_dram(entry, memory),
         intra=LinkTechnology(**asdict(entry.node_network)),
         inter=LinkTechnology(**asdict(entry.network)),
-        uncore=Uncore(**asdict(entry.uncore)),
+        uncore=Uncore(**asdict(entry.uncore), steady_area=entry.split.die_area),
         sustained=tuple(_activity(busy) for busy in entry.sustained.values()) or (Activity(),),
         die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
         upper_dies=UpperDies(**asdict(entry.upper_dies)) if entry.upper_dies else None,

@@ -146,7 +146,7 @@ class UncoreEntry:
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
     power_per_area: Annotated[PowerPerArea, Doc("of the die, that follows voltage and clock of the cores, at nominal both")] = 0.0
-    steady_per_area: Annotated[PowerPerArea, Doc("of the die, that follows neither voltage nor clock")] = 0.0
+    steady_per_area: Annotated[PowerPerArea, Doc("of the die up to the usual one's area, that follows neither voltage nor clock")] = 0.0
     spare_bundles: Annotated[
         Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
     ] = 0.0

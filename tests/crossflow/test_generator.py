@@ -270,6 +270,13 @@ def test_the_power_of_a_chip_is_what_its_busiest_kernels_draw() -> None:
     assert built.die_power((streams, products)) == built.die_power(BASE.sustained)
 
 
+def test_what_is_steady_is_no_more_than_of_the_usual_chip() -> None:
+    """40 W of 815 mm^2: 20 W on half of it, and as many on twice as much."""
+    made = replace(BASE, uncore=Uncore(steady_per_area=40.0 / (815 * MM2), steady_area=815 * MM2))
+    watts = [generate(made, replace(V100, die_area=share * 815 * MM2)).uncore_idle for share in (0.5, 1.0, 2.0)]
+    assert watts == pytest.approx([20.0, 40.0, 40.0])
+
+
 @pytest.mark.parametrize(("core_power", "clock"), [(0.5, 0.2), (1.0, 1.0), (2.0, 1.6)])
 def test_the_uncore_switches_and_leaks_with_the_cores_and_draws_the_rest_steadily(core_power: float, clock: float) -> None:
     """Of 815 mm^2 0.1 W/mm^2 switch at nominal voltage and clock and 0.04 do always; a fifth of them leaks as the cores, 0.05 W/mm^2."""
