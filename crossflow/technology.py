@@ -103,7 +103,6 @@ class SramTechnology:
     overhead: float
     """Share of the bank area that is not cells."""
     utilisation: float = 1.0
-    latency: float = 0.0
     bank_bytes_per_cycle: float = UNLIMITED_PORT
     """Through the port of one bank, at the clock of the cores."""
     least_per_bundle: float = 0.0
@@ -112,7 +111,7 @@ class SramTechnology:
     """Whether its bits take more and less with the supply of the cores, as V^2; others, and what leaks, have one of their own."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency", "least_per_bundle", "core_supply"))
+        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "least_per_bundle", "core_supply"))
         if self.overhead >= 1:
             raise ValueError(f"overhead is {self.overhead}, a share of the area below 1 is needed")
 
@@ -141,14 +140,13 @@ class DramTechnology:
     margin_voltage: float
     maximum_voltage: float = UNLIMITED_VOLTAGE
     utilisation: float = 1.0
-    latency: float = 0.0
     stack_edge: float = 0.0
     """Metres of die edge along which one stack lies; zero where stacks are held by package and controllers alone."""
     least_l2: float = 0.0
     """Bytes per second of L2 over those of the stacks, all of whose bytes pass it: stacks run no faster."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "latency", "stack_edge", "least_l2"))
+        _check(self, may_be_zero=("static_power_per_bit", "stack_edge", "least_l2"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,6 @@ class DramEntry:
     threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
     margin_voltage: Annotated[Voltage, Doc("above the threshold")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
-    latency: Annotated[Duration, Doc("of an access")]
     maximum_voltage: Annotated[Voltage | None, Doc("of the wires; the nominal one, with the rate of the standard, if not told")] = None
     stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
     least_l2: Annotated[float, Bounds(0.0), Doc("bytes a second of L2 over those of the stacks, which run no faster than that")] = 0.0

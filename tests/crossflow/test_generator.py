@@ -70,7 +70,6 @@ BASE = Technology(
         threshold_voltage=0.4,
         margin_voltage=0.6,
         maximum_voltage=1.8,
-        latency=1.0e-7,
     ),
     intra=LinkTechnology(2.5e-5 * MM2, 400e3, 1.0e-12, 3.0e9, 1.0, 0.25, 0.45, degree=4, utilisation=0.96, latency=5.0e-6),
     inter=LinkTechnology(0.045 * MM2, 20e3, 1.3e-11, 20.0e9, 1.2, 0.35, 0.5, degree=1, utilisation=0.96, latency=5.0e-6),
