@@ -32,7 +32,8 @@ def held_words(instance: Instance | None, design: Mapping[str, Any], full: Seque
     chosen = {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(free, chosen)
     built = generate(free.technology, split)
-    words = [f"{' and '.join(full)}, which {'is' if len(full) == 1 else 'are'} full"] if full else []
+    all_full = " and ".join([one for one in (", ".join(full[:-1]), *full[-1:]) if one])
+    words = [f"{all_full}, which {'is' if len(full) == 1 else 'are'} full"] if full else []
     words += [*_clock(free.technology, built), places_words(instance, design)]
     words += [told for told, held in links_words(free.technology, split, tuple(chosen)) if held]
     return "; ".join([one for one in (*words, *_slowed(free.technology, split)) if one])
