@@ -4,9 +4,10 @@ A die with spare bundles of cores is good if all beside the bundles is without a
 
     yield = (1 + R D / a)^-a  sum over j = 0 .. s of  C(k + s, j) (1 - p)^j p^(k + s - j),      p = (1 + b D / a)^-a
 
-with R square metres beside the bundles, D defects a square metre that cluster by a, k bundles in use and s spare ones of b square metres
-each (bundles fail one by one; binomial). It falls when R, b or k grows and rises with s, each alone, so that the least of the former with
-the most spares bounds it from above; from chip to chip it need not: one that is large enough for one more spare may yield better.
+with R square metres beside the bundles and what is repaired (cells of memories, by spare rows and columns), D defects a square metre that
+cluster by a, k bundles in use and s spare ones of b square metres each (bundles fail one by one; binomial). It falls when R, b or k grows
+and rises with s, each alone, so that the least of the former with the most spares bounds it from above; from chip to chip it need not: one
+that is large enough for one more spare may yield better.
 """
 
 from dataclasses import dataclass

@@ -16,6 +16,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
     power above idle                  of all parts by the most of each, and what is no part by the clock of the fewest cores
     clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
     ports of banks on the die         as many as there are banks at the most, at the highest clock: the fewest cores with the most power
+    bytes of registers and L1         take what they do at the lowest supply, that of the most cores with the least power
     voltage, used area, power, edge   by the least power and area; voltage, and what ports draw, at the clock of the most cores
 
 In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
@@ -64,12 +65,14 @@ from crossopt.crossflow.generator import (
     sram_moves,
     sram_of,
     sram_static_power,
+    swing,
     uncore_idle,
     uncore_switched,
     wires_of,
 )
 from crossopt.crossflow.technology import (
     MEMORIES,
+    ON_DIE,
     PARTS,
     Activity,
     CoreTechnology,
@@ -97,12 +100,13 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class _Cores:
-    """The ends of what memories on the die see of the cores: bundles, of chips with any, and clocks."""
+    """The ends of what memories on the die see of the cores: bundles, of chips with any, clocks, and the lowest supply."""
 
     fewest: Real
     bundles: Real
     slowest: Real
     fastest: Real
+    voltage: Real
 
 
 def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
@@ -119,8 +123,8 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     slowest = tuple(_lowered(figure, low.cores < high.cores) for figure in (slow.voltage, slow.frequency))
     fast = _fastest(technology.core, low, high, most.powers.core)
     fastest = _raised(fast.frequency, low.cores < high.cores)
-    cores = _Cores(fewest, high.bundles, slowest[1], fastest)
-    registers, l1, l2 = (_sram(getattr(technology, level), least, most, level, cores) for level in ("registers", "l1", "l2"))
+    cores = _Cores(fewest, high.bundles, slowest[1], fastest, slowest[0])
+    registers, l1, l2 = (_sram(technology, least, most, level, cores) for level in ON_DIE)
     l2 = limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies))
     products = _least_peak(technology.core, low, high, least.powers.core)
     l2 = feeding(technology, l2, products)
@@ -167,6 +171,8 @@ def _headroom(technology: Technology, least: Split, most: Split, best: Architect
     links = die_links_power(technology.die_links, most.die_area, most.dies)
     upmost = replace(
         best,
+        registers=_at_most(technology, best, "registers", fast.voltage),
+        l1=_at_most(technology, best, "l1", fast.voltage),
         l2=over_joints(technology, best.l2, most.dies),
         products=best.core.peak,
         streamed=best.dram.bandwidth * technology.dram.utilisation,
@@ -175,6 +181,13 @@ def _headroom(technology: Technology, least: Split, most: Split, best: Architect
     clocked = technology.core.clocked_share * most.powers.core
     upper = (beside + (clocked + reduce(np.maximum, kernels))) * (1.0 + _OUTWARD)
     return np.where(_equal(least, most), best.power(technology.sustained) - best.idle_power, upper)[()]
+
+
+def _at_most(technology: Technology, best: Architecture, level: str, voltage: Real) -> Sram:
+    """The level with bits that take what they do at the highest supply."""
+    sram: SramTechnology = getattr(technology, level)
+    built: Sram = getattr(best, level)
+    return replace(built, energy=8.0 * sram.energy_per_bit * swing(technology.core, sram, voltage) * np.minimum(built.banks, 1.0))
 
 
 def _most_drawn(busy: Activity, most: Split, upmost: Architecture, links: Real) -> Real:
@@ -228,14 +241,16 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
     )
 
 
-def _sram(sram: SramTechnology, least: Split, most: Split, level: str, cores: _Cores) -> Sram:
-    """As many banks as the most area holds beside the fewest bundles, and the bandwidth that the fewest banks leave."""
+def _sram(technology: Technology, least: Split, most: Split, level: str, cores: _Cores) -> Sram:
+    """As many banks as the most area holds beside the fewest bundles, and what the fewest banks leave at the lowest supply."""
+    sram: SramTechnology = getattr(technology, level)
+    taken = swing(technology.core, sram, cores.voltage)
     most_banks = sram_banks(sram, getattr(most.areas, level), cores.fewest)
     least_banks = sram_banks(sram, getattr(least.areas, level), cores.bundles)
     alive = sram_static_power(sram, least_banks)
-    best = sram_of(sram, most_banks, cores.fewest, getattr(most.powers, level), alive, cores.fastest)
+    best = sram_of(sram, most_banks, cores.fewest, getattr(most.powers, level), alive, cores.fastest, taken)
     same = (least_banks == most_banks) & np.equal(cores.fewest, cores.bundles)
-    drawn = sram_most_power(sram, np.maximum(least_banks, 1.0), alive, cores.slowest)
+    drawn = sram_most_power(sram, np.maximum(least_banks, 1.0), alive, cores.slowest, taken)
     power = np.minimum(np.minimum(getattr(least.powers, level), drawn), best.power)
     return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=power)
 

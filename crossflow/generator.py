@@ -25,7 +25,7 @@ from crossopt.crossflow.dies import (
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
-from crossopt.crossflow.technology import UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import ON_DIE, UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
 
 _LARGEST = 1.0e30
@@ -104,8 +104,8 @@ def generate(technology: Technology, split: Split) -> Architecture:
     """The architecture that the split buys; what does not fit is zero."""
     areas, powers, perimeter, row = split.areas, split.powers, perimeter_of(split.die_area, split.dies), row_of(split)
     core = compute(technology.core, areas.core, powers.core, split.dies)
-    registers, l1 = _sram(technology.registers, areas.registers, powers.registers, core), _sram(technology.l1, areas.l1, powers.l1, core)
-    l2 = over_joints(technology, _sram(technology.l2, areas.l2, powers.l2, core), split.dies)
+    registers, l1, l2 = (_sram(technology, level, split, core) for level in ON_DIE)
+    l2 = over_joints(technology, l2, split.dies)
     l2 = feeding(technology, limited(l2, through_joints(technology.die_links, split.die_area, split.dies)), core.peak)
     dram = paced(technology, _dram(technology.dram, split, perimeter), l2.bandwidth)
     slow = slow_clock(technology, (registers, l1, l2), dram.bandwidth, core.frequency)
@@ -134,7 +134,13 @@ def generate(technology: Technology, split: Split) -> Architecture:
 def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
     """Watts of what is no part, whatever runs: what leaks follows the supply of the cores, the rest does not."""
     uncore, core = technology.uncore, technology.core
-    return (uncore.steady_per_area + uncore.area_share * core.leakage_per_area * (voltage / core.nominal_voltage)) * die_area
+    leaks = uncore.area_share * core.leakage_per_area * (voltage / core.nominal_voltage)
+    return uncore_steady(technology, die_area) + leaks * die_area
+
+
+def uncore_steady(technology: Technology, die_area: Real) -> Real:
+    """Watts of it that follow nothing, of a package with one host interface and one set of regulators: no more than the usual chip's."""
+    return technology.uncore.steady_per_area * np.minimum(die_area, technology.uncore.steady_area)
 
 
 def uncore_switched(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:
@@ -173,7 +179,7 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
 def slow_clock(technology: Technology, levels: tuple[Sram, Sram, Sram], delivered: Real, frequency: Real) -> Real:
     """The lowest clock at which the ports of registers, L1 and L2 let through what stacks deliver; no more than the cores' own."""
     slowest: Real = 0.0
-    for level, built in zip(("registers", "l1", "l2"), levels, strict=True):
+    for level, built in zip(ON_DIE, levels, strict=True):
         sram: SramTechnology = getattr(technology, level)
         if sram.bank_bytes_per_cycle < UNLIMITED_PORT:
             width = np.maximum(built.banks, 1.0) * (sram.bank_bytes_per_cycle * sram.utilisation)
@@ -197,7 +203,7 @@ def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
 
 def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:
     """Banks = floor(area / (cells / (1 - overhead) + bundles * controller))."""
-    return _count(area, _bank_area(sram, bundles))
+    return _count(area, bank_area(sram, bundles))
 
 
 def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
@@ -205,7 +211,13 @@ def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
     return 8.0 * sram.static_power_per_bit * (banks * sram.bank_capacity)
 
 
-def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real, clock: Real) -> Sram:
+def swing(core: CoreTechnology, sram: SramTechnology, voltage: Real) -> Real:
+    """What a bit of the level takes at that supply of the cores, over what it takes at their nominal one: V^2 where it shares it."""
+    supply = np.where(np.greater(voltage, 0.0), voltage, core.nominal_voltage)[()] / core.nominal_voltage
+    return supply * supply if sram.core_supply else 1.0
+
+
+def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real, clock: Real, swing: Real = 1.0) -> Sram:
     """The level with so many banks, of whose power `static` is not left for moving bytes.
 
     Bandwidth = min(power left / energy per byte, banks * bytes of a port in a cycle * clock); power beyond that is left unused. Banks that
@@ -214,26 +226,26 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
     dynamic = power - static
     holds = banks * sram.bank_capacity >= bundles * sram.least_per_bundle
     present = np.where((banks > 0.0) & (dynamic > 0.0) & holds, 1.0, 0.0)[()]
-    bandwidth = sram_moves(sram, banks, dynamic, clock)
+    bandwidth = sram_moves(sram, banks, dynamic, clock, swing)
     return Sram(
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
         bandwidth=bandwidth * present,
-        energy=8.0 * sram.energy_per_bit * present,
+        energy=8.0 * sram.energy_per_bit * swing * present,
         static=static * present,
-        area=banks * _bank_area(sram, bundles) * present,
-        power=np.minimum(power, sram_most_power(sram, banks, static, clock)) * present,
+        area=banks * bank_area(sram, bundles) * present,
+        power=np.minimum(power, sram_most_power(sram, banks, static, clock, swing)) * present,
     )
 
 
-def sram_moves(sram: SramTechnology, banks: Real, dynamic: Real, clock: Real) -> Real:
+def sram_moves(sram: SramTechnology, banks: Real, dynamic: Real, clock: Real, swing: Real = 1.0) -> Real:
     """Bytes per second that banks move with so much power beside what keeps them alive."""
-    return np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * port_bandwidth(sram, clock))
+    return np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit * swing), banks * port_bandwidth(sram, clock))
 
 
-def sram_most_power(sram: SramTechnology, banks: Real, static: Real, clock: Real) -> Real:
+def sram_most_power(sram: SramTechnology, banks: Real, static: Real, clock: Real, swing: Real = 1.0) -> Real:
     """Watts that banks draw with all ports at work."""
-    return static + 8.0 * sram.energy_per_bit * (banks * port_bandwidth(sram, clock))
+    return static + 8.0 * sram.energy_per_bit * swing * (banks * port_bandwidth(sram, clock))
 
 
 def port_bandwidth(sram: SramTechnology, clock: Real) -> Real:
@@ -241,13 +253,16 @@ def port_bandwidth(sram: SramTechnology, clock: Real) -> Real:
     return sram.bank_bytes_per_cycle * clock if sram.bank_bytes_per_cycle < UNLIMITED_PORT else UNLIMITED_PORT
 
 
-def _sram(sram: SramTechnology, area: Real, power: Real, core: Compute) -> Sram:
-    banks = sram_banks(sram, area, core.bundles)
-    return sram_of(sram, banks, core.bundles, power, sram_static_power(sram, banks), core.frequency)
-
-
-def _bank_area(sram: SramTechnology, bundles: Real) -> Real:
+def bank_area(sram: SramTechnology, bundles: Real) -> Real:
+    """Square metres of a bank with its controllers, one for each bundle."""
     return 8.0 * sram.area_per_bit * sram.bank_capacity / (1.0 - sram.overhead) + bundles * sram.controller_area
+
+
+def _sram(technology: Technology, level: str, split: Split, core: Compute) -> Sram:
+    sram: SramTechnology = getattr(technology, level)
+    banks = sram_banks(sram, getattr(split.areas, level), core.bundles)
+    alive, power = sram_static_power(sram, banks), getattr(split.powers, level)
+    return sram_of(sram, banks, core.bundles, power, alive, core.frequency, swing(technology.core, sram, core.voltage))
 
 
 def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:

@@ -13,6 +13,7 @@ from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 
 PARTS = ("core", "registers", "l1", "l2", "dram", "intra", "inter")
 MEMORIES = ("registers", "l1", "l2", "dram")
+ON_DIE = ("registers", "l1", "l2")
 VALUE = 2.0
 """Bytes of a value of 16 bits."""
 HOLDING = ("registers", "l1")
@@ -95,7 +96,6 @@ class SramTechnology:
     area_per_bit: float
     energy_per_bit: float
     static_power_per_bit: float
-    """Leakage. Arrays have a supply of their own, which does not follow that of the cores."""
     bank_capacity: float
     """Bytes."""
     controller_area: float
@@ -103,14 +103,15 @@ class SramTechnology:
     overhead: float
     """Share of the bank area that is not cells."""
     utilisation: float = 1.0
-    latency: float = 0.0
     bank_bytes_per_cycle: float = UNLIMITED_PORT
     """Through the port of one bank, at the clock of the cores."""
     least_per_bundle: float = 0.0
     """Bytes that kernels take of this level in each bundle of cores; a level that has fewer counts as absent."""
+    core_supply: bool = False
+    """Whether its bits take more and less with the supply of the cores, as V^2; others, and what leaks, have one of their own."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency", "least_per_bundle"))
+        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "least_per_bundle", "core_supply"))
         if self.overhead >= 1:
             raise ValueError(f"overhead is {self.overhead}, a share of the area below 1 is needed")
 
@@ -139,14 +140,13 @@ class DramTechnology:
     margin_voltage: float
     maximum_voltage: float = UNLIMITED_VOLTAGE
     utilisation: float = 1.0
-    latency: float = 0.0
     stack_edge: float = 0.0
     """Metres of die edge along which one stack lies; zero where stacks are held by package and controllers alone."""
     least_l2: float = 0.0
     """Bytes per second of L2 over those of the stacks, all of whose bytes pass it: stacks run no faster."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "latency", "stack_edge", "least_l2"))
+        _check(self, may_be_zero=("static_power_per_bit", "stack_edge", "least_l2"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +194,15 @@ class Uncore:
     power_per_area: float = 0.0
     """Watts per square metre of the die that switch with the cores' voltage and clock, at full activity and nominal both."""
     steady_per_area: float = 0.0
-    """Watts per square metre of the die that follow neither."""
+    """Watts per square metre of the die that follow neither,"""
+    steady_area: float = float("inf")
+    """of dies up to that size: larger ones and more of them have no more of it."""
     spare_bundles: float = 0.0
     """Bundles of cores that are made beside those in use, over these; their area is part of this one."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.spare_bundles * (1.0 - self.area_share) <= self.area_share:
-            raise ValueError(
-                f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g} has"
-            )
+            raise ValueError(f"spare bundles take {self.spare_bundles:g} of the others' area, more than the uncore of {self.area_share:g}")
         if not (0.0 <= self.area_share < 1.0 and all(0.0 <= each < float("inf") for each in (self.power_per_area, self.steady_per_area))):
             raise ValueError(f"a share of the die below 1 and finite powers per area are needed, not {self}")
 
@@ -279,6 +279,8 @@ class Technology:
     """Where there are none, one kind of die holds all parts."""
 
     def __post_init__(self) -> None:
+        if self.l2.core_supply:
+            raise ValueError("core_supply is given for L2, which lies beside the cores (give it for registers and L1 alone)")
         if not self.sustained:
             raise ValueError("sustained is empty, one activity at least is needed")
 

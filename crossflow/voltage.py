@@ -94,6 +94,12 @@ def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
     return nominal_power * (raised * raised)
 
 
+def highest_frequency(circuit: Clocked, fastest: float = UNLIMITED_FREQUENCY) -> float:
+    """The clock that a circuit does not surpass, whatever its power."""
+    threshold, nominal_drive = circuit.threshold_voltage, circuit.nominal_voltage - circuit.threshold_voltage
+    return float(circuit.nominal_frequency * (_speed(_highest_drive(circuit, fastest), threshold) / _speed(nominal_drive, threshold)))
+
+
 def _highest_drive(circuit: Clocked, fastest: float) -> float:
     """The overdrive at the maximum voltage, or that with which the clock is the fastest, as far as it is above the margin."""
     drive = max(circuit.margin_voltage, float(_drive_at(circuit, fastest)))

@@ -27,7 +27,8 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_links_area
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.generator import Parts, Split
+from crossopt.crossflow.generator import Parts, Split, uncore_steady
+from crossopt.crossflow.hardware import Budget as Limits
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.technology import HOLDING, MEMORIES, Activity
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
@@ -236,10 +237,9 @@ _UNITS: dict[str, Callable[[float], str]] = {"area": lambda area: f"{area * 1e6:
 
 def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, parts: tuple[Part, ...]) -> Iterator[Budget]:
     """The rows of the chip, each with its limit less what is not chosen."""
-    reticle = instance.budget.one_die * _SLACK
-    fixed = _taken(free, space, root, reticle)
+    fixed = _taken(free, space, root, instance.budget)
     least = {kernels: float(fixed[_uncore(kernels), _DIE][0]) for kernels, _ in _kernels(free)}
-    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), reticle, least) for part in parts}
+    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), instance.budget, least) for part in parts}
     names, asked = [field.name for field in fields(Parts)], instance.budget
     every = [*names, _DIE]
     rows = [("die area", asked.die_area, "area", every), ("package area", asked.package_area, "package", every)]
@@ -264,16 +264,20 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
                 yield budget
 
 
-def _taken(free: FreeHardware, space: Grid, boxes: Boxes, reticle: float, uncore: Mapping[str, float] | None = None) -> Taken:
+def _taken(free: FreeHardware, space: Grid, boxes: Boxes, limits: Limits, uncore: Mapping[str, float] | None = None) -> Taken:
     """The least that each part takes of each budget, on any chip of each box.
 
     All parts take the least power of uncore on their area, `uncore` by area where it is told, and cores that make it draw more take what
-    that is on the whole die. Bytes are counted with the part that sets their pace."""
+    that is on the whole die; what of it is steady rises ever less with the area, and so is at least what it is on the largest die by area.
+    Bytes are counted with the part that sets their pace."""
+    reticle, made = limits.one_die * _SLACK, free.technology
     least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
     best, count = envelope(free.technology, least, most).best, len(boxes)
     beside = best.package_area - least.die_area  # of a larger die no less is free, and its sides are longer
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): beside, ("larger", _DIE): least.die_area}
-    density = {kernels: best.beside(busy) / least.die_area for kernels, busy in _kernels(free)}
+    largest = np.maximum(np.minimum(most.die_area, limits.die_area * _SLACK), least.die_area)
+    steady = uncore_steady(made, largest) / largest - uncore_steady(made, least.die_area) / least.die_area
+    density = {kernels: best.beside(busy) / least.die_area + steady for kernels, busy in _kernels(free)}
     taken |= {(_uncore(kernels), _DIE): each for kernels, each in density.items()}
     common = {kernels: np.minimum(each, (uncore or {}).get(kernels, inf)) for kernels, each in density.items()}
     for name in (field.name for field in fields(Parts)):

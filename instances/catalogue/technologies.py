@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.dies import DieLinks, UpperDies
-from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
+from crossopt.crossflow.generator import Edges, Parts, Split, cores_of, split_from_fractions, sram_banks
 from crossopt.crossflow.technology import (
     HOLDING,
     Activity,
@@ -58,7 +58,7 @@ def build_technology(
         dram=_dram(entry, memory),
         intra=LinkTechnology(**asdict(entry.node_network)),
         inter=LinkTechnology(**asdict(entry.network)),
-        uncore=Uncore(**asdict(entry.uncore)),
+        uncore=Uncore(**asdict(entry.uncore), steady_area=entry.split.die_area),
         sustained=tuple(_activity(busy) for busy in entry.sustained.values()) or (Activity(),),
         die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
         upper_dies=UpperDies(**asdict(entry.upper_dies)) if entry.upper_dies else None,
@@ -101,10 +101,11 @@ def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
     return replace(parts, core=core, **{level: core * ratio for level, ratio in beside.items()})
 
 
-def sold_l2(entry: TechnologyEntry, technology: Technology) -> float:
-    """The area of L2 over that of the cores with as many bytes for each core as the chip has that is sold, at whatever node."""
-    parts = parts_of(entry.split.areas)
-    return float(parts.l2 / parts.core * (technology.l2.area_per_bit / entry.l2.area_per_bit) / (technology.core.area / entry.core.area))
+def sold_l2(entry: TechnologyEntry) -> float:
+    """Banks of L2 for each core in the chip that is sold."""
+    made, split = build_technology(entry, ""), usual_split(entry)
+    cores = float(cores_of(made.core, split.areas.core, split.dies))
+    return float(sram_banks(made.l2, split.areas.l2, cores // made.core.cores_per_bundle)) / cores
 
 
 def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) -> Prices | None:

@@ -85,6 +85,9 @@ class SramEntry:
         float | None, Bounds(0.0), Doc("through the port of one bank, at the clock of the cores; without a limit where nothing is said")
     ] = None
     least_per_bundle: Annotated[Bytes, Doc("of the level, that the tiles of kernels take in each bundle of cores; no chip has less")] = 0.0
+    core_supply: Annotated[
+        bool, Doc("whether its bits take more and less with the supply of the cores, as V^2; registers and L1 alone")
+    ] = False
 
     def __post_init__(self) -> None:
         _check_physics("SramTechnology", asdict(self))
@@ -106,7 +109,6 @@ class DramEntry:
     threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
     margin_voltage: Annotated[Voltage, Doc("above the threshold")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
-    latency: Annotated[Duration, Doc("of an access")]
     maximum_voltage: Annotated[Voltage | None, Doc("of the wires; the nominal one, with the rate of the standard, if not told")] = None
     stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
     least_l2: Annotated[float, Bounds(0.0), Doc("bytes a second of L2 over those of the stacks, which run no faster than that")] = 0.0
@@ -143,7 +145,7 @@ class UncoreEntry:
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
     power_per_area: Annotated[PowerPerArea, Doc("of the die, that follows voltage and clock of the cores, at nominal both")] = 0.0
-    steady_per_area: Annotated[PowerPerArea, Doc("of the die, that follows neither voltage nor clock")] = 0.0
+    steady_per_area: Annotated[PowerPerArea, Doc("of the die up to the usual one's area, that follows neither voltage nor clock")] = 0.0
     spare_bundles: Annotated[
         Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
     ] = 0.0

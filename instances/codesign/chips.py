@@ -8,11 +8,24 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
-from crossopt.crossflow.dies import alike, die_with_links, package_area_of, perimeter_of
+from crossopt.crossflow.dies import SLACK, alike, count, die_with_links, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
-from crossopt.crossflow.generator import Parts, Split, dram_power_at_nominal, generate, has_edge, row_of, wires_of
+from crossopt.crossflow.generator import (
+    Parts,
+    Split,
+    dram_power_at_nominal,
+    generate,
+    has_edge,
+    row_of,
+    sram_banks,
+    sram_most_power,
+    sram_static_power,
+    swing,
+    wires_of,
+)
 from crossopt.crossflow.hardware import Hardware, Link
-from crossopt.crossflow.technology import HOLDING, Technology
+from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, CoreTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.voltage import highest_frequency, voltage_at
 from crossopt.instances.codesign.instance import FreeHardware, Join, Options
 
 PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
@@ -31,13 +44,15 @@ def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
 def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made:
     """What no chip between two splits is made of less than, but for spares, of which none has more; between equal splits the chip itself.
 
-    The die beside the bundles and their spares is at least what its parts leave beside the smallest ones, since the uncore grows with the
-    parts by more than the spares do, and at least what the smallest die leaves beside the largest ones.
+    Beside the bundles, their spares and the cells of L2, which have spare rows and columns, a die is at least what its parts leave beside
+    the smallest ones, since the uncore grows with the parts by more than the spares do, and what the smallest die leaves beside the
+    largest ones.
     """
     technology = free.technology
     share, low, high = technology.uncore.spare_bundles, _bundled(least), _bundled(most)
     few, many = (np.floor(cores / technology.core.cores_per_bundle) for cores in core_counts(technology.core, least, most))
-    rest = np.maximum(least.die_area - (1.0 + share) * high, sum(used_dies(technology, least.areas)) - (1.0 + share) * low)
+    fewer, more = ((1.0 + share) * each + _repaired(technology, split) for each, split in ((low, least), (high, most)))
+    rest = np.maximum(least.die_area - more, sum(used_dies(technology, least.areas)) - fewer)
     return Made(
         die_area=least.die_area,
         stacks=stacks,
@@ -57,23 +72,25 @@ def _bundled(split: Split) -> Real:
     return split.areas.core + split.areas.registers + split.areas.l1
 
 
+def _repaired(technology: Technology, split: Split) -> Real:
+    """Square metres of cells of L2, of which defects are repaired."""
+    return (1.0 - technology.l2.overhead) * split.areas.l2
+
+
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     """The split of the chip with these choices; what is not chosen follows from them, or from the usual split.
 
     The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
     one is chosen for the sake of its edge.
-    Registers and L1 that hold the tiles of each bundle come with the cores, and with them the watts that keep up with these; an L2
-    that is held to feed them has more where it is larger than usual.
+    Registers and L1 that hold the tiles of each bundle come with the cores. Watts that nobody chose hold nothing back that was chosen
+    (`_watts`).
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")
-    powers = _parts(free.powers, free.power, chosen, "power")
     if "compute_area" in chosen:
         more = chosen["compute_area"] / (free.areas.core * free.die_area)
         levels = followers(free.technology, tuple(chosen))
         areas = replace(areas, **{level: getattr(areas, level) * more for level in levels})
-        powers = replace(powers, **{level: getattr(powers, level) * more for level in levels if f"{level}_power" not in chosen})
-    if "l2_area" in chosen and "l2_power" not in chosen and free.technology.core.least_fed:
-        powers = replace(powers, l2=powers.l2 * np.maximum(chosen["l2_area"] / (free.areas.l2 * free.die_area), 1.0))
+    powers = replace(_parts(free.powers, free.power, chosen, "power"), **_watts(free.technology, areas, chosen))
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
     stacks = chosen.get("hbm_stacks")
     if stacks is not None:
@@ -85,6 +102,35 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     if stacks is not None and "hbm_power" not in chosen:
         powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, edges.dram * perimeter_of(die, dies)))
     return Split(die, package, areas, powers, edges, dies)
+
+
+def fed_by_ports(technology: Technology) -> tuple[str, ...]:
+    """The memories on the die that move no more than their ports do, whatever their power."""
+    return tuple(level for level in ON_DIE if getattr(technology, level).bank_bytes_per_cycle < UNLIMITED_PORT)
+
+
+def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) -> dict[str, Real]:
+    """The watts of parts whose power is not chosen and is told by their area: what ports of memories take at the highest clock, and lanes
+    of a chosen area at the rate of their standard. What is not drawn costs nothing, as limits count what kernels draw."""
+    memories = (level for level in fed_by_ports(technology) if f"{level}_power" not in chosen)
+    told = {level: _watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
+    for name in ("node_network", "network"):
+        link: LinkTechnology = getattr(technology, PART_OF[name])
+        if link.one_rate and f"{name}_area" in chosen and f"{name}_power" not in chosen:
+            told[PART_OF[name]] = _watts_of_lanes(link, chosen[f"{name}_area"])
+    return told
+
+
+def _watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> Real:
+    """Watts that so much of a level takes at the most, all ports at work at the highest clock of the cores, and no less as computed."""
+    banks = sram_banks(sram, area, 0.0)
+    clock = highest_frequency(core, core.maximum_frequency)
+    return SLACK * sram_most_power(sram, banks, sram_static_power(sram, banks), clock, swing(core, sram, voltage_at(core, clock)))
+
+
+def _watts_of_lanes(link: LinkTechnology, area: Real) -> Real:
+    """Watts of as many wires as there is area for, at the rate of their standard."""
+    return link.energy_per_bit * link.nominal_frequency * count(area, link.area)
 
 
 def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:

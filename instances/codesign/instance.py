@@ -44,7 +44,7 @@ class FreeHardware:
     areas: "Parts"
     """Shares of the die area."""
     sold_l2: float
-    """The area of L2 over that of the cores with which each core has as much of it as in the chip that is sold."""
+    """Banks of L2 for each core in the chip that is sold."""
     powers: "Parts"
     """Shares of the power."""
     edges: "Edges"

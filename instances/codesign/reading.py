@@ -305,7 +305,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         reticle=inf if entry.reticle is None else entry.reticle,
         dies=float(split.dies),
         areas=usual_areas(stated, technology),
-        sold_l2=sold_l2(stated, technology),
+        sold_l2=sold_l2(stated),
         powers=parts_of(split.powers),
         edges=edges_of(split),
         reserved_memory=_reserved(file, entry.reserved_memory),

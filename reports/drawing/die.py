@@ -3,11 +3,11 @@
 A bundle (a streaming multiprocessor) is a tile of cores with its registers and its L1. Tiles fill the room above and below the band in
 rows, all of one area; a row of k tiles is as high as k tiles of that area are across the room, so that nothing is left over. What else
 there is lies in rows beside the band, as the network and the schedulers between cores and cache do, but for links to other dies, which lie
-at the outer ends.
+at the sides where these are.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Final
 
@@ -22,9 +22,10 @@ class Plan:
     sides: str
     """Along both sides, halved."""
     ends: tuple[str, str]
+    """At both ends, or where another die lies at one of them together at the other."""
     band: str
     outer: str
-    """At both ends, halved, outside of all else but the sides."""
+    """Where other dies lie, outside of all else but the sides."""
     bundled: tuple[str, str, str]
     """Parts of each bundle: what fills it, a strip on its left side, and one at its foot."""
     bundles: int
@@ -44,22 +45,73 @@ _SQUARE: Final = 1.0
 """Width over height that tiles of a bundle have as nearly as rows of them allow."""
 
 
-def parts_on(plan: Plan, areas: dict[str, float], die: Block) -> Iterator[Lying]:
-    """All parts of one die, each with the area that it has in square metres."""
-    x, y, width, height = die
-    column = areas.get(plan.sides, 0.0) / 2.0 / height
-    if column:
-        yield Lying(plan.sides, ((x, y, column, height), (x + width - column, y, column, height)))
-    x, width = x + column, width - 2.0 * column
-    outer = areas.get(plan.outer, 0.0) / 2.0 / width
-    if outer:
-        yield Lying(plan.outer, ((x, y, width, outer), (x, y + height - outer, width, outer)))
-    y, height = y + outer, height - 2.0 * outer
+def parts_on(plan: Plan, areas: dict[str, float], die: Block, joints: tuple[bool, bool] = (False, False)) -> Iterator[Lying]:
+    """All parts of one die, each with the area that it has in square metres. `joints` says whether other dies lie above and below.
+
+    Dies are alike: the last one of a row is the first one turned by half a turn, so that each joint has links on both of its sides, and
+    the wires to other devices lie on the free sides. Between two others a die has them beside the controllers of its stacks."""
+    match joints:
+        case False, True:
+            yield from _first(plan, areas, die)
+        case True, False:
+            yield from (replace(one, blocks=tuple(_turned(block, die) for block in one.blocks)) for one in _first(plan, areas, die))
+        case True, True:
+            yield from _between(plan, areas, die)
+        case _:
+            yield from _alone(plan, areas, die)
+
+
+def _turned(block: Block, die: Block) -> Block:
+    """By half a turn around the middle of the die."""
+    x, y, width, height = block
+    return 2.0 * die[0] + die[2] - x - width, 2.0 * die[1] + die[3] - y - height, width, height
+
+
+def _alone(plan: Plan, areas: dict[str, float], die: Block) -> Iterator[Lying]:
+    """Controllers along both sides, wires at both ends."""
+    x, y, width, height = yield from _columns((plan.sides,), areas, die)
     rows = [areas.get(name, 0.0) / width for name in plan.ends]
     for name, row, at in zip(plan.ends, rows, (y, y + height - rows[1]), strict=True):
         if row:
             yield Lying(name, ((x, at, width, row),))
     yield from _inner(plan, areas, (x, y + rows[0], width, height - sum(rows)))
+
+
+def _first(plan: Plan, areas: dict[str, float], die: Block) -> Iterator[Lying]:
+    """Controllers along both sides, all wires above, and what joins the next die below."""
+    x, y, width, height = yield from _columns((plan.sides,), areas, die)
+    row, outer = (sum(areas.get(name, 0.0) for name in names) / width for names in (plan.ends, (plan.outer,)))
+    left = x
+    for name in plan.ends if row else ():
+        wide = areas.get(name, 0.0) / row
+        if wide:
+            yield Lying(name, ((left, y, wide, row),))
+        left += wide
+    if outer:
+        yield Lying(plan.outer, ((x, y + height - outer, width, outer),))
+    yield from _inner(plan, areas, (x, y + row, width, height - row - outer))
+
+
+def _between(plan: Plan, areas: dict[str, float], die: Block) -> Iterator[Lying]:
+    """Controllers and wires along both sides, and what joins other dies at both ends."""
+    x, y, width, height = yield from _columns((plan.ends[0], plan.sides, plan.ends[1]), areas, die)
+    outer = areas.get(plan.outer, 0.0) / 2.0 / width
+    if outer:
+        yield Lying(plan.outer, ((x, y, width, outer), (x, y + height - outer, width, outer)))
+    yield from _inner(plan, areas, (x, y + outer, width, height - 2.0 * outer))
+
+
+def _columns(names: tuple[str, ...], areas: dict[str, float], die: Block) -> Generator[Lying, None, Block]:
+    """Parts in a column along each side, halved, one below the other; what is left between the two columns."""
+    x, y, width, height = die
+    column = sum(areas.get(name, 0.0) for name in names) / 2.0 / height
+    at = y
+    for name in names if column else ():
+        high = areas.get(name, 0.0) / 2.0 / column
+        if high:
+            yield Lying(name, ((x, at, column, high), (x + width - column, at, column, high)))
+        at += high
+    return x + column, y, width - 2.0 * column, height
 
 
 def _inner(plan: Plan, areas: dict[str, float], room: Block) -> Iterator[Lying]:

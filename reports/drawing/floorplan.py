@@ -73,8 +73,9 @@ def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> 
     body = [box(*placed((left - floor.rim, top - floor.rim, wide, high)), "track", 4.0)]
     for block in stacks:
         body += _labelled(placed(_within(block)), "hollow", "HBM")
-    for die in dies:
-        body += _die(floor, [(one, [placed(block) for block in one.blocks]) for one in parts_on(floor.plan, _areas(floor), die)], names)
+    for number, die in enumerate(dies):
+        lying = parts_on(floor.plan, _areas(floor), die, (number > 0, number < floor.dies - 1))
+        body += _die(floor, [(one, [placed(block) for block in one.blocks]) for one in lying], names)
     body += _ruler(high * scale + 16.0, scale)
     return Chip(tuple(body), high * scale + 30.0, (across, along), (wide, high))
 

@@ -19,11 +19,12 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.bundles import bundles_words
+from crossopt.reports.facts.chip.held import FULL, links_words, slowed_stacks
 from crossopt.reports.facts.chip.rates import by_clock
-from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words, most_stacks
+from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
-_FULL, _EASED = 0.995, 1.1
+_EASED = 1.1
 _FIELD = 858e-6
 _INTERPOSERS = ((2016, 1200e-6), (2020, 1700e-6), (2021, 2500e-6), (2024, 2830e-6), (2026, 4720e-6))
 """Square metres of the largest interposers by year: 1.5 and 2 fields of a scanner (AnandTech, 2020-08-25; TSMC and Broadcom, March 2020), 3
@@ -80,18 +81,6 @@ def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[s
         return ()
     core = generate(free.technology, split_of(free, _chosen(design["hardware"]))).core
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
-
-
-def places_words(instance: Instance | None, design: Mapping[str, Any]) -> str:
-    """That a chip has all the stacks that lie along the largest die of its question; nothing where more might."""
-    hardware = design["hardware"]
-    if instance is None or not isinstance(free := instance.hardware, FreeHardware) or "hbm_stacks" not in hardware:
-        return ""
-    dies, stacks = hardware.get("dies", free.dies), hardware["hbm_stacks"]
-    beside = "the largest die" if dies == 1.0 else f"{dies:g} of the largest dies"
-    return (
-        f"{stacks:g} HBM stacks are all that lie along two sides of {beside} there may be" if stacks >= most_stacks(instance, dies) else ""
-    )
 
 
 def reticle_words(instance: Instance) -> str:
@@ -187,12 +176,10 @@ def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
 def _slowed(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
     """That stacks run slower than they might, as L2 lets no more through, and what a technology gives that asks less of L2."""
     made, split = free.technology, split_of(free, _chosen(chosen))
-    unslowed = replace(made, dram=replace(made.dram, least_l2=0.0))
-    runs, might = (generate(one, split).dram for one in (made, unslowed))
-    delivered, possible = (float(np.max(one.bandwidth)) * made.dram.utilisation for one in (runs, might))
-    if made.dram.least_l2 and delivered < possible * (1.0 - 1e-9):
-        rates = f"{float(np.max(runs.frequency)) / 1e9:.3g} Gb/s a wire, of {float(np.max(might.frequency)) / 1e9:.3g}"
-        moved, could = (rounded_quantity(amount, "bandwidth") for amount in (delivered, possible))
+    if stacks := slowed_stacks(made, split):
+        rates = "{:.3g} Gb/s a wire, of {:.3g}".format(*(float(np.max(one.frequency)) / 1e9 for one in stacks))
+        rated = (float(np.max(one.bandwidth)) * made.dram.utilisation for one in stacks)
+        moved, could = (rounded_quantity(amount, "bandwidth") for amount in rated)
         asked = f"L2 gives {made.dram.least_l2:g} times what stacks deliver (least_l2)"
         eased = replace(made, dram=replace(made.dram, least_l2=made.dram.least_l2 / _EASED))
         yield Built(f"HBM: {rates}, {moved} of {could}: {asked}", full=True, eased=eased)
@@ -207,6 +194,7 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     taken, whole = float(built.edge), float(perimeter_of(split.die_area, split.dies))
     words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
     yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words), taken, whole)
+    yield from (Built(told, held) for told, held in links_words(made, split, tuple(chosen)))
 
 
 def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:
@@ -263,5 +251,5 @@ def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:
 
 
 def _built(words: str, used: float, most: float, eased: Technology | None = None) -> Built:
-    full = used >= _FULL * most
+    full = used >= FULL * most
     return Built(words, full, eased if full else None)

@@ -20,8 +20,9 @@ from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, places_words, reticle_words
+from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, reticle_words
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
+from crossopt.reports.facts.chip.held import held_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, needed_powers, spare_area, watts_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
@@ -129,7 +130,7 @@ def facts_of(
         needed=tuple(needed_powers(instance, design).items()),
         bill=bill_of(instance, design),
         instance=instance,
-        held=places_words(instance, design),
+        held=held_words(instance, design),
         l2=beside_l2(instance, design),
     )
 

@@ -101,13 +101,14 @@ def _floor(facts: Facts) -> tuple[str, ...]:
         return ()
     around = f", {floor.stacks} stacks of memory along two of its sides"
     titles = Titles("floorplan", "The chip from above, to scale", f"A die of {_listed(floor.parts)}{around}.")
+    turned = "" if floor.dies == 1 else "Dies are alike, the last one turned by half a turn, with links where they face each other. "
     limited = "that of the box around all of it" if facts.package and facts.package.boxed else "that of dies and stacks alone"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
         "places. HBM on the die are the controllers; uncore is what is no part: host interface, schedulers, clocks and what lies between; "
         "spare multiprocessors are not used, and make up for defects; filler is what nothing takes. A die is as slender as it may be: its "
         "longer side is that of a reticle's field, 33 mm, or half longer than the other. "
-        f"The package area is {limited}."
+        f"{turned}The package area is {limited}."
     )
     return "<h3>From above</h3>", figure(lambda width: floorplan(titles.at(width), floor), caption)
 

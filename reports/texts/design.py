@@ -9,8 +9,9 @@ from crossopt.instances.catalogue.workload_words import model_words, repeated_sh
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
-from crossopt.reports.facts.building import clock_words, places_words, reticle_words
+from crossopt.reports.facts.building import clock_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
+from crossopt.reports.facts.chip.held import held_words
 from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
@@ -44,7 +45,8 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     design, evaluation, out = design_in(result), evaluation_in(result), None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out, asked)
-    lines = [*_headline(result), "", *_design_lines(design, asked), *end_lines(design, asked), *chip_lines(evaluation, asked, design)]
+    ends, chip = end_lines(design, asked, evaluation["binding"]), chip_lines(evaluation, asked, design)
+    lines = [*_headline(result), "", *_design_lines(design, asked), *ends, *chip]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation, asked),
@@ -190,9 +192,9 @@ def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
     return [line for number, one in enumerate(words) for line in listed(f"  {'' if number else label:<{_LABEL}}", one)]
 
 
-def end_lines(design: dict[str, Any], asked: Instance | None = None) -> list[str]:
-    """Choices at the end of what the question allows: a wider range may hold a better design; and stacks of which no more have a place."""
-    ends, held = [name.replace("_", " ") for name in design["at_end_of_range"]], places_words(asked, design)
+def end_lines(design: dict[str, Any], asked: Instance | None = None, full: Sequence[str] = ()) -> list[str]:
+    """Choices at the end of what the question allows: a wider range may hold a better design; and what holds the chip."""
+    ends, held = [name.replace("_", " ") for name in design["at_end_of_range"]], held_words(asked, design, full)
     lines = listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
     return [*lines, *(wrapped(f"  {'held by':<{_LABEL}}", held) if held else [])]
 
@@ -209,8 +211,7 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instan
         lines.append(f"  {'':<{_LABEL}}of the devices and their links; hosts, switches and cooling are not counted")
     design = design_in(result) or {"plan": {}}
     bill = None if asked is None else bill_of(asked, design)
-    money = wrapped(f"  {'price':<{_LABEL}}", bill_words(bill)) if bill else []
-    return [*lines, *_rates(evaluation, asked, design["plan"]), *money]
+    return [*lines, *_rates(evaluation, asked, design["plan"]), *(wrapped(f"  {'price':<{_LABEL}}", bill_words(bill)) if bill else [])]
 
 
 def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, Any]) -> list[str]:
@@ -219,8 +220,7 @@ def _rates(evaluation: dict[str, Any], asked: Instance | None, plan: dict[str, A
     all_of = f" ({used * (1.0 + again):.1%} with what is computed again)" if again else ""
     rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{used:.1%} of peak{all_of}"]
     if evaluation["energy"] > 0.0:
-        rates.append(f"{evaluation['average_power']:.0f} W a device on average")
-        rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
+        rates += [f"{evaluation['average_power']:.0f} W a device on average", f"{shown(evaluation['energy'], 'energy')} a step"]
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
     likely = likely_words(asked, evaluation)

@@ -70,7 +70,7 @@ def _parts(result: DesignResult, parts: tuple[Unopened, ...]) -> list[str]:
     bought = [(one, _bought(one, result.value, result.question["unit"])) for one in better]
     told = [f"not opened: {choice_name(one.name)} a tenth {_way(one)}: {words}" for one, words in bought]
     names = ", ".join(dict.fromkeys(choice_name(one.name) for one in parts))
-    return told or ([f"not opened, and a tenth more or less buys nothing: {names}"] if parts else [])
+    return told or ([f"not opened, and each alone a tenth more or less buys nothing: {names}"] if parts else [])
 
 
 def _filled(result: DesignResult) -> list[str]:
@@ -80,10 +80,11 @@ def _filled(result: DesignResult) -> list[str]:
 
 
 def _heads(result: DesignResult, why: Why) -> list[str]:
-    """The limits of which more buys something, those of which it buys little, what binds beside them, and what is full and buys nothing."""
+    """The limits of which more buys something, those of which it buys little, what binds beside them, and what is full and buys nothing.
+    What binds beside the limits comes first where it is worth more than any of them."""
     full = (evaluation_in(result) or {}).get("binding", [])
     worth = {_name(one): gain(one.value, result.value) for one in why.reliefs}
-    binding = [name for name, bought in worth.items() if bought >= LITTLE]
+    binding = [name for name, bought in sorted(worth.items(), key=lambda pair: -pair[1]) if bought >= LITTLE]
     little = [f"{name} ({bought:.2%} less by a tenth more)" for name, bought in worth.items() if 0.0 < bought < LITTLE]
     asked = {_name(one): one.complete for one in why.reliefs}
     others = [name for name in full if not worth.get(name)]
@@ -91,21 +92,22 @@ def _heads(result: DesignResult, why: Why) -> list[str]:
     lines = [
         f"binding: {', '.join(binding)}" if binding else f"no limit binds{' by much' if little else ''}",
         f"worth little: {', '.join(little)}" if little else "",
-        f"binds beside: {', '.join(beside)}" if beside else "",
     ]
+    told_beside = f"binds beside: {', '.join(f'{words} ({bought:.2%})' for words, bought in beside)}" if beside else ""
+    most = max(worth.values(), default=0.0)
+    lines = [told_beside, *lines] if beside and beside[0][1] > most else [*lines, told_beside]
     told = (("full, worth nothing", True), ("full", False))
     groups = [(words, [name for name in others if bool(asked.get(name)) == known]) for words, known in told]
     return [*(line for line in lines if line), *(f"{words}: {', '.join(names)}" for words, names in groups if names)]
 
 
-def _beside(result: DesignResult, why: Why) -> list[str]:
+def _beside(result: DesignResult, why: Why) -> list[tuple[str, float]]:
     """What buys more than a little and is no limit of the question: of the technology, ends of ranges, parts that nobody opened; the most
     first."""
     built = ((f"{one.words.partition(':')[0]} of the technology", worth or 0.0) for one, worth in why.building if one.full)
     ends = ((_beyond(end), gain(end.value, result.value)) for end in why.ends)
     parts = ((f"{choice_name(one.name)} a tenth {_way(one)}", gain(one.value, result.value)) for one in why.unopened)
-    found = sorted((pair for pair in (*built, *ends, *parts) if pair[1] >= LITTLE), key=lambda pair: -pair[1])
-    return [f"{words} ({worth:.2%})" for words, worth in found]
+    return sorted((pair for pair in (*built, *ends, *parts) if pair[1] >= LITTLE), key=lambda pair: -pair[1])
 
 
 def _way(one: Unopened) -> str:

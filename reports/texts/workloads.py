@@ -30,7 +30,13 @@ def several_answer(result: DesignResult, asked: Sequence[Instance] = ()) -> str:
     designs, shares, first = result.answer.designs, result.details.shares, asked[0] if asked else None
     lines = [*_headline(result), "", *listed(f"  {'hardware':<{_LABEL}}", " · ".join(chosen_words(designs[0], first)))]
     trained = [line for one in asked for line in model_lines(model_words(one.workload), one.name)]
-    lines += [*end_lines(designs[0], first), *chip_lines(shares[0].evaluation, first, designs[0]), *trained, *_value_lines(result), ""]
+    lines += [
+        *end_lines(designs[0], first, shares[0].evaluation["binding"]),
+        *chip_lines(shares[0].evaluation, first, designs[0]),
+        *trained,
+        *_value_lines(result),
+        "",
+    ]
     for share, design in zip(shares, designs, strict=True):
         lines += _share_lines(share, design["words"], result)
     priced = wrapped(f"  {'priced by':<{_LABEL}}", first.priced_by) if first else []

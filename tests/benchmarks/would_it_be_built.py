@@ -50,6 +50,7 @@ CHIPS: Final = """\
 """
 COSTS: Final = "prices={electricity: 0.08 USD/kWh, lifetime: 4 year}"
 """The rest as it is usual for the technology."""
+A100: Final = SHARES["A100"]
 _STEP: Final = 1.05
 """By so much the cores may take more than a level gives: a step of the ranges."""
 
@@ -239,6 +240,16 @@ def reasons(chip: Chip) -> str:
     return ", ".join(f"{words} {ratio:+.0%}" for words, ratio in ratios if abs(ratio) > 0.1) or "nothing by more than a tenth"
 
 
+def peak_words(chips: list[Chip]) -> str:
+    """How much more of the peak the fastest chips of an A100's node, area and power have."""
+    alike = [
+        chip for chip in chips if (chip.asked.bought, chip.asked.area, chip.asked.power, chip.asked.goal) == ("a100-80g", 826, 400, ())
+    ]
+    ratios = [float(chip.hardware.throughput) / float(chip.sold.throughput) - 1.0 for chip in alike]
+    low, high = (f"{end(ratios):+.1%}" for end in (min, max))
+    return f"{low} of its peak" if low == high else f"{low} to {high} of its peak"
+
+
 def page(chips: list[Chip]) -> str:
     """The page in Markdown."""
     return _INTRODUCTION.format(count=len(chips)) + "\n".join(_tables(chips)) + "\n"
@@ -272,7 +283,7 @@ def _tables(chips: list[Chip]) -> Iterator[str]:
     yield "\n## What breaks a rule\n"
     broken = [f"- {chip.asked.words()}: {words}" for chip in chips for words in faults(chip)]
     yield from broken or ["Nothing."]
-    yield _READ
+    yield _READ.format(peak=peak_words(chips))
 
 
 _INTRODUCTION = f"""\
@@ -283,9 +294,9 @@ held to what cooling takes away (1 W/mm^2), to the stacks that lie along two of 
 that registers and L1 hold (252 and 144 KiB a bundle), to registers and L1 that feed the cores at their peak (but for one step of the
 ranges, 5 %), to an L2 that is as much faster than the memory as that of an H200 (6.3 and 4.8 TB/s) and gives products the operands of 0.76
 of the peak, as that of a B200 does, to a supply of 0.65 V, and to the largest share of the peak that was published for A100:
-{SHARES[0][1]:.1%} on up to {SHARES[0][0]} devices ({SHARES[0][2]}), {SHARES[1][1]:.1%} on up to {SHARES[1][0]}
-({SHARES[1][2]}) and {SHARES[2][1]:.1%} on more
-({SHARES[2][2]}), and 5 points. Beside it stands the device that is sold at that node, area and power,
+{A100[0][1]:.1%} on up to {A100[0][0]} devices ({A100[0][2]}), {A100[1][1]:.1%} on up to {A100[1][0]}
+({A100[1][2]}) and {A100[2][1]:.1%} on more
+({A100[2][2]}), and 5 points. Beside it stands the device that is sold at that node, area and power,
 with its own proven plan of the least step. Two questions ask for the least energy and the least cost, of a step not much longer.
 `python -m tests.benchmarks.would_it_be_built` solves all of it again.
 
@@ -295,7 +306,7 @@ with its own proven plan of the least step. Two questions ask for the least ener
 _READ: Final = """
 ## How to read it
 
-At 7 nm a free chip is an A100 with the same peak, three tenths less L2, often fewer links in the node, and on some questions a stack more,
+At 7 nm a free chip is an A100 with {peak}, three tenths less L2, often fewer links in the node, and on some questions a stack more,
 as this one plan needs it, and 3 to 7 % faster; another network on the same chip may not be. With 300 W or on 500 mm^2 it is slower than an
 A100, which has more of both. At 4 nm it is as fast as an H100 or an H200, to 3 %: their proportions are near the best. Stacks of HBM3E run
 there as fast as L2 lets them, 3 % slower than an H200's.

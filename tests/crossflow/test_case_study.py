@@ -102,7 +102,6 @@ def technology_of(inputs: dict[str, Any]) -> Technology:
             static_power_per_bit=dram["static_power_per_bit"],
             nominal_frequency=dram["nominal_frequency"],
             maximum_voltage=dram["max_voltage"],
-            latency=dram["latency"],
             **voltages(dram),
         ),
         intra=link(inputs["network"]["intra"], degree=4),

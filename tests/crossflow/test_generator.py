@@ -70,7 +70,6 @@ BASE = Technology(
         threshold_voltage=0.4,
         margin_voltage=0.6,
         maximum_voltage=1.8,
-        latency=1.0e-7,
     ),
     intra=LinkTechnology(2.5e-5 * MM2, 400e3, 1.0e-12, 3.0e9, 1.0, 0.25, 0.45, degree=4, utilisation=0.96, latency=5.0e-6),
     inter=LinkTechnology(0.045 * MM2, 20e3, 1.3e-11, 20.0e9, 1.2, 0.35, 0.5, degree=1, utilisation=0.96, latency=5.0e-6),
@@ -268,6 +267,13 @@ def test_the_power_of_a_chip_is_what_its_busiest_kernels_draw() -> None:
     )
     assert built.power((streams,)) == pytest.approx(sum(parts.values()) - parts["core"])
     assert built.die_power((streams, products)) == built.die_power(BASE.sustained)
+
+
+def test_what_is_steady_is_no_more_than_of_the_usual_chip() -> None:
+    """40 W of 815 mm^2: 20 W on half of it, and as many on twice as much."""
+    made = replace(BASE, uncore=Uncore(steady_per_area=40.0 / (815 * MM2), steady_area=815 * MM2))
+    watts = [generate(made, replace(V100, die_area=share * 815 * MM2)).uncore_idle for share in (0.5, 1.0, 2.0)]
+    assert watts == pytest.approx([20.0, 40.0, 40.0])
 
 
 @pytest.mark.parametrize(("core_power", "clock"), [(0.5, 0.2), (1.0, 1.0), (2.0, 1.6)])

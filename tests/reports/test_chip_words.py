@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from math import floor, sqrt
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from crossopt.instances.codesign.chips import clock_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.codesign.space import device_at
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import reticle_words
 from crossopt.reports.facts.chip.bundles import bundles_words
+from crossopt.reports.facts.chip.held import held_words
 from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
@@ -222,7 +225,38 @@ def test_more_of_the_peak_than_was_published_is_told_with_whose_that_was() -> No
     assert above_words(few, {"utilisation": 0.65}) == ""
     said = "60.0% of the peak is more than the 56.3% that was published at most for as many A100 (GPT 1T, Korthikanti et al. 2022, Table 5)"
     assert above_words(many, {"utilisation": 0.6}) == said
-    assert above_words(ask(TINY_FREE, *BLACKWELL), {"utilisation": 0.9}) == ""
+    three = ask(TINY_FREE, "technology={base: accelerator-4nm, logic: 3nm}", "cluster={devices: 512}", "workload.global_batch=1024")
+    assert above_words(three, {"utilisation": 0.555}) == ""
+    assert "55.5% that was published at most for as many H100 (Llama 3.1 405B, " in above_words(three, {"utilisation": 0.617})
+    assert "47.6% that was published at most for as many GB200 (Grok-1, " in above_words(ask(TINY_FREE, *BLACKWELL), {"utilisation": 0.5})
+    narrow = ask(TINY_FREE, *BLACKWELL, "workload={model: gpt3-125m, global_batch: 64, precision: fp8}")
+    assert above_words(narrow, {"utilisation": 0.9}) == ""  # nothing is known of 8 bits
+
+
+def test_what_holds_a_chip_is_told_with_the_limits_first() -> None:
+    """40 mm^2 are room for 80 wires and 60 W power for 150; 22 % of the edge of some 730 mm^2 holds 59, at 2.5 a millimetre. Six stacks of
+    HBM4 beside an L2 for two run at a third of their rate or so."""
+    links = ("node_network_area=40 mm^2", "node_network_power=60 W", "network_area=2 mm^2")
+    asked = ask(TINY_FREE, *ONE, "compute_power=[140 W, 300 W]", *links)
+    design = on(asked, compute_power=300.0)
+    wires = floor(0.22 * 4e3 * sqrt(float(device_at(asked, 0).die_area)) * 2.5)
+    clock = "the highest clock of the technology, 1.41 GHz"
+    told = f"links in the node: {wires} wires, all that 22% of the edge hold, of 80 by their area and power"
+    assert held_words(asked, design, ["power"]) == f"power, which is full; {clock}; {told}"
+    assert held_words(asked, on(asked, compute_power=140.0)) == told
+    assert held_words(asked, design, ["memory", "die area", "power"]).startswith("memory, die area and power, which are full; ")
+    fast = ask(TINY_FREE, *ONE, "hbm_stacks=6", "technology={base: accelerator-7nm, memory: hbm4}", "budget.package_area=3000 mm^2")
+    assert re.search(r"; L2, beside which stacks run at [2-4]\d% of their rate$", held_words(fast, on(fast, compute_power=100.0)))
+
+
+def test_bytes_of_l2_between_dies_are_counted_with_the_links_that_they_take() -> None:
+    """Half a joint in the mean, 0.28 pJ of a bit beside 2 in its bank."""
+    asked = ask(TINY_FREE, *ONE, "dies=2", "compute_power=160 W")
+    watts = watts_of(asked, on(asked))
+    assert watts is not None
+    drawn = dict(watts.kinds[0].watts)
+    alone = 8 * 10.9e-9 * float(device_at(asked, 0).l2.capacity)
+    assert drawn["links between dies"] == pytest.approx((drawn["L2"] - alone) * 0.28 / 2.0)
 
 
 def test_what_is_sold_stands_beside_a_chip_of_its_node_alone() -> None:

@@ -66,7 +66,7 @@ def watts_of(instance: Instance | None, design: Mapping[str, Any]) -> Watts | No
     split, sustained = split_of(free, chosen), free.technology.sustained
     built = generate(free.technology, split)
     leaks = spare_leakage(split, free.technology, float(np.max(built.core.voltage)))
-    kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _drawn(built, busy, leaks)) for busy in sustained]
+    kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _drawn(built, free.technology, busy, leaks)) for busy in sustained]
     most = tuple((name, float(np.max(getattr(built, part).power))) for name, part in PARTS)
     return Watts(tuple(sorted(kinds, key=lambda one: -one.total)), most, instance.budget.power)
 
@@ -90,10 +90,19 @@ def _name(busy: Activity, *, alone: bool) -> str:
     return "the kernels that draw most" if alone else "streams" if busy.streams else "large products"
 
 
-def _drawn(built: Architecture, busy: Activity, spare: float) -> Amounts:
-    parts = tuple((name, float(np.max(built.drawn(part, busy)))) for name, part in PARTS)
+def _drawn(built: Architecture, technology: Technology, busy: Activity, spare: float) -> Amounts:
+    """Bytes of L2 that pass from die to die are counted with the links that they take, beside what they take in their banks."""
+    drawn = {name: float(np.max(built.drawn(part, busy))) for name, part in PARTS}
+    passing = float(np.max(built.moved("l2", busy))) * _between(built, technology)
     uncore, links = (float(np.max(watts)) for watts in (built.beside(busy), built.joints(busy)))
-    return (*parts, ("uncore", uncore - spare), (SPARE, spare), ("links between dies", links))
+    parts = (*(drawn | {"L2": drawn["L2"] - passing}).items(),)
+    return (*parts, ("uncore", uncore - spare), (SPARE, spare), ("links between dies", links + passing))
+
+
+def _between(built: Architecture, technology: Technology) -> float:
+    """Of what a bit of L2 takes the share that it takes between dies."""
+    between = float(np.max(built.crossings)) * technology.die_links.energy_per_bit
+    return between / (technology.l2.energy_per_bit + between)
 
 
 def spare_area(split: Split, technology: Technology) -> float:

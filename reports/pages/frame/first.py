@@ -49,7 +49,7 @@ def _fullness(design: dict[str, Any], evaluation: dict[str, Any], held: str) -> 
     told = f"Full: {words}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
     ends = ", ".join(end.replace("_", " ").replace("hbm", "HBM") for end in design["at_end_of_range"])
     told = f"{told} At an end of its range: {ends}." if ends else told
-    return f"{told} {held}." if held else told
+    return f"{told} Held by {held}." if held else told
 
 
 def _share(limit: dict[str, Any]) -> float:

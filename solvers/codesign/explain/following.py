@@ -11,7 +11,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any, Final
 
-from crossopt.instances.codesign.chips import PART_OF, followers
+from crossopt.instances.codesign.chips import PART_OF, fed_by_ports, followers
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.codesign.answer import from_words, to_words
@@ -110,7 +110,7 @@ def _closed(free: FreeHardware) -> Options:
 def _usual(free: FreeHardware) -> dict[str, float]:
     """What each part usually has, of the areas and powers that nobody opened and that no other choice tells."""
     opened = tuple(name for name, _ in free.options)
-    told = {f"{level}_area" for level in followers(free.technology, opened)}
+    told = {f"{level}_area" for level in followers(free.technology, opened)} | {f"{level}_power" for level in fed_by_ports(free.technology)}
     usual = {f"{name}_power": getattr(free.powers, PART_OF[name]) * free.power for name in _CLOSED}
     if free.technology.upper_dies is None:
         usual |= {f"{name}_area": getattr(free.areas, PART_OF[name]) * free.die_area for name in _CLOSED}

@@ -8,9 +8,10 @@ something; one that is merely full and buys nothing may be stopped by a choice a
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from math import inf
 
 from crossopt.crossflow.technology import Technology
-from crossopt.instances.codesign.chips import PART_OF
+from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in, from_words
@@ -22,6 +23,8 @@ _RAISED = 1.1
 _COUNTS = ("hbm_stacks", "dies")
 _PARTS = ("compute", "registers", "l1", "l2", "node_network", "network")
 """Stacks have the area and the power that they take."""
+_LINKS = ("node_network", "network")
+"""Of the edge; stacks lie along as much as they are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class RangeEnd:
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """The area or the power of a part that is no choice, and the best design with a tenth more or less of it."""
+    """The area, the power or the edge of a part that is no choice, and the best design with a tenth more or less of it."""
 
     name: str
     more: bool
@@ -68,7 +71,8 @@ def relief(instance: Instance, result: DesignResult, watch: Watch, spend: Spend)
     for name, budget in ((MEMORY, capacity), *limits.items()):
         if budget < float("inf"):
             seen = _asked(_raised(instance, name, budget), result, watch, spend, f"{name.replace('_', ' ')} a tenth more")
-            found.append(Relief(name, budget, budget * _RAISED, seen.value, seen.stopped == "complete"))
+            raised = max(budget, min(budget * _RAISED, _exposed(instance))) if name == "die_area" else budget * _RAISED
+            found.append(Relief(name, budget, raised, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
 
@@ -86,13 +90,13 @@ def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Sp
 
 
 def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[Unopened, ...]:
-    """For the area and the power of each part that nobody opened, the best design with a tenth more of it and with a tenth less."""
+    """For the area, the power and the edge of each part that nobody opened, the best design with a tenth more of it and a tenth less."""
     free, found = instance.hardware, []
     if not isinstance(free, FreeHardware) or free.technology.upper_dies is not None:
         return ()
-    for name, kind in product(_PARTS, ("area", "power")):
-        if f"{name}_{kind}" in dict(free.options):
-            continue
+    for name, kind in (*product(_PARTS, ("area", "power")), *product(_LINKS, ("edge",))):
+        if f"{name}_{kind}" in dict(free.options) or (kind == "power" and name in fed_by_ports(free.technology)):
+            continue  # chosen, or as much as the part can draw
         for share in (_RAISED, 2.0 - _RAISED):
             words = f"{name} {kind} a tenth {'more' if share > 1.0 else 'less'}".replace("_", " ")
             changed = replace(instance, hardware=_with_part(free, PART_OF[name], kind, share))
@@ -154,6 +158,12 @@ def _stops(
             yield replace(end, value=seen.value, complete=seen.stopped == "complete")
 
 
+def _exposed(instance: Instance) -> float:
+    """Square metres of as many dies as the question allows, each as large as a reticle exposes: a larger budget is no larger chip."""
+    free = instance.hardware
+    return max(dict(_options(instance)).get("dies", (free.dies,))) * instance.budget.reticle if isinstance(free, FreeHardware) else inf
+
+
 def _raised(instance: Instance, name: str, budget: float) -> Instance:
     """With a tenth more of a limit; of memory, with so much less that is reserved."""
     if name != MEMORY:
@@ -173,9 +183,11 @@ def _options(instance: Instance) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 
 def _with_part(free: FreeHardware, part: str, kind: str, share: float) -> FreeHardware:
-    """With so many times the area or the power of a part of the usual chip."""
+    """With so many times the area, the power or the edge of a part of the usual chip."""
     if kind == "area":
         return replace(free, areas=replace(free.areas, **{part: share * getattr(free.areas, part)}))
+    if kind == "edge":
+        return replace(free, edges=replace(free.edges, **{part: share * getattr(free.edges, part)}))
     return replace(free, powers=replace(free.powers, **{part: share * getattr(free.powers, part)}))
 
 

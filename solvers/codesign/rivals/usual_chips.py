@@ -1,9 +1,10 @@
 """The chips that practice would take: the technology's usual chip, scaled to what the question allows by one rule.
 
-Cores, registers, L1 and L2 grow and shrink together, so that L2 gives as many bytes for each FLOP of the peak as it does in the chip that
-is sold, and every bundle keeps its tiles; links and shares of the edge stay as they are. Of each size the clock is the fastest for which
-the watts last: a larger die at a lower clock, as B200 has two dies of H100's size, or a smaller one at a higher clock. The number of dies
-is the usual one, or that with which the peak is the greatest; the stacks are as many as there can be, or as each usual die has.
+Cores, registers, L1 and L2 grow and shrink together, so that each core has as many banks of L2 as in the chip that is sold, which give it
+as many bytes a cycle, and every bundle keeps its tiles; links and shares of the edge stay as they are. Of each size the clock is the
+fastest for which the watts last: a larger die at a lower clock, as B200 has two dies of H100's size, or a smaller one at a higher clock.
+The number of dies is the usual one, or that with which the peak is the greatest; the stacks are as many as there can be, or as each usual
+die has.
 """
 
 from dataclasses import dataclass, replace
@@ -13,11 +14,11 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.generator import bank_area, cores_of
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import UNLIMITED_PORT
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid, point_number, root_box, within
-from crossopt.instances.codesign.chips import PART_OF
+from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 _SIZES: Final = 2.0 ** (-np.arange(25) / 8.0)
@@ -162,16 +163,24 @@ def _following(asked: Asked, places: Whole) -> Whole:
         low, high = int(asked.box.low[0, choice]), int(asked.box.high[0, choice])
         if part not in PART_OF or part == "compute" or name == "hbm_stacks":
             continue
-        usual = free.sold_l2 * free.areas.core * free.die_area if name == "l2_area" else _usual(free, part, kind)
-        wished = usual * (share if part in _MEMORIES else np.ones(len(places)))
+        wished = _usual(free, part, kind) * (share if part in _MEMORIES else np.ones(len(places)))
+        wished = _fed(asked, places) if name == "l2_area" else wished
         if kind == "area" and part in _MEMORIES and asked.above:
             place = np.searchsorted(options, wished)
-        elif kind == "power" and part in _MEMORIES and getattr(free.technology, part).bank_bytes_per_cycle < UNLIMITED_PORT:
+        elif kind == "power" and part in fed_by_ports(free.technology):
             place = np.full(len(places), high)  # ports draw what they move, however much they are given
         else:
             place = _nearest(options, wished)
         found[:, choice] = np.clip(place, low, high)
     return found
+
+
+def _fed(asked: Asked, places: Whole) -> Array:
+    """Square metres of L2 with as many banks for each core as in the chip that is sold, and a controller in each for every bundle."""
+    free, core = asked.free, asked.free.technology.core
+    area = asked.chosen(places, "compute_area", _usual(free, "compute", "area"))
+    cores = cores_of(core, area, asked.chosen(places, "dies", free.dies))
+    return np.asarray(np.ceil(free.sold_l2 * cores) * bank_area(free.technology.l2, cores // core.cores_per_bundle))
 
 
 def _usual(free: FreeHardware, part: str, kind: str) -> float:

@@ -109,8 +109,9 @@ def test_a_box_of_one_point_is_the_very_device(seed: int) -> None:
             assert not alone.alive[0]
             continue
         budget, device = instance.budget, block.hardware
-        within = device.die_area <= budget.die_area and device.package_area <= budget.package_area and device.power <= budget.power
-        assert bool(alone.alive[0]) == bool(together.alive[row]) == bool(np.all(within))
+        limits = ("die_area", "package_area", "power", "power_density", "one_die")
+        within = all(np.all(getattr(device, name) <= getattr(budget, name)) for name in limits)
+        assert bool(alone.alive[0]) == bool(together.alive[row]) == within
         for own, one, of_many in zip(bits(device), bits(alone.hardware), bits(together.hardware), strict=True):
             assert own.tobytes() == one.tobytes()
             assert own.tobytes() == (of_many[row : row + 1] if of_many.ndim else of_many).tobytes()

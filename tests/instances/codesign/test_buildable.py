@@ -1,6 +1,7 @@
 """Which chips can be built and cooled: banks and their ports, stacks along the edge, heat, and what is no part. Computed by hand."""
 
 from dataclasses import replace
+from itertools import product
 from math import floor, sqrt
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.generator import compute, generate, sram_of, sram_static_power
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
-from crossopt.instances.codesign.chips import split_of
+from crossopt.instances.codesign.chips import PART_OF, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plans.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
@@ -93,7 +94,8 @@ def test_the_die_has_its_parts_and_what_is_none() -> None:
     arithmetic = 0.484 * (122.0 - leaks)
     leak = {"registers": 10.2e-9, "l1": 10.6e-9, "l2": 10.9e-9}
     alive = sum(8 * watts * getattr(chip, level).capacity for level, watts in leak.items())
-    joules = 0.2857 * 30e-15 + 0.0215 * 250e-15 + 0.00586 * 2e-12 + 0.00037 * 5e-12  # of a bit of all memories, for a FLOP
+    inner = (0.2857 * 30e-15 + 0.0215 * 250e-15) * supply**2  # registers and L1 are on the cores' supply
+    joules = inner + 0.00586 * 2e-12 + 0.00037 * 5e-12  # of a bit of all memories, for a FLOP
     moved = 0.82 * 400 * 512 * 1.41e9 * clock * 2 * 8 * joules
     links, refreshed = 19.2 + 3.0, 4 * 8 * 6e-12 * 16 * 2**30
     assert chip.power == pytest.approx(122.0 - 0.18 * arithmetic + alive + refreshed + moved + links + uncore, rel=1e-6)
@@ -247,16 +249,20 @@ def test_l2_feeds_as_much_of_the_peak_as_that_of_devices_that_are_sold_or_there_
     assert why_no_chip(asked) == (None if built else lacks)
 
 
-def test_watts_that_nobody_opened_come_with_the_cores_and_with_a_larger_l2() -> None:
-    """440.1 and 77.0 mm^2 are usual: twice as much takes twice the watts, half the L2 no fewer than usual."""
-    free = question("hbm_stacks=4").hardware
+@pytest.mark.parametrize("node", ["7nm", "5nm", "2nm"])
+def test_watts_that_nobody_opened_hold_back_no_memory_and_no_lane(node: str) -> None:
+    """With any more watts for each the chip is the same, whatever cores, clock and L2 it has; with the usual chip's it is slower."""
+    free = question("hbm_stacks=4", f"technology={{base: accelerator-7nm, logic: {node}}}").hardware
     assert isinstance(free, FreeHardware)
-    usual = {name: getattr(free.powers, name) * free.power for name in ("registers", "l1", "l2")}
-    areas = {"compute_area": free.areas.core * free.die_area, "l2_area": free.areas.l2 * free.die_area}
-    large, small = (split_of(free, {name: np.array([share * area]) for name, area in areas.items()}) for share in (2.0, 0.5))
-    assert [float(getattr(large.powers, name)[0]) for name in usual] == pytest.approx([2.0 * watts for watts in usual.values()])
-    assert float(small.powers.registers[0]) == pytest.approx(0.5 * usual["registers"])
-    assert float(small.powers.l2[0]) == pytest.approx(usual["l2"])
+    powers, areas, l2 = np.meshgrid([100.0, 250.0, 900.0], [200e-6, 440e-6, 880e-6], [20e-6, 77e-6, 200e-6])
+    chosen = {"compute_power": powers, "compute_area": areas, "l2_area": l2, "node_network_area": areas / 15.0, "network_area": l2 / 15.0}
+    names = ("registers", "l1", "l2", "node_network", "network")
+    built, more = (generate(free.technology, split_of(free, chosen | watts)) for watts in ({}, {f"{name}_power": 1e5 for name in names}))
+    for part, field in product(names, ("bandwidth", "power")):
+        assert np.all(getattr(getattr(built, PART_OF[part]), field) == getattr(getattr(more, PART_OF[part]), field)), (part, field)
+    usual = {f"{name}_power": getattr(free.powers, PART_OF[name]) * free.power for name in names}
+    held = generate(free.technology, split_of(free, chosen | usual))
+    assert all(np.any(getattr(held, PART_OF[name]).bandwidth < getattr(built, PART_OF[name]).bandwidth) for name in names)
     opened = split_of(free, {name: np.array([value]) for name, value in (("compute_area", 880e-6), ("registers_power", 30.0))})
     assert float(opened.powers.registers[0]) == 30.0
 

@@ -43,20 +43,22 @@ def parts(stacks: int = 4) -> float:
     return (600.0 + BESIDE + follow + stacks * 8.0) / (1.0 - 0.19)
 
 
-def drawn_by_area(dies: int) -> float:
-    """Watts of uncore on a square millimetre, which switch and leak with the clock of 600 cores, or of 592 on four dies."""
+def uncore_watts(dies: int, area: float) -> float:
+    """Watts of uncore on so many square millimetres, which switch and leak with the clock of 600 cores, or of 592 on four dies; what is
+    steady is no more than on 815."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
     supply, clock = float(cores.voltage) / 0.8, float(cores.frequency) / 1.41e9
-    return 0.0475 * supply**2 * clock + 0.19 * 0.06 * supply + 0.049
+    return (0.0475 * supply**2 * clock + 0.19 * 0.06 * supply) * area + 0.049 * min(area, 815.0)
 
 
 def beside(dies: int, chip: Hardware) -> float:
     """Watts of uncore, of what keeps L2 alive, of which four dies have one bank more, of all bytes but for what they take between dies,
     and what their fewer cores leak and so do not compute with."""
     cores = compute(MADE.core, 600 * MM2, 180.0, float(dies))
-    moved = 0.82 * float(cores.peak) * 2 * 8 * (0.2857 * 30e-15 + 0.0215 * 250e-15 + 0.00586 * 2e-12 + 0.00037 * 5e-12)
+    inner = (0.2857 * 30e-15 + 0.0215 * 250e-15) * (float(cores.voltage) / 0.8) ** 2  # registers and L1 are on the cores' supply
+    moved = 0.82 * float(cores.peak) * 2 * 8 * (inner + 0.00586 * 2e-12 + 0.00037 * 5e-12)
     rest = 8 * 10.9e-9 * chip.l2.capacity + moved - 0.18 * 0.484 * (cores.power - cores.leakage)
-    return float(drawn_by_area(dies) * chip.die_area / MM2 + rest)
+    return float(uncore_watts(dies, float(chip.die_area) / MM2) + rest)
 
 
 @pytest.mark.parametrize(("dies", "cores"), [(1, 600), (2, 600), (3, 600), (4, 592)])
@@ -166,14 +168,14 @@ def test_two_small_dies_cost_less_than_one_large_one_but_for_joining_them() -> N
     """A wafer of 9,000 dollars with 0.1 defects on a square centimetre; 150 bundles are in use, and 27 spare, 13 on each of two dies."""
     prices = (f"prices={FREE_PRICES}", "budget.reticle=9999 mm^2")
     large, small = (device_at(one(dies, *prices), 0) for dies in (1, 2))
-    bundled = 600 + 815 * (0.0485 + 0.0375) * 600 / (815 * 0.54)
+    bundled, repaired = 600 + 815 * (0.0485 + 0.0375) * 600 / (815 * 0.54), 0.8 * 815 * 0.0945
 
     def silicon(area: float, dies: int, spare: int) -> float:
         each, works = area / dies, (1 + bundled / 150 * 1e-3 / 3) ** -3
         gross = 3.14159265 * 300**2 / (4 * each) - 3.14159265 * 300 / sqrt(2 * each)
         made = 150 // dies + spare
         enough = sum(comb(made, failed) * (1 - works) ** failed * works ** (made - failed) for failed in range(spare + 1))
-        return 9000 * dies / gross / enough * (1 + (area - 1.185 * bundled) / dies * 1e-3 / 3) ** 3
+        return 9000 * dies / gross / enough * (1 + (area - 1.185 * bundled - repaired) / dies * 1e-3 / 3) ** 3
 
     def whole(chip: Hardware, dies: int, spare: int) -> float:
         """Lanes, the interposer and what is lost when dies and stacks are joined as usual for the technology."""

@@ -59,6 +59,16 @@ def test_the_die_of_an_h100_is_within_a_tenth_of_what_others_say_that_it_costs()
     assert float(device_at(asked, 0).price) - beside == pytest.approx(300, rel=0.1)
 
 
+def test_defects_in_the_cells_of_l2_are_repaired() -> None:
+    """Of 10 mm^2 more of it 10 / 0.81 - 8 mm^2 more have to be without one: cells are four fifths of L2, and the uncore 19 % of the die."""
+    asked = ask(TINY_FREE, COST, "choices.l2_area=[70 mm^2, 80 mm^2]", "compute_area=400 mm^2", "compute_power=160 W", "hbm_stacks=4")
+    assert isinstance(asked.hardware, FreeHardware)
+    _, made = generated(asked.hardware, np.array([0, 1]))
+    bundled = 1.185 * (400e-6 + 815e-6 * (0.0485 + 0.0375) * 400.0 / (815.0 * 0.54))
+    assert list(made.rest) == pytest.approx([made.die_area[place] - bundled - 0.8 * l2 for place, l2 in enumerate((70e-6, 80e-6))])
+    assert made.rest[1] - made.rest[0] == pytest.approx(10e-6 / 0.81 - 8e-6)
+
+
 def test_engines_agree_on_the_cost_by_usual_prices() -> None:
     found = [answered(ask(TINY_FREE, COST), engine) for engine in ("exhaustive", "boxes")]
     assert found[0].value == found[1].value == found[1].bound

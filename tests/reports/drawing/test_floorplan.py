@@ -84,6 +84,40 @@ def test_each_bundle_has_its_registers_and_its_l1_to_scale(bundles: int) -> None
         assert whole == pytest.approx(DIE[0] * DIE[1])
 
 
+def lying(dies: int) -> list[dict[str, tuple[tuple[float, float, float, float], ...]]]:
+    """Where parts of each die lie, one below the other, with 12 mm^2 of links between them on each."""
+    areas, (across, along) = {part.label: part.value for part in PARTS} | {"links between dies": 12.0 * MM2, "filler": 34.0 * MM2}, DIE
+    found = [parts_on(ON_DIE, areas, (0.0, number * along, across, along), (number > 0, number < dies - 1)) for number in range(dies)]
+    return [{one.name: one.blocks for one in parts} for parts in found]
+
+
+def test_the_second_of_two_dies_is_the_first_one_turned_with_links_between_them_where_they_meet() -> None:
+    """And with all wires to other devices away from there."""
+    (across, along), (first, second) = DIE, lying(2)
+    for name, blocks in first.items():
+        turned = {(across - x - width, 2.0 * along - y - height, width, height) for x, y, width, height in blocks}
+        assert sorted(second[name]) == [pytest.approx(block, abs=1e-12) for block in sorted(turned)], name
+    [(_, top, wide, high)], [(_, other, _, _)] = first["links between dies"], second["links between dies"]
+    assert top + high == pytest.approx(along) == pytest.approx(other)
+    assert wide * high == pytest.approx(12.0 * MM2)
+    for name in ("node network", "network"):
+        assert [block[1] for block in first[name]] == [pytest.approx(0.0)]
+
+
+@pytest.mark.parametrize("dies", [2, 3, 4])
+def test_each_die_of_a_row_has_every_part_on_its_area_alone(dies: int) -> None:
+    areas = {part.label: part.value for part in PARTS} | {"links between dies": 12.0 * MM2, "filler": 34.0 * MM2}
+    for number, parts in enumerate(lying(dies)):
+        plain = {name: blocks for name, blocks in parts.items() if name not in ("compute", "registers", "L1")}
+        for name, blocks in plain.items():
+            assert sum(width * height for _, _, width, height in blocks) == pytest.approx(areas[name]), name
+        for (x, y, wide, high), (to, down, broad, tall) in combinations([one for blocks in plain.values() for one in blocks], 2):
+            assert min(x + wide, to + broad) - max(x, to) <= 1e-9 or min(y + high, down + tall) - max(y, down) <= 1e-9
+        assert all(
+            number * DIE[1] - 1e-9 <= y and y + high <= (number + 1) * DIE[1] + 1e-9 for one in plain.values() for _, y, _, high in one
+        )
+
+
 def test_nothing_lies_on_anything_else_and_all_lies_on_the_package() -> None:
     (_, left, top, wide, high), *every = rectangles(FLOOR)
     rest = [row for row in every if not row[0].removeprefix("k").isdigit()]  # but for the ground of a label

@@ -136,14 +136,15 @@ def test_what_is_worth_little_is_told_so_with_what_binds_beside_it() -> None:
     parts = (Unopened("registers_power", True, 0.99 * result.value), Unopened("l1_area", False, 0.999 * result.value))
     said = answer_text(result, Why((power, area), building=building, unopened=parts)).splitlines()
     assert said[2:5] == [
+        "  binds beside: L2 of the technology (1.20%), registers power a tenth more (1.00%)",
         "  no limit binds by much",
         "  worth little: power (0.30% less by a tenth more)",
-        "  binds beside: L2 of the technology (1.20%), registers power a tenth more (1.00%)",
     ]
     assert "  L2: 3 TB/s, of 3 TB/s; binds: a tenth more 1.20% less" in said
     assert "  clock: 1.4 GHz; full, worth little (0.10%)" in said
-    much = answer_text(result, Why((replace(power, value=0.99 * result.value), area)))
-    assert much.splitlines()[2] == "  binding: power"
+    most, more = replace(power, value=0.97 * result.value), replace(area, value=0.98 * result.value)
+    much = answer_text(result, Why((more, most), building=building)).splitlines()
+    assert much[2:4] == ["  binding: power, die area", "  binds beside: L2 of the technology (1.20%)"]
 
 
 def test_the_command_tells_a_clash_and_exits_as_infeasible(capsys: pytest.CaptureFixture[str]) -> None:

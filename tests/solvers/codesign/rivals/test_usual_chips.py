@@ -1,10 +1,12 @@
 """The chips of practice: the chip that is sold, scaled to nodes, watts and dies as an architect would."""
 
 from functools import cache
+from math import floor
 
 import pytest
 
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.boxes import grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import device_at, hardware_choice, hardware_point
@@ -54,15 +56,20 @@ def test_no_chip_leaves_watts_that_would_give_it_a_faster_clock(settings: tuple[
 
 @pytest.mark.parametrize("settings", [(), ("budget.power=300 W",), TWO_DIES])
 def test_each_core_has_as_much_l2_as_in_the_chip_that_is_sold(settings: tuple[str, ...]) -> None:
-    """At 3 nm, where the usual shares of the die give it a third less; as nearly as options 10 mm^2 apart let it."""
+    """At 3 nm, where the usual shares of the die give it a third less, and with a controller in each bank for every bundle, of which there
+    are twice as many; as nearly as options 10 mm^2 apart let it."""
     sold, (instance, chips) = ask(SCALED, "technology=accelerator-4nm").hardware, chips_of(*settings)
     assert isinstance(sold, FreeHardware)
     assert isinstance(instance.hardware, FreeHardware)
     old, new = sold.technology, instance.hardware.technology
-    each = sold.areas.l2 / old.l2.area_per_bit / (sold.areas.core / old.core.area)
-    for _, choice, _ in chips:
-        wanted = each * choice["compute_area"] / new.core.area * new.l2.area_per_bit
-        assert choice["l2_area"] == pytest.approx(wanted, abs=10.001e-6)
+
+    def bank(made: Technology, bundles: float) -> float:
+        return 8 * 512 * 1024 * made.l2.area_per_bit / 0.8 + bundles * made.l2.controller_area
+
+    each = floor(sold.areas.l2 * sold.die_area / bank(old, 132)) / 528
+    for _, choice, chip in chips:
+        wanted = each * 4 * chip.bundles * bank(new, float(chip.bundles))
+        assert choice["l2_area"] == pytest.approx(wanted, abs=12e-6)
 
 
 def test_what_two_dies_hold_is_used() -> None:
