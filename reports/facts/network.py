@@ -3,7 +3,7 @@
 A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes.
 Levels that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes.
 Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Messages between
-stages count both ways, which on a ring are over links of their own.
+stages count as `exchanges.shared_links` has them: both ways on the first switch that joins stages, one way on others and over other links.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,15 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding_exchange, head_exchange
+from crossopt.crossflow.exchanges.replicas import messages_time
 from crossopt.crossflow.exchanges.shared_links import free, messages_each_way
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import exchanged
-from crossopt.crossflow.layout import in_turn, lay_out
+from crossopt.crossflow.layout import Layout, in_turn, lay_out
 from crossopt.crossflow.pipeline import fullest_slot
-from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.recomputation import LAYER, PARTLY
-from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, share_again, terms
+from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
@@ -108,11 +109,11 @@ def network_of(instance: Instance, design: dict[str, object]) -> Network | None:
 
 def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Network:
     """That of a plan on a device."""
-    links, levels = hardware.links, range(len(hardware.links))
+    links, levels = hardware.links, list(range(len(hardware.links)))
     plain = [_alone(tuple(replace(link, shares=()) for link in links), level) for level in levels]
     endless = [tuple(replace(link, bandwidth=np.inf) for link in each) for each in plain]
-    whole, *alone = busy_under(model, hardware, cluster, plan, [links, *(_alone(links, level) for level in levels)])
-    both = busy_under(model, hardware, cluster, plan, [*plain, *endless])
+    alone = busy_under(model, hardware, cluster, plan, [_alone(links, level) for level in levels], levels)
+    both = busy_under(model, hardware, cluster, plan, [*plain, *endless], levels * 2)
     sent, still = both[: len(links)], both[len(links) :]
     exchanges = tuple(
         Exchanged(
@@ -120,8 +121,8 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
             tuple(seconds[name] for seconds in alone),
             tuple((sent[level][name] - still[level][name]) * float(link.bandwidth) for level, link in enumerate(links)),
         )
-        for name, seconds in whole.items()
-        if seconds > 0.0
+        for name in alone[0]
+        if any(seconds[name] > 0.0 for seconds in alone)
     )
     shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
     priced = bill(model, hardware, cluster, plan)
@@ -166,10 +167,10 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
 
 
 def busy_under(
-    model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, ways: Sequence[tuple[Link, ...]]
+    model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, ways: Sequence[tuple[Link, ...]], levels: Sequence[int] = ()
 ) -> list[dict[str, float]]:
     """Seconds of a step for which each exchange keeps links of a device of the fullest stage busy, on each of several networks, one
-    dimension after the other."""
+    dimension after the other; or on each of them the one level that costs anything."""
     plans, links = table([plan]), tuple(side_by_side(level) for level in zip(*ways, strict=True))
     hardware = replace(hardware, links=links)
     layout = in_turn(lay_out(plans, cluster))
@@ -189,13 +190,20 @@ def busy_under(
         "context parallelism": passes * layer(1),
         "experts": passes * layer(2),
         "embedding and head": needed.microbatches * (embedding_exchange(model, group, hardware) + head_exchange(model, group, hardware)),
-        "pipeline": needed.microbatches * (2.0 * messages_each_way(needed)) * needed.transfer,
+        "pipeline": needed.microbatches * messages_each_way(needed) * _messages(model, plans, layout, ways, levels, needed.transfer),
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
         "gradients": needed.synchronize,
         "updated weights": needed.publish,
     }
     columns = {name: np.broadcast_to(np.ravel(seconds), len(ways)).tolist() for name, seconds in found.items()}
     return [{name: seconds[way] for name, seconds in columns.items()} for way in range(len(ways))]
+
+
+def _messages(model: Transformer, plans: Plans, layout: Layout, ways: Sequence[tuple[Link, ...]], levels: Sequence[int], one: Real) -> Real:
+    """One message down the stages and one up: on each network on its level, or on the whole of it."""
+    split = sharding(model, plans)
+    each = [np.ravel(messages_time(model, split, layout, links, level)) for links, level in zip(ways, levels, strict=False)]
+    return np.concatenate(each) if each else 2.0 * one
 
 
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
