@@ -131,6 +131,22 @@ def test_a_part_of_a_dimension_has_the_links_among_its_own(shape: str, members: 
     assert any(one.startswith(f"{members} of the 8 of node have {share:.1%}") for one in told) == (share < 1.0)
 
 
+@pytest.mark.parametrize(("size", "members", "passed"), [(16, 16, 4.0), (3, 3, 2 / 3), (2, 2, 1 / 2), (16, 4, 2.0), (16, 2, 1.0)])
+def test_all_to_all_on_a_ring_passes_the_links_of_others(size: int, members: int, passed: float, tmp_path: Path) -> None:
+    """Around all of a ring of 16 a byte for each other NPU goes 1 to 8 links, 64 / 16 of the bytes of each in all; on a line of four the
+    middle link has 4 / 4 of them either way, over half of the bandwidth. Of two dimensions that have 400 GB/s together the ring then takes
+    the greater part."""
+    sent = {"collective": "all_to_all", "bytes": "1 GB", "group": [members, 16]}
+    shapes = [{"name": "ring", "shape": "ring", "size": size}, {"name": "switch", "shape": "switch", "size": 16}]
+    workloads = [{"name": "all", "collectives": [sent]}]
+    document = {"kind": "network", "dimensions": shapes, "budget": {"total": "400 GB/s"}, "workloads": workloads}
+    result = answered(asked(tmp_path, document))
+    assert result.value == pytest.approx((passed + 15 / 16) / 400, rel=1e-8)
+    assert answered(asked(tmp_path, document, "part_groups=whole")).value == pytest.approx((1 - 1 / members + 15 / 16) / 400, rel=1e-8)
+    told = sheet(asked(tmp_path, document), result).notes
+    assert any("as all to all it passes the links of others" in one for one in told) == (passed > 1 - 1 / members)
+
+
 def two(first: int, second: int) -> dict[str, object]:
     """A collective on either of two dimensions of two, of which each moves so many bytes."""
     sides = [
