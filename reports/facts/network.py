@@ -37,6 +37,7 @@ _CROWDED = (
     "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
     "takes longer than the step"
 )
+_LINKED = ", if all kinds of groups shared the links of each; the step is held to what a device sends over all of its links"
 _SHARED = "for others on the same links, until a dimension has carried all that the step sends (`shared links`)"
 
 
@@ -161,7 +162,7 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     if not busy[most]:
         return []
     told = f"busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    told += ", groups of each kind by links of their own" if network.shapes[most].startswith("links") else ""
+    told += _LINKED if network.shapes[most].startswith("links") else ""
     words = [f"    {line}" for text in (told, network.latencies, network.in_order) for line in wrap(text, 76)]
     return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, *words, *crowded]
 

@@ -93,11 +93,20 @@ def test_inputs_are_gathered_for_the_gradients_of_weights_where_these_are_traine
     assert layers(replace(MODEL, experts=4), plan) == pytest.approx(9)
 
 
-def test_nothing_is_held_where_all_are_linked_or_on_nodes() -> None:
-    """Groups of different kinds have links of their own there."""
-    hardware, cluster = on([("fully_connected", 16, 1e9)])
-    assert busy(MODEL, hardware, cluster, SHARED) == 0.0
-    assert "shared links" not in dict(evaluate(MODEL, Design(hardware, cluster, SHARED)).breakdown)
+def test_links_between_all_are_held_to_what_ports_of_as_much_carry_and_nodes_to_nothing() -> None:
+    """A ring of context ranks and the gathers behind it, on the same devices; two devices have one link however it is called."""
+    plan = Plan(context=4, microbatch=1, zero=3, overlap="data")
+    ports, links = (busy(MODEL, *on([(shape, 4, 1e9)]), plan) for shape in ("switch", "fully_connected"))
+    assert links == pytest.approx(ports, rel=1e-12)
+    hardware, cluster = on([("fully_connected", 4, 1e9)])
+    step = evaluate(MODEL, Design(hardware, cluster, plan))
+    assert step.step_time == links > without(MODEL, hardware, cluster, plan)
+    plain = evaluate(MODEL, Design(hardware, replace(cluster, are_dimensions=False), plan))
+    assert "shared links" not in dict(plain.breakdown)
+    pair = {
+        shape: busy(MODEL, *on([(shape, 2, 1e9)]), replace(plan, context=2)) for shape in ("switch", "rails", "ring", "fully_connected")
+    }
+    assert len({round(seconds, 9) for seconds in pair.values()}) == 1
 
 
 @st.composite
