@@ -147,6 +147,23 @@ def test_all_to_all_on_a_ring_passes_the_links_of_others(size: int, members: int
     assert any("as all to all it passes the links of others" in one for one in told) == (passed > 1 - 1 / members)
 
 
+@pytest.mark.parametrize(("orders", "least"), [((), (100, 50, 100)), (("[other, third]",), (100, 100, 100))])
+def test_of_catalogues_nothing_is_bought_that_no_collective_waits_for(
+    orders: tuple[str, ...], least: tuple[int, ...], tmp_path: Path
+) -> None:
+    """An all-reduce of 1 GB takes 10 ms on the first dimension and half of that at 100 GB/s on the second, so that 50 do. The second may be
+    told to have no less than the third, which needs all it can have."""
+    sent = [{"collective": "all_reduce", "bytes": "1 GB", "group": group} for group in ([2, 2, 1], [1, 1, 2])]
+    first, *others = ({"name": name, "shape": "switch", "size": 2} for name in ("first", "other", "third"))
+    shapes = [first | {"bandwidth": "100 GB/s"}, *(one | {"options": ["50 GB/s", "100 GB/s"]} for one in others)]
+    document = {"kind": "network", "dimensions": shapes, "budget": {"total": "600 GB/s"}}
+    document["workloads"] = [{"name": "all", "collectives": sent}]
+    result = answered(asked(tmp_path, document, *(f"descending={order}" for order in orders)))
+    assert result.answer is not None
+    assert [rate / 1e9 for rate in result.answer.bandwidths] == [*least]
+    assert result.value == pytest.approx(0.02)
+
+
 def two(first: int, second: int) -> dict[str, object]:
     """A collective on either of two dimensions of two, of which each moves so many bytes."""
     sides = [
