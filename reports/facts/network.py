@@ -2,12 +2,14 @@
 
 A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes.
 Levels that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes.
-Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Messages between
+Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Of embedding and
+head the longer counts where no device has both. Messages between
 stages count as `exchanges.shared_links` has them: both ways on the first switch that joins stages, one way on others and over other links.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from textwrap import wrap
 
 import numpy as np
@@ -19,14 +21,14 @@ from crossopt.crossflow.exchanges.shared_links import free, messages_each_way
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import Layout, in_turn, lay_out
-from crossopt.crossflow.pipeline import fullest_slot
+from crossopt.crossflow.pipeline import edges, fullest_slot
 from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.recomputation import LAYER, PARTLY
 from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.chip.words import shape_words, shapes_of
+from crossopt.reports.facts.chip.words import shape_words
 from crossopt.solvers.codesign.answer import design_of, from_words
 
 _IN_ORDER = (
@@ -70,6 +72,12 @@ class Network:
     """Seconds of a step of the plan."""
     shared: float | None
     """Seconds of it in which exchanges wait for others on the same links; None on networks on which no step is held to that."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The shape of each level in words, where all are switches, too."""
+        units = (outer // inner for inner, outer in pairwise((1, *self.sizes)))
+        return self.shapes or tuple(f"switch of {count:,}" for count in units)
 
     @property
     def crowded(self) -> str:
@@ -140,16 +148,16 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
 
 
 def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
-    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; where all are switches nothing, but
-    where exchanges wait, or would have to wait, for others."""
+    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; of nodes and pods nothing, but
+    where exchanges would have to wait for others."""
     network = network_of(instance, design)
     if network is None:
         return []
     crowded = [f"  {line}" for line in wrap(network.crowded, 78)]
-    if not shapes_of(instance):
+    if not instance.cluster.are_dimensions:
         return ["", *crowded] if crowded else []
     lines, busy = list[str](), list[float]()
-    for level, shape in enumerate(network.shapes):
+    for level, shape in enumerate(network.named):
         found = ((one.seconds[level], one.bytes[level], one.name) for one in network.exchanges if one.bytes[level] >= 1.0)
         here = sorted(found, reverse=True)
         busy.append(sum(seconds for seconds, _, _ in here))
@@ -161,8 +169,8 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     most = max(range(len(busy)), key=busy.__getitem__)
     if not busy[most]:
         return []
-    told = f"busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    told += _LINKED if network.shapes[most].startswith("links") else ""
+    told = f"busiest: {most + 1}, {network.named[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
+    told += _LINKED if network.named[most].startswith("links") else ""
     words = [f"    {line}" for text in (told, network.latencies, network.in_order) for line in wrap(text, 76)]
     return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, *words, *crowded]
 
@@ -181,6 +189,7 @@ def busy_under(
     mode = int(plans.recompute[0] % PARTLY)
     full = share_again(model, plans) if mode & LAYER else 1.0
     passes = needed.microbatches * fullest_slot(needed).layers
+    beside = replace(needed, embedding=embedding_exchange(model, group, hardware), head=head_exchange(model, group, hardware))
     layers = {kind: exchanged(kind, group, hardware, (0, mode)) for _, kind in layer_kinds(model)}
 
     def layer(place: int) -> Real:
@@ -190,7 +199,7 @@ def busy_under(
         "tensor parallelism": passes * layer(0),
         "context parallelism": passes * layer(1),
         "experts": passes * layer(2),
-        "embedding and head": needed.microbatches * (embedding_exchange(model, group, hardware) + head_exchange(model, group, hardware)),
+        "embedding and head": needed.microbatches * np.maximum(*edges(beside)),
         "pipeline": needed.microbatches * messages_each_way(needed) * _messages(model, plans, layout, ways, levels, needed.transfer),
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
         "gradients": needed.synchronize,
