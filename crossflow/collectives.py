@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real, Whole
+from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.exchanges.axes import fastest
 from crossopt.crossflow.exchanges.shapes import Kind, bytes_along, steps_along, width_of
 from crossopt.crossflow.exchanges.spread import Spread, gaps_of, reaches_of
@@ -191,6 +191,33 @@ def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     parts = zip(on_shapes(exchange, links), links, strict=True)
     axes = [(part.starts * link.setup + part.steps * link.latency, _sending(part, link), part.ranks) for part, link in parts]
     return fastest(axes, linked, reduce(np.multiply, (part.evenly for part in exchange)))
+
+
+def both_sides_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """Seconds of a message in the mean of the two that a rank in a chain sends, one to either side: of its neighbours at least one is apart
+    from it on the innermost level alone that the chain spans, the other at most at the end of the dearest way. Where ranks do not lie
+    evenly both may be."""
+    near: Real = 0.0
+    far: Real = 0.0
+    inside: Mask = np.array(True)
+    even: Mask = np.array(True)
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
+        here = _seconds(part, link)
+        far = np.maximum(far, here) if link.shape == "switch" else far + here
+        near = np.where(inside, far, near)
+        inside, even = inside & np.equal(part.reach, 0.0), even & np.isfinite(part.reach)
+    return 0.5 * (np.where(even, near, far) + far)
+
+
+def ends_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """Seconds of a message between the first and the last of a chain of ranks, both ways at once: they differ on each level that the chain
+    spans evenly, so that they go over the outermost alone where that is a switch. Where it does not lie evenly any level may join them."""
+    total: Real = 0.0
+    for part, link in zip(on_shapes(exchange, links), links, strict=True):
+        here = _seconds(part, link)
+        differ = np.greater(part.reach, 0.0) & np.isfinite(part.reach)
+        total = np.where(differ, here, np.maximum(total, here)) if link.shape == "switch" else total + here
+    return total
 
 
 def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:

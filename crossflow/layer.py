@@ -22,6 +22,7 @@ from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_att
 from crossopt.crossflow.exchanges.dispatch import to_experts
 from crossopt.crossflow.exchanges.hiding import (
     exposed_turns,
+    gathered_for_weights,
     products_time,
     tensor_exchange,
     together,
@@ -241,11 +242,14 @@ def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seque
     second = ((SECOND_PRODUCTS, _gathered_again(forward, model, ranks)),) if model.experts == 1 and not model.latent else ()
     forward = replace(forward, modules=second, latents=_gathered_latents(model, ranks, whole))
     forward = _without_the_last_sum(forward, NOTHING, model, ranks) if model.spares_last else forward
-    return [_exchanged(forward, backward, _again(forward, mode), model.trained_share) for mode in modes]
+    backward = replace(backward, rest=Cost(gathered_for_weights(model, ranks, whole), 0.0, 0.0))
+    return [_exchanged(forward, backward, _again(forward, mode), mode, model.trained_share) for mode in modes]
 
 
-def _exchanged(forward: Pass, backward: Pass, more: Pass, trained: float) -> tuple[Real, Real, Real]:
-    """What is gathered for single products once more is exchanged by tensor ranks."""
+def _exchanged(forward: Pass, backward: Pass, more: Pass, mode: int, trained: float) -> tuple[Real, Real, Real]:
+    """What is gathered for single products once more is exchanged by tensor ranks, and so is what gradients of weights need, if these
+    do not bring that back."""
+    backward = backward if mode & SECOND_PRODUCTS and not mode & LAYER else replace(backward, work=backward.rest)
     sides = tuple((one.tensor + one.work.time, one.context.hidden + one.context.exposed, one.expert) for one in (forward, backward, more))
     tensor, context, expert = (ahead + trained * (back + again) for ahead, back, again in zip(*sides, strict=True))
     return tensor, context, expert

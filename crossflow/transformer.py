@@ -14,7 +14,7 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
 from crossopt.crossflow.bill import Bill, Items, Prices, step_items
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
-from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_either_side, transfer_energy, transfer_time
 from crossopt.crossflow.exchanges.shared_links import Sent, busy_seconds, held_levels, layers_sent, sent_of_plans, sent_over
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, devices_in, under_all_sets, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
@@ -44,6 +44,8 @@ class Parts:
     head: Cost
     exchange: DataExchange
     transfer: Real
+    either_side: Real
+    """A message between stages, in the mean of both sides."""
     transfer_energy: Real
     host: HostTraffic
     sent: tuple[Sent, ...]
@@ -122,6 +124,7 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
         transfer=transfer_time(model, split, layout, hardware.links),
+        either_side=transfer_either_side(model, split, layout, hardware.links),
         transfer_energy=transfer_energy(model, split, layout, hardware.links),
         host=host_traffic(model, split, hardware.host),
         sent=sent_over(model, held_levels(hardware, cluster), group, sent, (split, layout), (split, layout)),
@@ -214,6 +217,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
     efficiency, count = hardware.efficiency, _column(plans.microbatch * plans.data)
     overlap = _column(plans.overlap)
     behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
+    one_by_one = _column(plans.schedule) + _column(plans.interleave) < 1.5
     needed = Terms(
         split=_split(model, plans),
         interleave=_column(plans.interleave),
@@ -222,7 +226,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         backward=parts.layer.backward,
         embedding=parts.embedding.time,
         head=parts.head.time,
-        transfer=parts.transfer,
+        transfer=np.where(one_by_one, parts.either_side, parts.transfer),
         gather_forward=parts.exchange.gather_forward,
         gather_backward=parts.exchange.gather_backward,
         synchronize=parts.exchange.synchronize,
@@ -281,6 +285,7 @@ class _Tables:
     edges: tuple[Cost, Cost]
     exchange: DataExchange
     transfer: Array
+    either_side: Array
     transfer_energy: Array
     layer_row: Whole
     edge_row: Whole
@@ -302,6 +307,7 @@ class _Tables:
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
             transfer=self.transfer[self.transfer_row[rows]],
+            either_side=self.either_side[self.transfer_row[rows]],
             transfer_energy=self.transfer_energy[self.transfer_row[rows]],
             host=host,
             sent=tuple(sent_of_plans(one, own, shares) for one in self.sent),
@@ -338,6 +344,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
         exchange=data_exchange(model, owned, groups, hardware),
         transfer=np.asarray(transfer_time(model, message, laid, hardware.links)),
+        either_side=np.asarray(transfer_either_side(model, message, laid, hardware.links)),
         transfer_energy=np.asarray(transfer_energy(model, message, laid, hardware.links)),
         layer_row=mode_of * len(group) + group_of,
         recomputed=_recomputed(model, plans),

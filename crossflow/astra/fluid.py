@@ -12,8 +12,11 @@ With n_i members of the group along dimension i, innermost first, and s bytes at
     share_i     of a dimension of d where n_i are fewer, as only links among them carry it: (n_i - 1) / (d - 1) where all are joined, and
                 1/2 of a ring's neighbours, which pass back and forth on what would go around; 1 of a switch, or where the group is all
 
-The form of LIBRA (William Won et al., ISPASS 2024, arXiv 2109.11762): perfect pipelining, no latency. Below any schedule of chunks in the
-natural order.
+    all to all  on a ring bytes pass the links of others: all n floor(n^2 / 4) / n s for each NPU's links, n / 4 for each byte of large
+                rings, and of a part of one the middle link floor(n^2 / 4) / n s either way; so (n - 1) / floor(n^2 / 4) of the above
+
+The form of LIBRA (William Won et al., ISPASS 2024, arXiv 2109.11762), where each share is 1: perfect pipelining, no latency. Below any
+schedule of chunks in the natural order.
 """
 
 from collections.abc import Sequence
@@ -32,11 +35,14 @@ def fluid_loads(collective: Collective, size: float, members: Sequence[int], sha
     return tuple(float(moved / share) for moved, share in zip(_exact(collective, size, members), shares, strict=True))
 
 
-def share_of(shape: Shape, size: int, members: int) -> Fraction:
-    """The share of an NPU's bandwidth on a dimension that a group of so many has."""
-    if shape == "switch" or members in (1, size):
+def share_of(collective: Collective, shape: Shape, size: int, members: int) -> Fraction:
+    """The share of an NPU's bandwidth on a dimension that what a group of so many sends has."""
+    if shape == "switch" or members == 1:
         return Fraction(1)
-    return Fraction(members - 1, size - 1) if shape == "fully_connected" else Fraction(1, 2)
+    if shape == "fully_connected":
+        return Fraction(members - 1, size - 1)
+    passed = Fraction(members - 1, members * members // 4) if collective == "all_to_all" else Fraction(1)
+    return passed if members == size else passed / 2
 
 
 def _exact(collective: Collective, size: float, members: Sequence[int]) -> list[Fraction]:

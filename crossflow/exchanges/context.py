@@ -58,7 +58,7 @@ def around_attention(core: Cost, model: Transformer, ranks: Ranks, hardware: Har
 
 def _ring(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> tuple[Cost, Around]:
     """Backward keys and values come by with their gradients."""
-    steps, (queries, keys, values, results) = ranks.context - 1.0, _bytes(model, ranks)
+    steps, (queries, keys, values, results) = ranks.context - 1.0, around_bytes(model, ranks)
     block, times = send(keys + values, ranks.context_members), steps * (2.0 if backward else 1.0)
     hidden = times * exchange_time(block, hardware.links)
     merged = _PASSES * steps * (queries + keys + values if backward else results)
@@ -70,12 +70,12 @@ def _ring(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, back
 
 def _turned(model: Transformer, ranks: Ranks, hardware: Hardware) -> Around:
     """Four exchanges in either direction."""
-    sent = [all_to_all(size, ranks.context_members) for size in _bytes(model, ranks)]
+    sent = [all_to_all(size, ranks.context_members) for size in around_bytes(model, ranks)]
     seconds, energy = (sum((one(each, hardware.links) for each in sent), np.float64(0)) for one in (exchange_time, exchange_energy))
     return Around(0.0, seconds, energy)
 
 
-def _bytes(model: Transformer, ranks: Ranks) -> tuple[Real, Real, Real, Real]:
+def around_bytes(model: Transformer, ranks: Ranks) -> tuple[Real, Real, Real, Real]:
     """Queries, keys, values and results of a rank's tokens, and so of their gradients."""
     tokens, heads, groups = ranks.tokens(model) * model.activation_bytes, model.heads / ranks.tensor, local_groups(model, ranks)
     score, value = model.score_width, model.value_width

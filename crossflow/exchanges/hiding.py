@@ -79,6 +79,18 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 
     return np.where(ranks.sequence_parallel > 0.5, split, whole)
 
 
+def gathered_for_weights(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
+    """Seconds in which ranks that hold parts of the sequence gather inputs of products backward, for the gradients of their weights, as
+    they keep their parts alone (Korthikanti et al. 2022, section 4.2.2; `LinearWithGradAccumulationAndAsyncCommunication` of
+    Megatron-Core's tensor_parallel/layers.py, behind the product that gives the gradients of inputs). PyTorch's own stacks keep or compute
+    again what they gathered; adapters need none of it, and latents, which are fewer, are left out."""
+    if model.lora_rank or model.latent or model.stops_early:
+        return 0.0
+    size = gathered_share(model) * ranks.tokens(model) * model.hidden * model.activation_bytes
+    once = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
+    return np.where(np.greater(ranks.sequence_parallel, 0.5), hiding_turns(model, ranks) * once, 0.0)
+
+
 def turns(model: Transformer, ranks: Ranks) -> Real:
     """Exchanges of a layer in one direction: blocks of parallel parts are exchanged once for both, folded experts without any."""
     return np.where(turns_after_attention(model, ranks), 1.0 if model.parallel_blocks else 2.0, 1.0)
@@ -92,7 +104,7 @@ def turns_after_attention(model: Transformer, ranks: Ranks) -> Mask:
 def exposed_turns(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
     """What of them no product hides."""
     left = np.where(np.greater(ranks.hides, 0.5), 1.0 - hidden_share(ranks, hardware), 1.0)
-    hidden = _hiding_turns(model, ranks)
+    hidden = hiding_turns(model, ranks)
     return hidden * left + (turns(model, ranks) - hidden)
 
 
@@ -101,7 +113,7 @@ def hidden_share(ranks: Ranks, hardware: Hardware) -> Real:
     return hardware.efficiency.tensor_overlap * (1.0 - 1.0 / ranks.tensor)
 
 
-def _hiding_turns(model: Transformer, ranks: Ranks) -> Real:
+def hiding_turns(model: Transformer, ranks: Ranks) -> Real:
     """Those next to products that may hide them."""
     return np.minimum(turns(model, ranks), 1.0) if model.experts > 1 else turns(model, ranks)
 
@@ -118,6 +130,6 @@ def products_time(costs: Iterable[tuple[str, Cost]], model: Transformer, ranks: 
     if not np.any(ranks.hides):
         return work
     one = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware, gathered_share(model))
-    behind = (hidden_share(ranks, hardware) * _hiding_turns(model, ranks)) * one
+    behind = (hidden_share(ranks, hardware) * hiding_turns(model, ranks)) * one
     together = np.maximum(hiding.time + hardware.efficiency.overlap_loss * behind, behind)
     return replace(work, time=np.where(np.greater(ranks.hides, 0.5), others.time + together, work.time))

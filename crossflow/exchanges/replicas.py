@@ -10,7 +10,9 @@ from crossopt.crossflow.collectives import (
     Exchange,
     all_gather,
     all_reduce_time,
+    both_sides_time,
     broadcasts_time,
+    ends_time,
     exchange_energy,
     exchange_time,
     replicas_gather,
@@ -96,9 +98,21 @@ def _left(model: Transformer, sharding: Sharding, peak: Weights, by_layer: Mask)
 
 
 def transfer_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """Seconds to hand one microbatch's activations to the next stage; nothing in a pipeline of one."""
+    """Seconds to hand one microbatch's activations to the next stage, the farthest of all; nothing in a pipeline of one."""
     sent, gathered = _message(model, sharding, layout)
     return exchange_time(sent, links) + np.where(_is_gathered(model, sharding), exchange_time(gathered, links), 0.0)
+
+
+def transfer_either_side(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
+    """The same in the mean of the messages to both neighbours of a stage, of which at most one is farther than the nearest of all.
+
+    A pass ends with its message, so that under 1F1B of one chunk a stage takes s + x + y for a microbatch, with those down and up. A way
+    through the passes from the first to the last has m + p - 1 forward and as many backward passes, as many of one kind as of the other on
+    each stage, but for some at its beginning and its end of which each is shorter than all that a stage takes. So no step takes longer
+    than m + p - 1 times the most that any stage does, s + near + far: each message counts as (near + far) / 2.
+    """
+    sent, gathered = _message(model, sharding, layout)
+    return both_sides_time(sent, links) + np.where(_is_gathered(model, sharding), exchange_time(gathered, links), 0.0)
 
 
 def transfer_energy(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
@@ -205,7 +219,7 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
     on_one = is_v(sharding.schedule) | is_both_ways(sharding.schedule)
-    return np.where(on_one, 0.0, exchange_time(send(size, layout.pipeline), links))
+    return np.where(on_one, 0.0, ends_time(send(size, layout.pipeline), links))
 
 
 def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, whole: Mask | bool = False) -> Exchange | None:

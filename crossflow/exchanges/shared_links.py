@@ -11,8 +11,9 @@ one of the two links of its devices, and groups on parts are taken as if all wer
 sends v - 1/p in the mean over all stages, and over the first level on which stages are apart those of both ways. Axes of a torus that
 gather at once are counted each by the order that sends the least along it, so that no step is held to more than it takes.
 
-Where all devices are linked to each other groups of different kinds have links of their own, and nothing is held. Nor is it on nodes and
-pods, whose bandwidths are what collectives of measured runs got beside all that got in their way.
+Where all devices are linked to each other groups of different kinds may have links of their own, and B is that of all links of a device:
+less than the step takes where they share some, as gathers of context and data ranks do with the ring of the former. Nodes and pods hold
+nothing: their bandwidths are what collectives of measured runs got beside all that got in their way.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,10 +55,10 @@ class Sent:
 def held_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Hardware]]:
     """Each level over which no more is sent than fits into a step, without latencies and where all others cost nothing."""
     for level, link in enumerate(hardware.links if cluster.are_dimensions else ()):
-        if link.shape != "fully_connected":
-            links = [free(one) for one in hardware.links]
-            links[level] = replace(links[level], bandwidth=link.bandwidth, shares=())
-            yield level, replace(hardware, links=tuple(links))
+        links = [free(one) for one in hardware.links]
+        size = 2 if link.shape == "fully_connected" else link.size  # of two any group has all links of its devices
+        links[level] = replace(links[level], bandwidth=link.bandwidth, shares=(), size=size)
+        yield level, replace(hardware, links=tuple(links))
 
 
 def free(link: Link) -> Link:

@@ -4,10 +4,16 @@
     y_k <= x_k <= n_k y_k
     sum of T_k y_k >= c T                                    T_k is the time of all runs of k in the trace, c the coverage
     (1 - d) s A <= sum of (A_k / n_k) x_k <= (1 + d) s A     for each total A
-    d_k >= |T_k / n_k x_k - s T_k|,  d_k >= s T_k (1 - y_k),  sum of d_k <= 2 m s T        m is how far the mix may be off
+    d_k >= |T_k / n_k x_k - s T_k|,  sum of d_k <= 2 m s T                     m is how far the mix may be off
     the fewest y, or the fewest x
 
-Of d_k there are whole parts, 10^5 of s T: up to a part less from without.
+Of d_k there are whole parts, 10^7 of s T, up to a part less from without, in rows of whole figures: multipliers of larger ones are of
+little use. With a = T_k / n_k, w = s T_k and f(x) = |a x - w| at whole x between 1 and n_k, d_k is in the hull of f for a kernel that runs
+and w for one that does not, all of which is said by
+
+    d >= w - a x        d >= w (1 - y) + a x - w y        d >= w (1 - y) + f(v) y + (f(v + 1) - f(v)) (x - v y),  v < w / a < v + 1
+
+the last where v is at least 1. So a part of a kernel is as far off as that part of one that runs and the rest of one that does not.
 
 Figures are divided by a power of two q and rounded. Rounded in favour of a choice, every benchmark is a solution, so that no bound of it is
 above a benchmark: that is the outer model. Rounded against it, every solution is a benchmark: that is the inner one, where good ones are
@@ -21,11 +27,11 @@ from math import ceil, floor
 from typing import Literal
 
 from crossopt.formulation.model import Linear, Model, Variable
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, Kernel
 
 Lever = Literal["deviation", "mix", "coverage", "kernels", "runs"]
 PARTS = 10**4
-_OF_MIX = 10**5
+_OF_MIX = 10**7
 _BITS = 30
 """Of the greatest figure of a row."""
 
@@ -41,7 +47,7 @@ class Selection:
 
 def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = None) -> Selection:
     """The inner or the outer model; with one limit widened it asks how far, at the least, until there is a benchmark: by how many
-    PARTS coverage is missed, within how many totals are met, within how many of 100,000 two mixes are, or with how many kernels or runs."""
+    PARTS coverage is missed, within how many totals are met, how many parts mixes are apart, or with how many kernels or runs."""
     kernels, file = question.kernels, question.file
     chosen = tuple(Variable(f"chosen {place}") for place in range(len(kernels)))
     runs = tuple(Variable(f"runs {place}", 0, kernel.runs) for place, kernel in enumerate(kernels))
@@ -85,27 +91,41 @@ def _mix(
     question: BenchmarkQuestion, chosen: tuple[Variable, ...], runs: tuple[Variable, ...], inner: bool, rows: list[Linear], widened: bool
 ) -> tuple[Variable, ...]:
     """How far each kernel is off its share of the time, with the rows that hold that."""
-    if question.file.mix is None:
+    file = question.file
+    if file.mix is None:
         return ()
-    part, most = question.file.share * question.time / _OF_MIX, floor(2 * (1 if widened else question.file.mix) * _OF_MIX)
-    away = tuple(Variable(f"away {place}", 0, most) for place in range(len(runs)))
-    less = Fraction(0) if inner or not most else part
+    part = max(file.share * question.time / _OF_MIX, Fraction(question.time, 2**_BITS))
+    most = floor(2 * (1 if widened else file.mix) * file.share * question.time / part)
+    away = tuple(Variable(f"away {place}", 0, min(most, ceil(kernel.time / part))) for place, kernel in enumerate(question.kernels))
+    less = 0 if inner or not most else 1
     for place, (kernel, y, x, d) in enumerate(zip(question.kernels, chosen, runs, away, strict=True)):
-        each, wanted = Fraction(kernel.time, kernel.runs), question.file.share * kernel.time
-        for name, figure, variable, least in (("few", each, x, wanted), ("many", -each, x, -wanted), ("none", wanted, y, wanted)):
-            figures, variables = ([figure, part], (variable, d)) if most else ([figure], (variable,))
-            rows += _at_least(f"too {name} {place}", figures, variables, least - less, inner)
+        for name, by_run, by_kernel, least in _off(kernel, file.share):
+            figures, variables = [by_run / part, by_kernel / part, *([Fraction(1)] if most else ())], (x, y, *((d,) if most else ()))
+            rows += _at_least(f"too {name} {place}", figures, variables, least / part - less, inner, whole=bool(most))
     if not widened:
         rows.append(Linear("mix", tuple((1, d) for d in away), high=most))
     return away
 
 
-def _at_least(name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool) -> Iterator[Linear]:
-    """sum of figure * variable >= least, rounded; no row where nothing is asked."""
+def _off(kernel: Kernel, share: Fraction) -> Iterator[tuple[str, Fraction, Fraction, Fraction]]:
+    """Rows  figure * runs + figure * chosen + d >= least  that say how far off a kernel is."""
+    each, wanted = Fraction(kernel.time, kernel.runs), share * kernel.time
+    yield "few", each, Fraction(0), wanted
+    yield "many", -each, 2 * wanted, wanted
+    below = floor(share * kernel.runs)
+    if below and below < share * kernel.runs:
+        off, then = wanted - below * each, (below + 1) * each - wanted
+        yield "off", off - then, wanted - off + (then - off) * below, wanted
+
+
+def _at_least(
+    name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool, *, whole: bool = False
+) -> Iterator[Linear]:
+    """sum of figure * variable >= least, rounded, to whole figures or as finely as can be; no row where nothing is asked."""
     largest = max(*(abs(figure) * variable.high for figure, variable in zip(figures, variables, strict=True)), abs(least), Fraction(1))
-    whole = all(figure.denominator == 1 for figure in (*figures, least))
     shift = _BITS - floor(largest).bit_length()
-    scale = Fraction(1) if whole and shift >= 0 else Fraction(2) ** shift
+    whole = whole or (shift >= 0 and all(figure.denominator == 1 for figure in (*figures, least)))
+    scale = Fraction(1) if whole else Fraction(2) ** shift
     rounding = floor if inner else ceil
     terms = tuple((rounding(figure * scale), variable) for figure, variable in zip(figures, variables, strict=True))
     kept = tuple(term for term in terms if term[0])

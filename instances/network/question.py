@@ -127,9 +127,15 @@ def _sent(file: NetworkFile) -> Iterator[Sent]:
 
 def loads_of(file: NetworkFile, section: CollectiveSection) -> tuple[float, ...]:
     """On each dimension the bytes of a collective that take as long over all its bandwidth."""
+    return fluid_loads(section.collective, section.bytes * section.count, section.group, shares_of(file, section))
+
+
+def shares_of(file: NetworkFile, section: CollectiveSection) -> list[Fraction]:
+    """The share of each dimension's bandwidth that a collective has; all of it where that is how LIBRA counts."""
+    if file.part_groups == "whole":
+        return [Fraction(1)] * len(file.dimensions)
     groups = zip(file.dimensions, section.group, strict=True)
-    shares = [Fraction(1) if file.part_groups == "whole" else share_of(one.shape, one.size, members) for one, members in groups]
-    return fluid_loads(section.collective, section.bytes * section.count, section.group, shares)
+    return [share_of(section.collective, one.shape, one.size, members) for one, members in groups]
 
 
 def price_of(dimension: DimensionSection) -> PriceSection | None:

@@ -85,7 +85,7 @@ class NetworkFile:
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     objective: Annotated[Objective, Doc("`time`, or time times cost: the best performance per cost")] = "time"
     part_groups: Annotated[
-        Parts, Doc("what a group of some of a ring or full connection has: its `links`, or the `whole`, as in LIBRA")
+        Parts, Doc("what a group has of a ring or full connection: the `links` that its bytes pass, or the `whole`, as in LIBRA")
     ] = "links"
     descending: Annotated[tuple[str, ...], Doc("dimensions of which none has less than the next one")] = ()
     together: Annotated[tuple[TogetherSection, ...], Doc("limits of some dimensions together")] = ()

@@ -2,30 +2,33 @@
 
 A level's seconds are those that the exchange takes where all other levels cost nothing, and its bytes what of them its bandwidth takes.
 Levels that work at once, as in one ring over all ranks, are busy together, so that these may add up to more than the exchange takes.
-Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Messages between
-stages count both ways, which on a ring are over links of their own.
+Exchanges that hide behind computation count in full: this is how long links are busy, not how long a step waits for them. Of embedding and
+head the longer counts where no device has both. Messages between
+stages count as `exchanges.shared_links` has them: both ways on the first switch that joins stages, one way on others and over other links.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from textwrap import wrap
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding_exchange, head_exchange
+from crossopt.crossflow.exchanges.replicas import messages_time
 from crossopt.crossflow.exchanges.shared_links import free, messages_each_way
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import exchanged
-from crossopt.crossflow.layout import in_turn, lay_out
-from crossopt.crossflow.pipeline import fullest_slot
-from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.layout import Layout, in_turn, lay_out
+from crossopt.crossflow.pipeline import edges, fullest_slot
+from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.recomputation import LAYER, PARTLY
-from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, share_again, terms
+from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.chip.words import shape_words, shapes_of
+from crossopt.reports.facts.chip.words import shape_words
 from crossopt.solvers.codesign.answer import design_of, from_words
 
 _IN_ORDER = (
@@ -36,6 +39,7 @@ _CROWDED = (
     "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
     "takes longer than the step"
 )
+_LINKED = ", if all kinds of groups shared the links of each; the step is held to what a device sends over all of its links"
 _SHARED = "for others on the same links, until a dimension has carried all that the step sends (`shared links`)"
 
 
@@ -68,6 +72,12 @@ class Network:
     """Seconds of a step of the plan."""
     shared: float | None
     """Seconds of it in which exchanges wait for others on the same links; None on networks on which no step is held to that."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The shape of each level in words, where all are switches, too."""
+        units = (outer // inner for inner, outer in pairwise((1, *self.sizes)))
+        return self.shapes or tuple(f"switch of {count:,}" for count in units)
 
     @property
     def crowded(self) -> str:
@@ -108,11 +118,11 @@ def network_of(instance: Instance, design: dict[str, object]) -> Network | None:
 
 def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Network:
     """That of a plan on a device."""
-    links, levels = hardware.links, range(len(hardware.links))
+    links, levels = hardware.links, list(range(len(hardware.links)))
     plain = [_alone(tuple(replace(link, shares=()) for link in links), level) for level in levels]
     endless = [tuple(replace(link, bandwidth=np.inf) for link in each) for each in plain]
-    whole, *alone = busy_under(model, hardware, cluster, plan, [links, *(_alone(links, level) for level in levels)])
-    both = busy_under(model, hardware, cluster, plan, [*plain, *endless])
+    alone = busy_under(model, hardware, cluster, plan, [_alone(links, level) for level in levels], levels)
+    both = busy_under(model, hardware, cluster, plan, [*plain, *endless], levels * 2)
     sent, still = both[: len(links)], both[len(links) :]
     exchanges = tuple(
         Exchanged(
@@ -120,8 +130,8 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
             tuple(seconds[name] for seconds in alone),
             tuple((sent[level][name] - still[level][name]) * float(link.bandwidth) for level, link in enumerate(links)),
         )
-        for name, seconds in whole.items()
-        if seconds > 0.0
+        for name in alone[0]
+        if any(seconds[name] > 0.0 for seconds in alone)
     )
     shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
     priced = bill(model, hardware, cluster, plan)
@@ -138,16 +148,16 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
 
 
 def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
-    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; where all are switches nothing, but
-    where exchanges wait, or would have to wait, for others."""
+    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; of nodes and pods nothing, but
+    where exchanges would have to wait for others."""
     network = network_of(instance, design)
     if network is None:
         return []
     crowded = [f"  {line}" for line in wrap(network.crowded, 78)]
-    if not shapes_of(instance):
+    if not instance.cluster.are_dimensions:
         return ["", *crowded] if crowded else []
     lines, busy = list[str](), list[float]()
-    for level, shape in enumerate(network.shapes):
+    for level, shape in enumerate(network.named):
         found = ((one.seconds[level], one.bytes[level], one.name) for one in network.exchanges if one.bytes[level] >= 1.0)
         here = sorted(found, reverse=True)
         busy.append(sum(seconds for seconds, _, _ in here))
@@ -159,17 +169,17 @@ def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
     most = max(range(len(busy)), key=busy.__getitem__)
     if not busy[most]:
         return []
-    told = f"busiest: {most + 1}, {network.shapes[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    told += ", groups of each kind by links of their own" if network.shapes[most].startswith("links") else ""
+    told = f"busiest: {most + 1}, {network.named[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
+    told += _LINKED if network.named[most].startswith("links") else ""
     words = [f"    {line}" for text in (told, network.latencies, network.in_order) for line in wrap(text, 76)]
     return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, *words, *crowded]
 
 
 def busy_under(
-    model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, ways: Sequence[tuple[Link, ...]]
+    model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, ways: Sequence[tuple[Link, ...]], levels: Sequence[int] = ()
 ) -> list[dict[str, float]]:
     """Seconds of a step for which each exchange keeps links of a device of the fullest stage busy, on each of several networks, one
-    dimension after the other."""
+    dimension after the other; or on each of them the one level that costs anything."""
     plans, links = table([plan]), tuple(side_by_side(level) for level in zip(*ways, strict=True))
     hardware = replace(hardware, links=links)
     layout = in_turn(lay_out(plans, cluster))
@@ -179,6 +189,7 @@ def busy_under(
     mode = int(plans.recompute[0] % PARTLY)
     full = share_again(model, plans) if mode & LAYER else 1.0
     passes = needed.microbatches * fullest_slot(needed).layers
+    beside = replace(needed, embedding=embedding_exchange(model, group, hardware), head=head_exchange(model, group, hardware))
     layers = {kind: exchanged(kind, group, hardware, (0, mode)) for _, kind in layer_kinds(model)}
 
     def layer(place: int) -> Real:
@@ -188,14 +199,21 @@ def busy_under(
         "tensor parallelism": passes * layer(0),
         "context parallelism": passes * layer(1),
         "experts": passes * layer(2),
-        "embedding and head": needed.microbatches * (embedding_exchange(model, group, hardware) + head_exchange(model, group, hardware)),
-        "pipeline": needed.microbatches * (2.0 * messages_each_way(needed)) * needed.transfer,
+        "embedding and head": needed.microbatches * np.maximum(*edges(beside)),
+        "pipeline": needed.microbatches * messages_each_way(needed) * _messages(model, plans, layout, ways, levels, needed.transfer),
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
         "gradients": needed.synchronize,
         "updated weights": needed.publish,
     }
     columns = {name: np.broadcast_to(np.ravel(seconds), len(ways)).tolist() for name, seconds in found.items()}
     return [{name: seconds[way] for name, seconds in columns.items()} for way in range(len(ways))]
+
+
+def _messages(model: Transformer, plans: Plans, layout: Layout, ways: Sequence[tuple[Link, ...]], levels: Sequence[int], one: Real) -> Real:
+    """One message down the stages and one up: on each network on its level, or on the whole of it."""
+    split = sharding(model, plans)
+    each = [np.ravel(messages_time(model, split, layout, links, level)) for links, level in zip(ways, levels, strict=False)]
+    return np.concatenate(each) if each else 2.0 * one
 
 
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:

@@ -114,13 +114,19 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
     fills = _FILLS if len(timeline.kinds) <= len(_FILLS) else _LETTERS
     yield from _wrapped("  ".join(f"{fill} {kind}" for fill, kind in zip(fills, timeline.kinds, strict=False)))
     found = [(track.label, _filled(track, timeline.until, fills), track.shown) for track in timeline.tracks]
-    alike = [list(group) for _, group in groupby(found, key=lambda row: row[1:])]
+    alike = [list(group) for _, group in groupby(found, key=lambda row: (_numbered(row[0]), row[1:]))]
     labels = [_together([label for label, _, _ in group]) for group in alike]
     wide = max(map(len, labels))
     for label, group in zip(labels, alike, strict=True):
         _, drawn, shown = group[0]
         yield _bar(label, wide, drawn, shown)
     yield from _wrapped(timeline.words)
+
+
+def _numbered(label: str) -> str:
+    """What stands before the number of a label; all of one without."""
+    word, _, number = label.rpartition(" ")
+    return word if word and number[:1].isdecimal() else label
 
 
 def _together(labels: Sequence[str]) -> str:

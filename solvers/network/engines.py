@@ -5,7 +5,7 @@ from functools import partial
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.network.asked import at_cost, cheapest, cost_of, total_time, weighed_bound
+from crossopt.formulation.network.asked import at_cost, cheapest, cost_of, options_of, program_of, total_time, weighed_bound
 from crossopt.formulation.network.program import Multipliers, broken_rows
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
@@ -58,8 +58,19 @@ def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Found
         if not tree.branch():
             break
         watch(Progress("parts of the catalogues", tree.value, tree.bound, lambda: None if tree.best is None else Bandwidths(tree.best)))
-    answer = None if tree.best is None else Bandwidths(tree.best)
+    answer = None if tree.best is None else Bandwidths(_least_of_equals(question, tree.best))
     return Found(answer, tree.bound, tree.proof(), "tangents", stopped, rivals=rivals_of(question))
+
+
+def _least_of_equals(question: NetworkQuestion, best: Point) -> Point:
+    """The least options with which all takes no longer, as each collective waits for one dimension and the others may have too much."""
+    program, time, before = program_of(question), total_time(question, best), None
+    while best != before:
+        before = best
+        for place, options in enumerate(options_of(question)):
+            lower = [(*best[:place], rate, *best[place + 1 :]) for rate in options or () if rate < best[place]]
+            best = next((one for one in lower if total_time(question, one) <= time and not broken_rows(program, one)), best)
+    return best
 
 
 def product_of(question: NetworkQuestion, point: Point) -> float:

@@ -69,6 +69,19 @@ def test_uneven_stages_never_take_longer_than_the_closed_form(slots: list[float]
     assert end(runs) <= ((count - 1) * max(slots) + sum(slots)) * (1.0 + 1e-12)
 
 
+@given(SECONDS, SECONDS, some.tuples(some.integers(2, 4), some.integers(1, 3)), some.tuples(SECONDS, SECONDS), some.integers(1, 20))
+def test_messages_over_boundaries_of_two_kinds_never_take_longer_than_those_of_both_sides(
+    forward: float, backward: float, stages: tuple[int, int], messages: tuple[float, float], count: int
+) -> None:
+    """Stages on nodes: a forward pass ends with the message down and a backward pass with that up. A stage has one neighbour on its node,
+    so that no slot is longer than s + x + max(x, y), and no way through the passes has more of them than m + p - 1."""
+    (inside, nodes), (near, far) = stages, messages
+    every = inside * nodes
+    down = [0.0 if stage == every - 1 else far if (stage + 1) % inside == 0 else near for stage in range(every)]
+    runs = schedule([Work(forward + one, backward + other) for one, other in zip(down, [0.0, *down], strict=False)], count, 1)
+    assert end(runs) <= (count + every - 1) * (forward + backward + near + max(near, far)) * (1.0 + 1e-12)
+
+
 @given(some.integers(1, 8), some.integers(1, 5), some.integers(1, 4), some.sampled_from(SCHEDULES))
 def test_as_many_microbatches_are_under_way_as_memory_is_kept_for(stages: int, groups: int, chunks: int, kind: Schedule) -> None:
     """Until their backward pass, or the gradients of weights where these are put off."""

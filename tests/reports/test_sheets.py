@@ -95,6 +95,8 @@ def test_tracks_that_look_alike_are_told_together() -> None:
     assert lines[1] == f"    stages 1 to 3  |{'█' * 12}{'▒' * 12}|  12 ms"
     assert lines[2] == f"    stage 4        |{'█' * 12}{' ' * 12}|  6 ms"
     assert lines[3] == "    Four."
+    named = tuple(Track(name, (Segment(0.0, 12.0, 0),), "12 ms") for name in ("unchanged", "afterwards"))
+    assert [line.split()[0] for line in lines_of(Timeline(("work",), named, 12.0, "ms", "end", ""))[1:]] == ["unchanged", "afterwards"]
 
 
 def test_bars_tell_how_far_and_why_not() -> None:

@@ -158,8 +158,9 @@ def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Le
 
 
 def link_of(level: Level, usual: Link) -> Link:
-    """The link of a level on hardware with such links."""
+    """The link of a level on hardware with such links; a latency that is given is that of rings over all ranks, too."""
     given = level.given
+    around = usual.ring_latency if given.latency is None else 0.0
     return Link(
         bandwidth=usual.bandwidth * level.share if given.bandwidth is None else given.bandwidth,
         latency=usual.latency if given.latency is None else given.latency,
@@ -167,7 +168,7 @@ def link_of(level: Level, usual: Link) -> Link:
         energy=usual.energy,
         shares=usual.shares,
         trees=usual.trees,
-        ring_latency=usual.ring_latency if given.ring_latency is None else given.ring_latency,
+        ring_latency=around if given.ring_latency is None else given.ring_latency,
         shape=level.shape,
         size=level.joined,
     )

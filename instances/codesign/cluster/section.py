@@ -27,7 +27,10 @@ class LinkSection:
     bandwidth: Annotated[Bandwidth | None, Doc("what a collective sustains per device and direction, about 0.8 of a port's rating")] = None
     latency: Annotated[Duration | None, Doc("per step of a collective")] = None
     setup: Annotated[Duration | None, Doc("per collective")] = None
-    ring_latency: Annotated[Duration | None, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = None
+    ring_latency: Annotated[
+        Duration | None,
+        Doc("per step of a ring over all ranks that share, if longer than `latency`; the hardware's where neither is given"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,10 @@ class DimensionSection:
     ] = None
     latency: Annotated[Duration | None, Doc("per step of a collective")] = None
     setup: Annotated[Duration | None, Doc("per collective")] = None
-    ring_latency: Annotated[Duration | None, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = None
+    ring_latency: Annotated[
+        Duration | None,
+        Doc("per step of a ring over all ranks that share, if longer than `latency`; the hardware's where neither is given"),
+    ] = None
     share: Annotated[
         RatioChoice | None,
         Doc("of the bandwidth of those links; an equal one where several dimensions have the same ones, all of it if all are switches"),

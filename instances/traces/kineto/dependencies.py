@@ -14,20 +14,18 @@ A call that copies memory that is not pinned returns once all of it is staged, w
 API, API synchronization behavior). Such a copy is two operations, cut where its call ends, and the call waits for the first.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from crossopt.crossflow.traces.graph import Graph, graph_of
+from crossopt.instances.traces.kineto.crossings import ROUNDING, Crossings, Orders
 from crossopt.instances.traces.kineto.events import Call, Events, Operator, Work
 from crossopt.instances.traces.kineto.handover import Handover, handovers
 from crossopt.instances.traces.kineto.launches import LAUNCHED_BY_NONE, launches_of
 from crossopt.instances.traces.kineto.threads import GAP, Piece, names_of_gaps, pieces_of
 
-_ROUNDING = 1_000
-"""ns by which an end may be later than that of who waited for it, as times are often told in whole microseconds."""
 _BLOCKS = ("StreamSynchronize", "EventSynchronize", "DeviceSynchronize", "CtxSynchronize")
 LAUNCH_LATENCY, DEVICE_GAP = "launch latency", "device gap"
 
@@ -68,42 +66,18 @@ def building_of(events: Events) -> Building:
     building = Building(events)
     call_of = launches_of(events)
     building.unlaunched = call_of.count(LAUNCHED_BY_NONE)
-    orders = _Orders(events, call_of)
+    orders = Orders(events, call_of)
     waits = _waits(events, orders)
     _add_threads(building, call_of, waits)
-    _add_work(building, orders, _Crossings(events, orders, building))
+    crossings = Crossings(events, orders)
+    building.inferred = len(crossings.likely)
+    _add_work(building, orders, crossings)
     _join_waits(building, waits)
     return building
 
 
 def graph_in(building: Building) -> Graph:
     return graph_of(building.operations, building.edges, building.moved, groups=building.groups)
-
-
-@dataclass(slots=True)
-class _Orders:
-    """The work of each stream as it was launched, to find the last before some time."""
-
-    events: Events
-    call_of: Sequence[int]
-    times: dict[str, list[int]] = field(default_factory=dict)
-    works: dict[str, list[int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        launched = defaultdict[str, list[tuple[int, int, int]]](list)
-        for number, work in enumerate(self.events.work):
-            call = self.call_of[number]
-            time = self.events.calls[call].begin if call >= 0 else work.begin
-            launched[work.stream].append((time, work.begin, number))
-        for stream, rows in launched.items():
-            rows.sort()
-            self.times[stream] = [time for time, _, _ in rows]
-            self.works[stream] = [number for _, _, number in rows]
-
-    def last_before(self, stream: str, time: int) -> int | None:
-        """The work that was launched last on a stream before some time."""
-        place = bisect_left(self.times.get(stream, []), time)
-        return self.works[stream][place - 1] if place else None
 
 
 def _is_blocking_copy(call: Call, work: Work) -> bool:
@@ -118,7 +92,7 @@ def _is_staged(call: Call, work: Work) -> bool:
     return is_own and work.kind == "copy" and "Pageable" in work.name and work.begin < call.end < work.end
 
 
-def _waits(events: Events, orders: _Orders) -> dict[int, list[int]]:
+def _waits(events: Events, orders: Orders) -> dict[int, list[int]]:
     """By call the work that its thread waits for; only what had ended by the end of the call, or is a copy of its own that is staged."""
     found = defaultdict[int, list[int]](list)
     for number, call_number in enumerate(orders.call_of):
@@ -146,7 +120,7 @@ def _waits(events: Events, orders: _Orders) -> dict[int, list[int]]:
         number: [
             one
             for one in works
-            if events.work[one].end <= events.calls[number].end + _ROUNDING or _is_staged(events.calls[number], events.work[one])
+            if events.work[one].end <= events.calls[number].end + ROUNDING or _is_staged(events.calls[number], events.work[one])
         ]
         for number, works in found.items()
     }
@@ -230,56 +204,7 @@ def _join_waits(building: Building, waits: dict[int, list[int]]) -> None:
             building.edges.append((done, building.tail_of[number], "wait"))
 
 
-@dataclass(slots=True)
-class _Crossings:
-    """Which work a stream waits for at each of its work, by the calls that let it wait for an event of another stream."""
-
-    events: Events
-    orders: _Orders
-    building: Building
-    told: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By stream when the call was, and the work waited for."""
-    untold: dict[str, list[int]] = field(default_factory=dict)
-    """By thread when calls were of which the trace does not say which streams they are about."""
-
-    def __post_init__(self) -> None:
-        record = {call.correlation: call.begin for call in self.events.calls}
-        for call in self.events.calls:
-            if not call.name.endswith("StreamWaitEvent"):
-                continue
-            known = self.events.waited.get(call.correlation)
-            if known is None:
-                self.untold.setdefault(call.thread, []).append(call.begin)
-            elif (time := record.get(known.record)) is not None:
-                work = self.orders.last_before(known.other, time)
-                if work is not None:
-                    self.told.setdefault(known.stream, []).append((call.begin, work))
-        for rows in (*self.told.values(), *self.untold.values()):
-            rows.sort()  # type: ignore[attr-defined]
-
-    def of(self, number: int, since: int) -> Iterator[int]:
-        """Work of other streams that a work waits for, by calls between the launch before it on its stream and its own."""
-        work, call = self.events.work[number], self.orders.call_of[number]
-        if call < 0:
-            return
-        launch, thread = self.events.calls[call].begin, self.events.calls[call].thread
-        for time, other in self.told.get(work.stream, ()):
-            if since < time < launch and self.events.work[other].end <= work.begin + _ROUNDING:
-                yield other
-        times = self.untold.get(thread, [])
-        place = bisect_left(times, launch)
-        if place and times[place - 1] > since and (likely := self.likely(work, times[place - 1])) is not None:
-            self.building.inferred += 1
-            yield likely
-
-    def likely(self, work: Work, time: int) -> int | None:
-        """Of the last work that was launched before on each other stream the one that ended last, if before this one began."""
-        last = [self.orders.last_before(stream, time) for stream in self.orders.works if stream != work.stream]
-        fitting = [one for one in last if one is not None and self.events.work[one].end <= work.begin]
-        return max(fitting, key=lambda one: self.events.work[one].end, default=None)
-
-
-def _add_work(building: Building, orders: _Orders, crossings: _Crossings) -> None:
+def _add_work(building: Building, orders: Orders, crossings: Crossings) -> None:
     """All work first, then what each waits for, and the gap that nothing explains."""
     works = building.events.work
     by_stream = defaultdict[str, list[int]](list)
@@ -297,7 +222,7 @@ def _add_work(building: Building, orders: _Orders, crossings: _Crossings) -> Non
                 since = building.events.calls[call].begin
             if previous >= 0:
                 waited.append((works[previous].end, building.place_of[previous], "stream"))
-                if works[previous].end > works[number].begin + _ROUNDING:
+                if works[previous].end > works[number].begin + ROUNDING:
                     building.overlapping.append((works[previous].end - works[number].begin, number))
             _join_work(building, number, waited)
             previous = number

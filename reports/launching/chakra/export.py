@@ -40,7 +40,7 @@ def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> 
     design = design_of(instance, chosen)
     one = planned(model, design.hardware, instance.cluster, plan)
     passes = one.microbatches * plan.interleave
-    if 8 * passes > MOST_ITEMS:
+    if (8 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
         raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
     name = file_name(instance.name)
     step = evaluate(model, design, instance.budget, instance.prices).step_time

@@ -1,9 +1,10 @@
 """What each stage of a plan does in a step, as the program of a trace.
 
 A pass is one computation: its seconds are those of `facts.schedule` without exchanges, its FLOPs those of products, as `step_flops` counts
-them, its bytes what crosses into the device's memory. Behind it come the exchanges of tensor ranks of all its layers together, as one
-collective. Gradients are exchanged once behind the last pass, or where ZeRO shares gradients behind each backward pass. No collective hides
-behind work: the simulator runs the two beside each other only where nothing orders them.
+them, its bytes what crosses into the device's memory. Behind it come what context ranks hand on around attention and the exchanges of
+tensor ranks, of all its layers together: a message for each step of the ring, and a collective. Gradients are exchanged once behind the
+last pass, or where ZeRO shares gradients behind each backward pass. No collective hides behind work: the simulator runs the two beside each
+other only where nothing orders them.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
+from crossopt.crossflow.exchanges.context import around_bytes, by_all_to_all
 from crossopt.crossflow.exchanges.hiding import turns
 from crossopt.crossflow.exchanges.replicas import handed_on
 from crossopt.crossflow.hardware import Cluster, Hardware
@@ -31,9 +33,12 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send
 from crossopt.reports.facts.schedule import Passes, stage_passes
 
-TENSOR, DATA, ENDS, EXPERT, ROUTED = "tensor", "data", "ends", "expert", "routed"
-"""Tensor ranks; replicas; the first and the last stage; ranks over which experts are spread; and those that hold the same experts."""
+TENSOR, DATA, ENDS, EXPERT, ROUTED, CONTEXT = "tensor", "data", "ends", "expert", "routed", "context"
+"""Tensor ranks; replicas, context ranks among them; the first and the last stage; ranks over which experts are spread; those that hold the
+same experts; and context ranks."""
 NEXT, PREVIOUS = "next", "previous"
+AFTER, BEFORE = "context after", "context before"
+"""Neighbours in the ring of context ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ class Amounts:
     gathered: bool
     routed: float
     """Bytes that a layer sends to experts and gets back in one direction."""
+    around: float
+    """Bytes that a layer hands on around attention in each step of a ring, or exchanges all to all, in one direction."""
     gathers: Held
     """Bytes of a layer's weights, where ZeRO gathers them for each pass."""
     scatters: Held
@@ -110,7 +117,9 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     split, group = sharding(model, plans), ranks(plans, lay_out(plans, cluster))
     silent = {level: replace(getattr(hardware, level), energy=0.0) for level in ("l2", "l1", "registers")}
     counted = replace(hardware, energy_per_flop=0.0, dram=replace(hardware.dram, energy=1.0), **silent)
-    share = model.stack * model.global_batch / plan.microbatch * plan.tensor  # layers of all microbatches, times ranks of each
+    share = (
+        model.stack * model.global_batch / plan.microbatch * plan.tensor * plan.context
+    )  # layers of all microbatches, times ranks of each
     words = 6.0 * model.tokens * model.hidden * model.vocabulary
     layers = step_flops(model) - words
 
@@ -136,6 +145,7 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
         message=_number(message),
         gathered=bool(np.any(gathered)),
         routed=2.0 * _number(mean_over_kinds(model, lambda kind: _routed_bytes(kind, group))),
+        around=_number(mean_over_kinds(model, lambda kind: _around_bytes(kind, group))),
         gathers=_held(layer_weights(model, split)).times(model.weight_bytes if plan.zero == 3 else 0.0),
         scatters=_held(layer_trained(model, split)).times(model.gradient_bytes if plan.zero >= 2 else 0.0),
     )
@@ -150,6 +160,12 @@ def _routed_bytes(model: Transformer, group: Ranks) -> Real:
     if model.experts == 1:
         return np.float64(0.0)
     return routed_tokens(model, group) / group.norm_split() * model.hidden * model.activation_bytes
+
+
+def _around_bytes(model: Transformer, group: Ranks) -> Real:
+    """Keys and values in a ring; queries, keys, values and results all to all."""
+    queries, keys, values, results = around_bytes(model, group)
+    return queries + keys + values + results if by_all_to_all(model) else keys + values
 
 
 def program_of(one: Planned, stage: int) -> Iterator[Item]:
@@ -192,11 +208,26 @@ class _Pass:
         yield from _replicated(f"{name} weights", "all_gather", amounts.gathers.times(self.layers), plan)
         yield self.work(name, is_back)
         count = self.layers * (1.0 + amounts.again if is_back else 1.0)
+        yield from self.around_attention(name, is_back)
         yield from _collective(f"{name} experts", "all_to_all", count * amounts.routed, EXPERT, plan.expert)
         yield from _tensor_exchanges(name, plan, count * amounts.tensor_bytes)
         yield from _replicated(f"{name} gradients", "reduce_scatter", amounts.scatters.times(self.layers * is_back), plan)
         if not (self.is_first if is_back else self.is_last):
             yield Send(f"{name} sent", round(amounts.message), PREVIOUS if is_back else NEXT, self.tag(is_back, sent=True))
+
+    def around_attention(self, name: str, is_back: bool) -> Iterator[Item]:
+        """Of all layers together: keys and values to the next context rank step by step, backward with their gradients, or all to all."""
+        one, plan = self.one, self.one.plan
+        steps, repeated = plan.context - 1, one.amounts.again * is_back
+        if by_all_to_all(one.model):
+            yield from _collective(
+                f"{name} heads", "all_to_all", self.layers * (1.0 + repeated) * one.amounts.around, CONTEXT, plan.context
+            )
+            return
+        size, tag = round(self.layers * (1.0 + is_back + repeated) * one.amounts.around), self.tag(is_back, sent=False)
+        for step in range(steps if size else 0):
+            yield Send(f"{name} keys {step + 1} sent", size, AFTER, tag * steps + step)
+            yield Receive(f"{name} keys {step + 1} received", size, BEFORE, tag * steps + step)
 
     def received(self, name: str, is_back: bool) -> Iterator[Item]:
         amounts, plan = self.one.amounts, self.one.plan
@@ -244,7 +275,8 @@ def _tensor_exchanges(name: str, plan: Plan, size: float) -> Iterator[Item]:
 
 def _replicated(name: str, kind: str, held: Held, plan: Plan) -> Iterator[Item]:
     """Among those that hold the same weights; of a gather each brings its part."""
-    for size, group, members in ((held.shared, DATA, plan.data), (held.routed, ROUTED, plan.data // plan.expert)):
+    replicas = plan.data * plan.context
+    for size, group, members in ((held.shared, DATA, replicas), (held.routed, ROUTED, replicas // plan.expert)):
         yield from _collective(name, kind, size / members if kind == "all_gather" else size, group, members)
 
 
@@ -287,7 +319,6 @@ def _number(value: object) -> float:
 def cannot(model: Transformer, plan: Plan) -> str | None:
     """What of a plan no program says yet, with the setting that rules it out; None where all of it is said."""
     checks = (
-        (f"context {plan.context}", plan.context > 1, "ask again with --set context=1"),
         (f"expert_tensor {plan.expert_tensor}", plan.expert_tensor > 0, "ask again with --set expert_tensor=0"),
         (f"offload {plan.offload}", plan.offload != "none", "ask again with --set offload=none"),
         (f"schedule {plan.schedule}", plan.schedule in ("zero-bubble-v", "dualpipe"), "ask again with --set schedule=1f1b"),

@@ -6,9 +6,21 @@ placement says. Groups are numbered from 1, as the simulator ends on 0.
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from crossopt.crossflow.plan import Plan
-from crossopt.reports.launching.chakra.programs import DATA, ENDS, EXPERT, NEXT, PREVIOUS, ROUTED, TENSOR
+from crossopt.reports.launching.chakra.programs import (
+    AFTER,
+    BEFORE,
+    CONTEXT,
+    DATA,
+    ENDS,
+    EXPERT,
+    NEXT,
+    PREVIOUS,
+    ROUTED,
+    TENSOR,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +40,35 @@ def npus_of(plan: Plan, roles: Container[str]) -> tuple[list[Npu], dict[int, tup
     members, number_of = dict[int, tuple[int, ...]](), dict[tuple[str, int], int]()
     places = list(_places(order, degrees))
     strides = _strides(order, degrees)
-    for role, along, inside in _along(plan, roles):
+    for role, lies in _along(plan, roles):
+        apart = [sum(steps) for steps in product(*([one * strides[name] for one in inside] for name, inside in lies))]
         for number, place in enumerate(places):
-            if (role, number) not in number_of and place[along] + inside[-1] < degrees[along]:
+            if (role, number) not in number_of and all(place[name] + inside[-1] < degrees[name] for name, inside in lies):
                 group = len(members) + 1
-                members[group] = tuple(number + one * strides[along] for one in inside)
+                members[group] = tuple(sorted(number + one for one in apart))
                 number_of |= {(role, member): group for member in members[group]}
     npus = list[Npu]()
     for number, place in enumerate(places):
-        first = number - place["pipeline"] * strides["pipeline"]
-        after, before = ((place["pipeline"] + step) % plan.pipeline for step in (1, -1))
-        peers = {NEXT: first + after * strides["pipeline"], PREVIOUS: first + before * strides["pipeline"]} if plan.pipeline > 1 else {}
-        groups = {role: number_of[role, number] for role, _, _ in _along(plan, roles) if (role, number) in number_of}
+        peers = dict[str, int]()
+        for name, roles_of in (("pipeline", (NEXT, PREVIOUS)), ("context", (AFTER, BEFORE))):
+            first, degree = number - place[name] * strides[name], degrees[name]
+            others = (first + (place[name] + step) % degree * strides[name] for step in (1, -1))
+            peers |= dict(zip(roles_of, others, strict=True)) if degree > 1 else {}
+        groups = {role: number_of[role, number] for role, _ in _along(plan, roles) if (role, number) in number_of}
         npus.append(Npu(number, place["pipeline"], peers, groups))
     return npus, members
 
 
-def _along(plan: Plan, roles: Container[str]) -> Iterator[tuple[str, str, Sequence[int]]]:
-    """Each role of a group, the dimension along which it lies, and where its members stand from the first one."""
-    every: tuple[tuple[str, str, Sequence[int]], ...] = (
-        (TENSOR, "tensor", range(plan.tensor)),
-        (DATA, "data", range(plan.data)),
-        (EXPERT, "data", range(plan.expert)),
-        (ROUTED, "data", range(0, plan.data, plan.expert)),
-        (ENDS, "pipeline", (0, plan.pipeline - 1)),
+def _along(plan: Plan, roles: Container[str]) -> Iterator[tuple[str, tuple[tuple[str, Sequence[int]], ...]]]:
+    """Each role of a group, and the dimensions along which it lies with where its members stand from the first one."""
+    context = ("context", range(plan.context))
+    every: tuple[tuple[str, tuple[tuple[str, Sequence[int]], ...]], ...] = (
+        (TENSOR, (("tensor", range(plan.tensor)),)),
+        (CONTEXT, (context,)),
+        (DATA, (context, ("data", range(plan.data)))),
+        (EXPERT, (("data", range(plan.expert)),)),
+        (ROUTED, (context, ("data", range(0, plan.data, plan.expert)))),
+        (ENDS, (("pipeline", (0, plan.pipeline - 1)),)),
     )
     return (one for one in every if one[0] in roles)
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from crossopt.crossflow.astra.fluid import share_of
 from crossopt.formulation.network.asked import total_time
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.question import NetworkQuestion
+from crossopt.instances.network.question import NetworkQuestion, shares_of
 from crossopt.instances.network.section import NetworkFile
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, counts, names, rivals_in, times
@@ -57,13 +56,17 @@ def _given(question: NetworkQuestion) -> tuple[tuple[str, str], ...]:
 
 
 def _parts(file: NetworkFile) -> Iterator[str]:
-    """Dimensions of which a group has only the links among its own."""
-    groups = [section.group for workload in file.workloads for section in workload.collectives]
-    for place, one in enumerate(file.dimensions if file.part_groups == "links" else ()):
-        for members in sorted({group[place] for group in groups}):
-            share = share_of(one.shape, one.size, members)
-            if share < 1:
-                yield f"{members} of the {one.size} of {one.name} have {float(share):.1%} of its bandwidth, on the links among them"
+    """Dimensions of which a group has only the links among its own, or on which what it sends passes those of others."""
+    sections = [section for workload in file.workloads for section in workload.collectives]
+    told = dict[tuple[int, bool, int], float]()
+    for section in sections:
+        for place, share in enumerate(shares_of(file, section)):
+            told[place, section.collective == "all_to_all" and file.dimensions[place].shape == "ring", section.group[place]] = float(share)
+    for (place, passes, members), part in sorted(told.items()):
+        one = file.dimensions[place]
+        words = "as all to all it passes the links of others" if passes else "on the links among them"
+        if part < 1.0:
+            yield f"{members} of the {one.size} of {one.name} have {part:.1%} of its bandwidth, {words}"
 
 
 def _words(answer: Bandwidths | None) -> str:

@@ -5,8 +5,8 @@ from math import inf
 from time import monotonic
 
 from crossopt.formulation.certificate import Certificate, packed
-from crossopt.formulation.model import Model
-from crossopt.formulation.traces.selection import selection
+from crossopt.formulation.model import Model, Values
+from crossopt.formulation.traces.selection import Selection, selection
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
@@ -22,12 +22,13 @@ from crossopt.solvers.traces.benchmark.prove import least_of_all
 from crossopt.solvers.traces.benchmark.reasons import reasons
 from crossopt.solvers.traces.benchmark.rivals import apportioned, largest, rivals_of, rounded
 from crossopt.solvers.traces.benchmark.shrink import shrunk
+from crossopt.solvers.traces.benchmark.window import asks_for_window, window
 
 _PATIENCE, _SHORT = 60.0, 5.0
 """Seconds where nobody gives a limit, and those for a look at which limit is in the way."""
-_DROPPING, _SHORTEST, _LOOKING = 0.1, 1.0, 0.75
-"""The share of the time for dropping kernels, seconds of a tree at the least, and the share of the time left that the solver takes, and the
-tree behind it of the rest."""
+_DROPPING, _SHORTEST, _NARROW, _LOOKING = 0.05, 1.0, 0.4, 0.75
+"""The share of the time for dropping kernels, seconds of a tree at the least, the share of the time left for kernels around the bound, and
+that which the solver takes, and the tree behind it of the rest."""
 RULES = {"rounding": rounded, "apportion": apportioned, "largest": largest}
 
 
@@ -45,7 +46,10 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
         watch(Progress("integer program", event.value, event.bound))
         return False
 
-    spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, watch=see)
+    root, start = _start(question, inside, outside.model, limits, deadline)
+    if root and start and root.bound is not None and (least := sum(start[one] > 0 for one in inside.chosen)) <= root.bound:
+        return Found(Runs(tuple(start[one] for one in inside.runs)), least, _proof(root.certificate), "highs", rivals=rivals)
+    spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, hint=start, watch=see)
     told = highs(inside.model, spend)
     if told.values is not None and told.value is not None:
         known.insert(0, (told.value, Runs(tuple(told.values[variable] for variable in inside.runs))))
@@ -60,6 +64,24 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
         why = reasons(question, _looking(deadline)) if shown == inf else ()
         return Found(None, shown, proof, "highs", stopped, reasons=why)
     return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals, solver=told.solver)
+
+
+def _start(
+    question: BenchmarkQuestion, inside: Selection, outer: Model, limits: Limits, deadline: float
+) -> tuple[Traced | None, Values | None]:
+    """The root of a tree, and the best benchmark of kernels around it, where a mix makes good ones hard to find."""
+    if not asks_for_window(question):
+        return None, None
+    root = trace(outer, None, max(deadline - monotonic(), _SHORTEST), most=1)
+    if root.bound is None or root.root is None:
+        return root, None
+    bound = root.bound
+
+    def met(event: Event) -> bool:
+        return event.value is not None and event.value <= bound
+
+    spend = Spend((deadline - monotonic()) * _NARROW, workers=limits.workers, seed=limits.seed, watch=met)
+    return root, highs(window(question, inside, root.root), spend).values
 
 
 def _proof(tree: Certificate) -> Integers:

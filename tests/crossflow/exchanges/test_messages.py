@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.collectives import exchange_energy, exchange_time, members_on_levels, send
+from crossopt.crossflow.collectives import both_sides_time, ends_time, exchange_energy, exchange_time, members_on_levels, send
 from crossopt.crossflow.exchanges.spread import Spread, each
 from crossopt.crossflow.hardware import Link, Shape
 
@@ -83,19 +83,31 @@ def groups(draw: st.DrawFn) -> tuple[list[tuple[Shape, int, float]], int, int]:
 @given(groups())
 def test_no_message_takes_longer_than_it_is_priced(group: tuple[list[tuple[Shape, int, float]], int, int]) -> None:
     """All groups send from every rank to the next, and from the last to the first, at once: on each level a message waits for all that go
-    over the busiest of its links and ports."""
+    over the busiest of its links and ports. Two messages of a rank in the middle take no longer than the two to either side, and what the
+    ends send each other no longer than between these."""
     levels, degree, stride = group
     links, sizes = tuple(link(*level) for level in levels), [size for _, size, _ in levels]
-    rings = (pairwise((*ranks, ranks[0])) for ranks in places(degree, stride, sizes))
+    rings = [list(pairwise((*ranks, ranks[0]))) for ranks in places(degree, stride, sizes)]
     routes = [list(route(one, other, links)) for pairs in rings for one, other in pairs]
-    loads = Counter(port for path in routes for hop in path for port in ports(hop, links))
     message = send(SIZE, spread(degree, stride, sizes))
     priced, energy = float(exchange_time(message, links)), float(exchange_energy(message, links))
+    seconds = sent_at_once(routes, links)
+    assert max(seconds) <= priced * (1 + 1e-12)
+    assert sum(map(len, routes)) / len(routes) * SIZE * ENERGY <= energy * (1 + 1e-12)
+    both = 2.0 * float(both_sides_time(message, links))
+    for first in range(0, len(seconds), degree):
+        assert all(one + other <= both * (1 + 1e-12) for one, other in pairwise(seconds[first : first + degree - 1]))
+    back = sent_at_once([list(route(*pairs[-1], links)) for pairs in rings], links)
+    assert max(back) <= float(ends_time(message, links)) * (1 + 1e-12)
+
+
+def sent_at_once(routes: list[list[Hop]], links: tuple[Link, ...]) -> list[float]:
+    """Seconds of each of some messages."""
+    loads, found = Counter(port for path in routes for hop in path for port in ports(hop, links)), list[float]()
     for path in routes:
         busiest = {level: max(loads[port] for hop in path if hop[0] == level for port in ports(hop, links)) for level, _, _ in path}
-        seconds = len(path) * LATENCY + sum(SIZE * load / one_link(links[level]) for level, load in busiest.items())
-        assert seconds <= priced * (1 + 1e-12)
-    assert sum(map(len, routes)) / len(routes) * SIZE * ENERGY <= energy * (1 + 1e-12)
+        found.append(len(path) * LATENCY + sum(SIZE * load / one_link(links[level]) for level, load in busiest.items()))
+    return found
 
 
 def test_a_message_goes_on_to_its_place_inside() -> None:
@@ -105,3 +117,17 @@ def test_a_message_goes_on_to_its_place_inside() -> None:
     assert exchange_time(send(SIZE, group), over_rails) == (LATENCY + SIZE / 10) + (LATENCY + SIZE / 30)
     assert exchange_time(send(SIZE, group), over_switch) == LATENCY + SIZE / 10
     assert exchange_time(send(SIZE, group), (link("switch", 4, 5.0), link("switch", 2, 10.0))) == LATENCY + SIZE / 5
+
+
+def test_ends_and_both_sides_by_hand() -> None:
+    """Four ranks on two nodes: the ends are on different ones, and each rank in the middle has a neighbour inside and one beyond.
+    Three ranks on nodes of four do not lie evenly."""
+    inside, beyond = link("switch", 2, 5.0), link("switch", 2, 100.0)
+    group = send(SIZE, spread(4, 1, [2, 2]))
+    assert exchange_time(group, (inside, beyond)) == LATENCY + SIZE / 5
+    assert ends_time(group, (inside, beyond)) == LATENCY + SIZE / 100
+    assert ends_time(group, (inside, link("rails", 2, 100.0))) == (LATENCY + SIZE / 100) + (LATENCY + SIZE / 5)
+    assert both_sides_time(group, (link("switch", 2, 100.0), link("switch", 2, 5.0))) == LATENCY + (SIZE / 5 + SIZE / 100) / 2
+    assert both_sides_time(group, (inside, beyond)) == LATENCY + SIZE / 5
+    uneven = send(SIZE, spread(3, 1, [4, 3]))
+    assert both_sides_time(uneven, (link("switch", 4, 100.0), link("switch", 3, 5.0))) == LATENCY + SIZE / 5

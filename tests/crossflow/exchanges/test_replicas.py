@@ -10,7 +10,7 @@ from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import embedding_parameters, layer_parameters, parameters
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.transformer import parts_of, sharding, terms
 from crossopt.crossflow.workload import Transformer
 
 CLUSTER = Cluster(64, (8, 64))
@@ -99,6 +99,19 @@ def test_first_and_last_stage_add_up_the_gradients_of_a_tied_table(plain: Hardwa
     tied, untied = (exchanged(plan, plain, model)["synchronize"] for model in (GPT, replace(GPT, tied=False)))
     assert tied - untied == pytest.approx(4 * TABLE / 2 / 10e9)
     assert exchanged(DATA, plain)["synchronize"] == exchanged(DATA, plain, replace(GPT, tied=True))["synchronize"]
+
+
+def test_a_tied_table_and_messages_of_stages_go_over_their_own_levels(plain: Hardware) -> None:
+    """16 stages on two nodes: the ends are on different ones, each stage in the middle has a neighbour on its own."""
+    columns, size = table([Plan(pipeline=16), Plan(pipeline=16, interleave=2)]), 2048 * 1024 * 2
+    split, laid = sharding(GPT, columns), lay_out(columns, CLUSTER)
+    for inside, beyond in ((5e9, 100e9), (100e9, 5e9)):
+        wired = replace(plain, links=(Link(inside, 0.0), Link(beyond, 0.0)))
+        tied, untied = (data_exchange(one, split, laid, wired).synchronize for one in (GPT, replace(GPT, tied=False)))
+        assert np.ravel(tied - untied) == pytest.approx(4 * TABLE / beyond)
+        parts = parts_of(GPT, wired, CLUSTER, columns, laid)
+        handed = terms(GPT, wired, columns, parts).transfer
+        assert np.ravel(handed) == pytest.approx([size / 2 * (1 / inside + 1 / 5e9), size / 5e9])
 
 
 @pytest.mark.parametrize(("zero", "summed", "handed"), [(0, 2, 0), (1, 1, 1)])

@@ -49,11 +49,12 @@ SHARED = Plan(tensor=4, data=4, microbatch=1, sequence_parallel=True, recompute=
 
 @pytest.mark.parametrize(("shape", "line", "groups"), [("switch", 1.0, 1.0), ("ring", 2.0, 4.0)])
 def test_gathers_wait_for_the_exchanges_of_the_layers_that_hide_them(shape: Shape, line: float, groups: float) -> None:
-    """Twelve gathers and scatters a layer of 3/4 of the activations, on a line of four by one link of two, and four beside the layers. Of
-    weights 2 bytes twice and of gradients 4, around all of a ring that four groups share; of those beside the layers 2 and 4 once."""
+    """Twelve gathers and scatters a layer of 3/4 of the activations, on a line of four by one link of two, two gathers more for the
+    gradients of weights, and four beside the layers. Of weights 2 bytes twice and of gradients 4, around all of a ring that four groups
+    share; of those beside the layers 2 and 4 once."""
     hardware, cluster = on([(shape, 16, 1e9)])
     activations, parameters = 3 / 4 * SIZE * line, 3 / 4 * groups
-    wanted = 16 * ((8 * 12 + 4) * activations + 8 * LAYER * 8 * parameters) + TABLES * 6 * parameters
+    wanted = 16 * ((8 * 14 + 4) * activations + 8 * LAYER * 8 * parameters) + TABLES * 6 * parameters
     found, took = busy(MODEL, hardware, cluster, SHARED), without(MODEL, hardware, cluster, SHARED)
     assert found == pytest.approx(wanted / 1e9, rel=1e-3)
     priced = evaluate(MODEL, Design(hardware, cluster, SHARED))
@@ -68,7 +69,7 @@ def test_messages_hidden_exchanges_and_experts_are_counted() -> None:
     plan = Plan(tensor=4, pipeline=4, microbatch=1, interleave=2, sequence_parallel=True, tensor_exchange="hidden", overlap="pipeline")
     one = table([plan])
     inside, ring = parts_of(MODEL, hardware, cluster, one).sent
-    assert (inside.layer, inside.messages) == (8 * 3 / 4 * SIZE / 1e9, 0.0)
+    assert (inside.layer, inside.messages) == (10 * 3 / 4 * SIZE / 1e9, 0.0)
     assert (ring.layer, ring.messages) == (0.0, SIZE / 4 / 0.5e9)
     over_switch = parts_of(
         MODEL, *on([("switch", 16, 1e9)]), table([replace(plan, tensor=1, data=4, placement="pipeline-tensor-context-data")])
@@ -76,11 +77,36 @@ def test_messages_hidden_exchanges_and_experts_are_counted() -> None:
     assert over_switch.sent[0].messages == 2 * SIZE / 1e9
 
 
-def test_nothing_is_held_where_all_are_linked_or_on_nodes() -> None:
-    """Groups of different kinds have links of their own there."""
-    hardware, cluster = on([("fully_connected", 16, 1e9)])
-    assert busy(MODEL, hardware, cluster, SHARED) == 0.0
-    assert "shared links" not in dict(evaluate(MODEL, Design(hardware, cluster, SHARED)).breakdown)
+def test_inputs_are_gathered_for_the_gradients_of_weights_where_these_are_trained_and_nobody_kept_them() -> None:
+    """Two gathers of ten gathers and scatters; one where only attention is split by columns, before experts that ranks share."""
+    hardware, cluster = on([("switch", 4, 1e9)])
+    plan = Plan(tensor=4, microbatch=1, sequence_parallel=True)
+
+    def layers(model: Transformer, plan: Plan) -> float:
+        [sent] = parts_of(model, hardware, cluster, table([plan])).sent
+        return float(np.max(sent.layer)) / (3 / 4 * SIZE / 1e9)
+
+    assert layers(MODEL, plan) == pytest.approx(10)
+    assert layers(MODEL, replace(plan, sequence_parallel=False)) == pytest.approx(8)
+    assert layers(replace(MODEL, stops_early=True), plan) == pytest.approx(8)
+    assert layers(replace(MODEL, lora_rank=8), plan) == pytest.approx(8)
+    assert layers(replace(MODEL, experts=4), plan) == pytest.approx(9)
+
+
+def test_links_between_all_are_held_to_what_ports_of_as_much_carry_and_nodes_to_nothing() -> None:
+    """A ring of context ranks and the gathers behind it, on the same devices; two devices have one link however it is called."""
+    plan = Plan(context=4, microbatch=1, zero=3, overlap="data")
+    ports, links = (busy(MODEL, *on([(shape, 4, 1e9)]), plan) for shape in ("switch", "fully_connected"))
+    assert links == pytest.approx(ports, rel=1e-12)
+    hardware, cluster = on([("fully_connected", 4, 1e9)])
+    step = evaluate(MODEL, Design(hardware, cluster, plan))
+    assert step.step_time == links > without(MODEL, hardware, cluster, plan)
+    plain = evaluate(MODEL, Design(hardware, replace(cluster, are_dimensions=False), plan))
+    assert "shared links" not in dict(plain.breakdown)
+    pair = {
+        shape: busy(MODEL, *on([(shape, 2, 1e9)]), replace(plan, context=2)) for shape in ("switch", "rails", "ring", "fully_connected")
+    }
+    assert len({round(seconds, 9) for seconds in pair.values()}) == 1
 
 
 @st.composite
@@ -105,7 +131,8 @@ def test_steps_of_every_network_are_held(levels: list[tuple[Shape, int, float]],
 
 
 def assert_held(levels: list[tuple[Shape, int, float]], data: st.DataObject, models: tuple[Transformer, ...]) -> None:
-    """To the last bit, and by slower links no less. What is counted is no more than a step takes in which nothing hides."""
+    """To the last bit, and by slower links no less. What is counted is no more than a step takes in which nothing hides; of
+    gathers and scatters a quarter more, as inputs are gathered once more behind products whatever the plan says."""
     hardware, cluster = on(levels)
     both = scaled(hardware, "links.bandwidth", np.array([1.0, 0.7]))
     model = data.draw(st.sampled_from(models))
@@ -117,4 +144,4 @@ def assert_held(levels: list[tuple[Shape, int, float]], data: st.DataObject, mod
         held = busy(model, hardware, cluster, plan)
         assert time >= max(held, without(model, hardware, cluster, plan))
         open_ = replace(plan, overlap="none", tensor_exchange="exposed", expert_exchange="exposed")
-        assert held <= without(model, hardware, cluster, open_) * (1.0 + 1e-12)
+        assert held <= without(model, hardware, cluster, open_) * (1.25 if plan.sequence_parallel else 1.0) * (1.0 + 1e-12)

@@ -49,6 +49,17 @@ def test_they_do_so_of_a_chip_too() -> None:
     assert (after.cluster, after.hardware) == (replace(before.cluster, are_dimensions=True), before.hardware)
 
 
+@every(
+    ("given", "around"), [("", (14e-6, 14e-6)), (", latency: 2 us", (2e-6, 14e-6)), (", latency: 2 us, ring_latency: 9 us", (9e-6, 14e-6))]
+)
+def test_a_latency_that_is_given_is_that_of_rings_over_all_ranks_too(given: str, around: tuple[float, ...]) -> None:
+    """Between nodes an H100 takes 14 us a step of such rings."""
+    settings = ("hardware=h100-sxm", f"cluster.network=[{{size: 2, links: cluster{given}}}, {{size: 8, links: cluster}}]")
+    hardware = read(LISTED, *settings).hardware
+    assert isinstance(hardware, Hardware)
+    assert tuple(max(float(link.latency), float(link.ring_latency)) for link in hardware.links) == pytest.approx(around)
+
+
 def test_dimensions_share_the_links_that_they_have_in_common() -> None:
     """An A100 has 229 GB/s inside a node of eight and 22 GB/s beyond."""
     assert links("[{size: 4, shape: ring}, {size: 2, shape: ring}, {size: 2}]") == (

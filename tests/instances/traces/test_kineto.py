@@ -178,7 +178,9 @@ def test_a_stream_waits_for_an_event_of_another(tmp_path: Path) -> None:
     found = read_any(put(tmp_path, *rows))
     assert edges(found, "wait") == {("first", "other")}
     assert found.trace.span == replay(found.trace.graph).span == 50_000
-    assert edges(read_any(put(tmp_path, *rows[:-1])), "wait") == set()  # of the last that was launched, which had not ended
+    assert edges(read_any(put(tmp_path, *rows[:-1])), "wait") == {("first", "other")}  # the last that was launched had not ended
+    late = [*rows[:-2], kernel("other", 30, 5, 5, stream=20)]
+    assert edges(read_any(put(tmp_path, *late)), "wait") == set()  # nor does it begin where something ends
     untold = read_any(put(tmp_path, *rows[:6], rows[7]))
     assert edges(untold, "wait") == {("first", "other")}
     assert untold.remarks == ("1 wait across streams told from times, as the trace does not say for which event",)

@@ -15,12 +15,26 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, Node, messages_in, metadata_in, node_in, written
-from crossopt.instances.traces.chakra.program import Compute, Exchange, Writer, pieces_of
+from crossopt.instances.traces.chakra.program import Compute, Exchange, Send, Writer, pieces_of
 from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.tasks import task_of
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.cli import main
-from crossopt.reports.launching.chakra.programs import DATA, ENDS, EXPERT, ROUTED, TENSOR, cannot, flops_of, planned, program_of
+from crossopt.reports.launching.chakra.programs import (
+    AFTER,
+    BEFORE,
+    CONTEXT,
+    DATA,
+    ENDS,
+    EXPERT,
+    NEXT,
+    ROUTED,
+    TENSOR,
+    cannot,
+    flops_of,
+    planned,
+    program_of,
+)
 from crossopt.reports.launching.chakra.ranks import npus_of
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.paths import INSTANCES
@@ -185,6 +199,8 @@ PLANS = {
     "sequence": Plan(4, 1, 2, 1, microbatch=4, sequence_parallel=True, recompute="selective"),
     "experts": Plan(1, 1, 2, 4, expert=2, microbatch=2),
     "alone": Plan(microbatch=8),
+    "context": Plan(1, 4, 2, 1, microbatch=4, interleave=2, recompute="full", zero=1),
+    "context, all to all": Plan(1, 2, 1, 2, expert=2, microbatch=4),
 }
 
 
@@ -193,7 +209,8 @@ def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     """No NPU waits for ever, FLOPs are those of the step, and no NPU is done before its computations could be."""
     instance, plan = read_instance(INSTANCES / "tiny.yaml"), PLANS[name]
     assert isinstance(instance.workload, Transformer)
-    model = replace(instance.workload, experts=4, experts_per_token=2) if name == "experts" else instance.workload
+    model = replace(instance.workload, experts=4, experts_per_token=2) if plan.expert > 1 else instance.workload
+    model = replace(model, sinks=True) if name == "context, all to all" else model
     one = planned(model, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
     programs = [list(program_of(one, stage)) for stage in range(plan.pipeline)]
     npus, groups = npus_of(plan, {item.group for program in programs for item in program if isinstance(item, Exchange)})
@@ -223,11 +240,26 @@ def test_groups_lie_where_the_plan_lays_them() -> None:
     assert (npus[3].peers, npus[11].peers) == ({"next": 11, "previous": 11}, {"next": 3, "previous": 3})
 
 
+def test_context_ranks_hand_on_keys_and_values_and_sum_gradients_with_data_ranks() -> None:
+    """Of a sample of 2,048 tokens each of four ranks has 512, with 2 x 768 values of 2 bytes: in three steps for each of 6 layers forward,
+    and twice that backward. Two data ranks lie around them."""
+    instance, plan = read_instance(INSTANCES / "tiny.yaml"), Plan(1, 4, 2, 2, microbatch=1)
+    assert isinstance(instance.workload, Transformer)
+    one = planned(instance.workload, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
+    program = list(program_of(one, 0))
+    sent = [item for item in program if isinstance(item, Send)]
+    ahead, back = ([item for item in sent if item.name.startswith(f"{way} 1.1 keys")] for way in ("forward", "backward"))
+    block = 6 * 512 * 2 * 768 * 2
+    assert ([item.bytes for item in ahead], [item.bytes for item in back]) == ([block] * 3, [2 * block] * 3)
+    npus, groups = npus_of(plan, {DATA, CONTEXT})
+    assert [groups[npus[1].groups[role]] for role in (CONTEXT, DATA)] == [(0, 1, 2, 3), (0, 1, 2, 3, 4, 5, 6, 7)]
+    assert {role: npus[0].peers[role] for role in (AFTER, BEFORE, NEXT)} == {AFTER: 1, BEFORE: 3, NEXT: 8}
+
+
 def test_what_traces_do_not_say_is_refused() -> None:
     model = read_instance(INSTANCES / "tiny.yaml").workload
     assert isinstance(model, Transformer)
     for plan, what, remedy in (
-        (Plan(context=2), "context 2", "context=1"),
         (Plan(shard=2, zero=3), "shard 2", "shard=0"),
         (Plan(offload="weights"), "offload weights", "offload=none"),
     ):

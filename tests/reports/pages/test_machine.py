@@ -130,13 +130,14 @@ def test_levels_add_up_to_the_time_of_each_exchange(name: str) -> None:
 
 
 def test_bytes_are_those_of_the_collectives_by_hand() -> None:
-    """Full recomputation: a gather and a scatter of the activations before and after each of two products, forward twice and backward."""
+    """Full recomputation: a gather and a scatter of the activations before and after each of two products, forward twice and backward,
+    and a gather of each of the two inputs for the gradients of weights."""
     model, hardware, cluster, plan = asked("dense")
     [tensor] = [one for one in network_on(model, hardware, cluster, plan).exchanges if one.name == "tensor parallelism"]
     tokens, microbatches, layers = model.sequence, model.global_batch / plan.data, model.layers / plan.pipeline
     size = tokens * model.hidden * model.activation_bytes
     [inside, outside] = all_gather(size, (8.0, 1.0))
-    assert tensor.bytes[0] == pytest.approx(microbatches * layers * 3 * 2 * 2 * float(inside.bytes), rel=1e-9)
+    assert tensor.bytes[0] == pytest.approx(microbatches * layers * (3 * 2 * 2 + 2) * float(inside.bytes), rel=1e-9)
     assert tensor.bytes[1] == pytest.approx(0.0, abs=1.0)
     assert float(outside.bytes) == 0.0
 

@@ -131,6 +131,39 @@ def test_a_part_of_a_dimension_has_the_links_among_its_own(shape: str, members: 
     assert any(one.startswith(f"{members} of the 8 of node have {share:.1%}") for one in told) == (share < 1.0)
 
 
+@pytest.mark.parametrize(("size", "members", "passed"), [(16, 16, 4.0), (3, 3, 2 / 3), (2, 2, 1 / 2), (16, 4, 2.0), (16, 2, 1.0)])
+def test_all_to_all_on_a_ring_passes_the_links_of_others(size: int, members: int, passed: float, tmp_path: Path) -> None:
+    """Around all of a ring of 16 a byte for each other NPU goes 1 to 8 links, 64 / 16 of the bytes of each in all; on a line of four the
+    middle link has 4 / 4 of them either way, over half of the bandwidth. Of two dimensions that have 400 GB/s together the ring then takes
+    the greater part."""
+    sent = {"collective": "all_to_all", "bytes": "1 GB", "group": [members, 16]}
+    shapes = [{"name": "ring", "shape": "ring", "size": size}, {"name": "switch", "shape": "switch", "size": 16}]
+    workloads = [{"name": "all", "collectives": [sent]}]
+    document = {"kind": "network", "dimensions": shapes, "budget": {"total": "400 GB/s"}, "workloads": workloads}
+    result = answered(asked(tmp_path, document))
+    assert result.value == pytest.approx((passed + 15 / 16) / 400, rel=1e-8)
+    assert answered(asked(tmp_path, document, "part_groups=whole")).value == pytest.approx((1 - 1 / members + 15 / 16) / 400, rel=1e-8)
+    told = sheet(asked(tmp_path, document), result).notes
+    assert any("as all to all it passes the links of others" in one for one in told) == (passed > 1 - 1 / members)
+
+
+@pytest.mark.parametrize(("orders", "least"), [((), (100, 50, 100)), (("[other, third]",), (100, 100, 100))])
+def test_of_catalogues_nothing_is_bought_that_no_collective_waits_for(
+    orders: tuple[str, ...], least: tuple[int, ...], tmp_path: Path
+) -> None:
+    """An all-reduce of 1 GB takes 10 ms on the first dimension and half of that at 100 GB/s on the second, so that 50 do. The second may be
+    told to have no less than the third, which needs all it can have."""
+    sent = [{"collective": "all_reduce", "bytes": "1 GB", "group": group} for group in ([2, 2, 1], [1, 1, 2])]
+    first, *others = ({"name": name, "shape": "switch", "size": 2} for name in ("first", "other", "third"))
+    shapes = [first | {"bandwidth": "100 GB/s"}, *(one | {"options": ["50 GB/s", "100 GB/s"]} for one in others)]
+    document = {"kind": "network", "dimensions": shapes, "budget": {"total": "600 GB/s"}}
+    document["workloads"] = [{"name": "all", "collectives": sent}]
+    result = answered(asked(tmp_path, document, *(f"descending={order}" for order in orders)))
+    assert result.answer is not None
+    assert [rate / 1e9 for rate in result.answer.bandwidths] == [*least]
+    assert result.value == pytest.approx(0.02)
+
+
 def two(first: int, second: int) -> dict[str, object]:
     """A collective on either of two dimensions of two, of which each moves so many bytes."""
     sides = [
