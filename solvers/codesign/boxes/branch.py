@@ -165,7 +165,7 @@ def _go_down(instance: Instance, space: Grid, search: PlanSearch, plans: AnyPlan
     if not search.heap or monotonic() >= deadline:
         return
     _, _, node, waiting = search.heap[0]
-    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_PLANS]), search.best.value)
+    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_PLANS]), search.best.value, deadline)
     if found is not None and found.value < search.best.value:
         search.best = found
 
