@@ -56,13 +56,14 @@ def check_and_prove(study: Study, watch: Watch = unwatched) -> Report:
     proved = sum(found[place].reached for place in claimed)
     rules, cut, below = (sum(one) for one in zip(*((one.repeated, one.cut, one.below) for one in found), strict=True))
     searched = {run.engine for run in study.runs} - {*_REPEATED, *PROVERS, "auto"}
-    checked = (
+    checked: tuple[str, ...] = (
         *((f"{proved:,} of {were(len(claimed), 'bounded question')} solved anew as far as bounds say",) if claimed else ()),
         *((f"{were(rules, 'answer')} asked of rules again, and came out the same",) if rules else ()),
         *((f"{were(cut, 'answer')} cut short by time: what such a rule did not find is its word",) if cut else ()),
         *((f"{were(below, 'answer', 'stand', 'stands')} above the best recipe's design, with which searches begin",) if below else ()),
         *((f"what searches found no better is their word ({', '.join(sorted(searched))})",) if searched else ()),
     )
+    checked += ("nothing checks seconds, the ways to answers with their `to 1 %` and `to proof`, and by what a bound is said to be proved",)
     return Report((*report.checked, *checked), tuple(fault for one in found for fault in one.refused), proved < len(claimed))
 
 
