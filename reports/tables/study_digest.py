@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.tables.digest import Bound, Cell, Digest, Table
 from crossopt.solvers.study.figures import NEVER, Spread, asked_in_full, best_of, bound_of, cell, courses, overall, values_along
 from crossopt.solvers.study.records import Study
@@ -37,7 +38,7 @@ def of_study(study: Study) -> Digest:
         prover="",
         engine=", ".join(study.plan.engines),
         seconds=study.seconds,
-        design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
+        design=f"{several(len(study.questions), 'question')}, {several(len(study.runs), 'run')}",
         figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), *partial),
         tables=(_engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
     )

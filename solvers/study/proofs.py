@@ -26,6 +26,7 @@ from crossopt.solvers.study.running import turns_of
 
 _REPEATED = frozenset({*RULES, "plan-only", "hardware-only"})
 """Engines whose answer is the same whenever they end."""
+ENDED = "the check was ended before all was looked at"
 _FIRST = "recipes"
 """The rule with whose design searches begin."""
 _TIMES, _MORE = 10.0, 30.0
@@ -78,7 +79,7 @@ def _again(study: Study, place: int, watch: Watch) -> _Again:
     found = _Again(tuple(refused), repeated=sum(run not in wrong for run in whole), cut=len(rules) - len(whole), below=_below(runs))
     if not _claims(runs):
         return found
-    anew = solve(FAMILY, instance, "auto", limits, watch)
+    anew = _solved(instance, "auto", limits, watch)
     refuted = [f"{name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _refutations(run, anew)]
     return replace(found, refused=(*refused, *refuted), reached=all(_reached(run, anew) for run in runs))
 
@@ -87,6 +88,14 @@ def _below(runs: Sequence[Run]) -> int:
     """How many searches do not come to the design that they begin with."""
     start = min((run.value for run in runs if run.engine == _FIRST and run.value is not None), default=inf)
     return sum(run.engine in FAMILY.seeded and not run.note and (inf if run.value is None else run.value) > start for run in runs)
+
+
+def _solved(instance: Instance, engine: str, limits: Limits, watch: Watch) -> DesignResult:
+    """What an engine says; a check that is ended says nothing, as what was not looked at is not the fault of the runs."""
+    found = solve(FAMILY, instance, engine, limits, watch)
+    if found.stopped == "interrupted":
+        raise KeyboardInterrupt(ENDED)
+    return found
 
 
 def _claims(runs: Sequence[Run]) -> bool:
@@ -105,7 +114,7 @@ def _early_end(study: Study, run: Run) -> Iterator[str]:
 def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) -> Iterator[str]:
     """What a rule says now, where the run says something else; one that ended early may have found less."""
     try:
-        found = solve(FAMILY, instance, run.engine, limits, watch)
+        found = _solved(instance, run.engine, limits, watch)
     except (RefusedError, ModelError, SolverError):
         if not run.note:
             yield "asked again it does not answer such a question"

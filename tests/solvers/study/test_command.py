@@ -22,7 +22,7 @@ from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, from_words
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.study import running
+from crossopt.solvers.study import proofs, running
 from crossopt.solvers.study.asking import ask_by_names
 from crossopt.solvers.study.check import check
 from crossopt.solvers.study.pricing import price_together
@@ -173,6 +173,15 @@ def test_a_rule_does_not_escape_by_saying_that_it_was_cut_short_or_did_not_answe
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
     assert words in capsys.readouterr().out
+
+
+def test_a_check_that_is_ended_says_so_and_accepts_nothing(swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    solved = proofs.solve
+    monkeypatch.setattr(proofs, "solve", lambda *asked: replace(solved(*asked), stopped="interrupted"))
+    assert main(["check", str(swept)]) == 10
+    told = capsys.readouterr()
+    assert "the check was ended before all was looked at" in told.err
+    assert "accepted" not in told.out
 
 
 @pytest.mark.slow
