@@ -140,10 +140,8 @@ def _size(result: DesignResult) -> str:
             some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} box{'es' * (tree.boxes != 1)}"
             looks = f"one look at each of {count_of(groups)} group{'s' * (groups != 1)} of plans"
             return f"{_designs(tree.designs)}, {some if promising else looks}"
-        case Word(by=words):
-            return words
-        case _:
-            return ""
+        case proof:
+            return proof.by if isinstance(proof, Word) else ""
 
 
 def _left_out_lines(out: LeftOut | None) -> list[str]:

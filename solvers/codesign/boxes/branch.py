@@ -246,7 +246,8 @@ def _show(search: Search[Best, Waiting], watch: Watch) -> None:
     """Tell where the search stands, with its best design."""
     best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     answer = None if best is None or search.answered is None else partial(search.answered, search.best)
-    watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound, answer))
+    boxes = f"{search.boxes:,} box{'es' * (search.boxes != 1)}"
+    watch(Progress(f"{boxes}, {len(search.heap):,} open", best, bound, answer))
 
 
 def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:
