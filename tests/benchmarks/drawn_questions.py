@@ -34,7 +34,7 @@ from tests.solvers.codesign.questions import TINY_FREE
 
 PAGE: Final = ROOT / "reports" / "gallery" / "drawn-questions.md"
 PROCESSES: Final = 2
-PATIENCE: Final = 10.0
+PATIENCE: Final = 30.0
 """Seconds after which nobody waits for a proof any longer."""
 EXACT: Final = ("exhaustive", "boxes")
 RULES: Final = ("recipes", "plan-only", "hardware-only")

@@ -38,6 +38,6 @@ def test_a_page_has_a_table_for_each_size_and_budget_and_says_how_long_proofs_ta
     assert [f"### {seconds:g} s for each engine" in text for of in (SMALL, LARGE) for seconds in of.budgets] == [True] * 2
     assert text.count("| alternating | 100% | 0.00% | 0.00% | 0.00% | 0.12 s |") == text.count("| boxes | 100%, proves 100% |") == 2
     assert "exhaustive 0.25 s; boxes 0.50 s." in text
-    assert "exhaustive more than 10 s; boxes 0.50 s." in text
+    assert "exhaustive more than 30 s; boxes 0.50 s." in text
     assert "Share solved of 1 question each" in text
     assert "Of 1.2e+04 to 1.2e+04 designs" in text
