@@ -35,8 +35,8 @@ PUBLIC = {
 }
 """Inputs of other authors, which do not come along."""
 LEFT_OUT = {
-    "compare joint-vs-single-layer": "eleven questions, some eight minutes",
-    "compare logic-memory-network-scaling": "sixty-three questions, one to two minutes",
+    "compare joint-vs-single-layer": "eleven questions, some ten minutes",
+    "compare logic-memory-network-scaling": "sixty-three questions, some seven minutes",
     "compare diminishing-returns": "eighty questions, half a minute",
     "compare sharing-in-groups": "forty questions, ten seconds",
     "compare links-in-the-package": "eighteen questions, half a minute",

@@ -18,6 +18,7 @@ from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.keeping.keeper import keeper
 from crossopt.reports.commands.keeping.watch import SHARE
 from crossopt.reports.commands.progress import log_to, progress_on
+from crossopt.reports.sheets.amounts import several
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text
 from crossopt.solvers.checking import ANEW, Report, differences, solve_and_hold
 from crossopt.solvers.checking import check as report_of
@@ -101,7 +102,7 @@ def check_front(path: Path, cross_check: bool) -> Report:
     """Every point checked as a result of its own, and, where the front says that it is proved, that its points are a front and its ends,
     and that none is missing between them. That there is no point is asked anew."""
     front, told = read_as(path, front_in_file), False
-    count = f"{len(front.points)} points, where about {front.asked} were asked for"
+    count = f"{several(len(front.points), 'point')}, where about {front.asked} were asked for"
     checked, refused = [f"the front says that it has {count}; each was checked as a result of its own"], front_faults(front)
     with progress_on(sys.stderr, "") as watch:
         for place, (_, result) in enumerate(front.points):

@@ -8,6 +8,7 @@ from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.design import Asked
 from crossopt.reports.pages.design import question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.design import amount, bound_amount
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front
@@ -26,11 +27,12 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
     ended = "" if front.stopped == "complete" else f" ({front.stopped})"
     gap = max(point.result.gap_asked for point in front.points)
     within = f", within {gap:.2%}" if gap else ""
+    count = several(len(front.points), "design")
     words = (
-        f"{len(front.points)} designs, each with its proof{within}; nothing is better than one of them in one figure without being worse "
+        f"{count}, each with its proof{within}; nothing is better than one of them in one figure without being worse "
         f"in the other; none has less {labels[0]} than the first, and none less {labels[1]} than the last."
     )
-    open_words = f"{len(front.points)} designs, not all proved{ended}: there may be better ones, beside these and beyond them."
+    open_words = f"{count}, not all proved{ended}: there may be better ones, beside these and beyond them."
     box = ProofBox("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
     told = (
         "Every design was priced anew for this page. `crossopt check` carries its proof out anew, "

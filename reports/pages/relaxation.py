@@ -5,6 +5,7 @@ from functools import partial
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.texts.relaxation import ending, relaxation_tree, said_once
 from crossopt.solvers.answer import gap_between
@@ -29,13 +30,14 @@ def relaxation_page(found: Relaxed, saved: dict[str, object]) -> Page:
     words = f"No design is below {_seconds(found.bound)}, by the word of {found.solver}; {ending(found)}."
     facts = [("best design known before the tree", _seconds(found.start)), ("root of the relaxation", _seconds(found.root))]
     facts += [("integer model", _seconds(found.optimum)), ("its design by the full model", _seconds(found.value))]
-    model = f"{found.variables:,} variables, {found.rows:,} rows, {found.plans:,} plans"
+    sized = ((found.variables, "variable"), (found.rows, "row"), (found.plans, "plan"))
+    model = ", ".join(several(number, what) for number, what in sized)
     caption = " ".join([_BRANCHED, *(f"{words[0].upper()}{words[1:]}." for words in said_once(found))])
     sections = (
         heading(found.name, _ASKED),
         ProofBox("the tree is closed" if closed else "the tree is not closed", words, closed),
         tiles(facts),
-        paragraph(f"The model after {found.rounds} rounds of refinement: {model}.", "soft"),
+        paragraph(f"The model after {several(found.rounds, 'round')} of refinement: {model}.", "soft"),
         _shares(found),
         _gap(found),
         section("The tree", figure(partial(relaxation_tree, found), caption)) if found.nodes else "",
@@ -80,7 +82,7 @@ def _gap(found: Relaxed) -> str:
     series = [Steps(label, way) for label, way in ways if way]
     if not series or len(found.nodes) < 2:
         return ""
-    words = f"After {len(found.nodes):,} nodes the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."
+    words = f"After {several(len(found.nodes), 'node')} the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."
     titles = Titles("closing", "Bound and best solution over the nodes of the tree", words)
     until, axes = float(len(found.nodes)), ("nodes", "step time in s")
     return section("How branching closes the gap", figure(lambda width: steps(titles.at(width), series, until, axes), words))

@@ -10,6 +10,7 @@ from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.question import several_words
 from crossopt.reports.facts.chip.words import design_words
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, lowered, rival_label, rival_words, shown, time_of
 from crossopt.reports.texts.devices import best_part, best_place, part_heads, part_values
@@ -252,7 +253,7 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
         prover="",
         engine=first.engine,
         seconds=sum(point.result.seconds for point in front.points),
-        design=f"{len(front.points)} designs",
+        design=several(len(front.points), "design"),
         figures=tuple((label, amount(value, units[key])) for label, value, key in ends),
         tables=(Table("The front", heads, rows),),
     )

@@ -7,6 +7,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Sequence
 from io import StringIO
+from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
@@ -22,7 +23,18 @@ _TOLD: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}\n\n",
 def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     """The text of a file of this kind; `files` are the names of the results' files."""
     names, told = names_of(digests, files), any(one.verdict.endswith(SAID) for one in digests)
-    return f"{_TOLD.get(kind, '') if told else ''}{FORMATS[kind](tables_of(digests, names))}"
+    tables = tables_of(digests, names)
+    text = _captioned(tables, digests, names, files) if kind == "latex" else FORMATS[kind](tables)
+    return f"{_TOLD.get(kind, '') if told else ''}{text}"
+
+
+def _captioned(tables: Sequence[tuple[str, Table]], digests: Sequence[Digest], names: Sequence[str], files: Sequence[str]) -> str:
+    """LaTeX with short captions: one result is named in the first alone, and of several a study, whose title is long, by its file."""
+    stems = [Path(file).stem for file in files]
+    if len(digests) == 1:
+        return latex([("", table) for _, table in tables], stems[0], names[0])
+    short = {name: name if one.unit or stems.count(stem) > 1 else stem for one, name, stem in zip(digests, names, stems, strict=True)}
+    return latex([(short.get(name, ""), table) for name, table in tables])
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:

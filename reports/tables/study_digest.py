@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.tables.digest import Bound, Cell, Digest, Table
 from crossopt.solvers.study.figures import NEVER, Spread, asked_in_full, best_of, bound_of, cell, courses, overall, values_along
 from crossopt.solvers.study.records import Study
@@ -37,34 +38,31 @@ def of_study(study: Study) -> Digest:
         prover="",
         engine=", ".join(study.plan.engines),
         seconds=study.seconds,
-        design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
+        design=f"{several(len(study.questions), 'question')}, {several(len(study.runs), 'run')}",
         figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), *partial),
-        tables=(_in_short(study), _engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
+        tables=(_engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
     )
 
 
-def _in_short(study: Study) -> Table:
-    """The least that a paper has to say, in a column of a page with two."""
-    rows = list[tuple[Cell, ...]]()
-    for one in (overall(study, engine) for engine in study.plan.engines):
-        shares = (_percent(one.above, "middle"), _percent(one.above, "most"))
-        rows.append((one.engine, *shares, f"{one.near}/{one.questions}", f"{one.proved}/{one.questions}"))
-    return Table("In short", ("engine", "median %", "worst %", "in 1 %", "proved"), tuple(rows))
-
-
 def _engines(study: Study) -> Table:
-    """What each engine comes to over all questions."""
-    heads = ("engine", "above the bound in %", "least in %", "most in %", "within 1 %", "proved", "questions", "without a design, proved")
-    rows = list[tuple[Cell, ...]]()
-    for one in (overall(study, engine) for engine in study.plan.engines):
-        counts = (str(one.near), str(one.proved), str(one.questions), str(one.refuted))
-        rows.append((one.engine, *(_percent(one.above, end) for end in ("middle", "least", "most")), *counts))
-    return Table("Engines over the questions", heads, tuple(rows))
+    """What each engine comes to over all questions, the least that a paper has to say: it fits a column of a page with two."""
+    every = [overall(study, engine) for engine in study.plan.engines]
+    none = ("no design, proved",) if any(one.refuted for one in every) else ()
+    rows = tuple(
+        (
+            one.engine,
+            _percent(one.above, "middle"),
+            _percent(one.above, "most"),
+            *(f"{count}/{one.questions}" for count in (one.near, one.proved, *([one.refuted] if none else []))),
+        )
+        for one in every
+    )
+    return Table("Engines over the questions, above the best bound", ("engine", "median %", "worst %", "in 1 %", "proved", *none), rows)
 
 
 def _distances(study: Study) -> Iterator[Table]:
     """Each question with each engine's median distance from the bound; the ranges where several seeds ran."""
-    rows, ranges = list[tuple[Cell, ...]](), list[tuple[Cell, ...]]()
+    rows, ranges, drawn = list[tuple[Cell, ...]](), list[tuple[Cell, ...]](), _drawn(study)
     for place, question in enumerate(study.questions):
         best, bound = best_of(study, place), bound_of(study, place)
         cells = [cell(study, place, engine) for engine in study.plan.engines]
@@ -72,11 +70,21 @@ def _distances(study: Study) -> Iterator[Table]:
         proved = None if bound is None or bound == NEVER else Bound(bound)
         value = None if best is None else best.value
         rows.append((question.name, question.unit, value, proved, *(_percent(one, "middle") for one in shares)))
-        if any(one is not None and one.runs > 1 for one in cells):
-            ranges.append((question.name, *(_percent(one, end) for one in shares for end in ("least", "most"))))
+        if drawn:
+            ranges.append((question.name, *(_percent(shares[column], end) for column in drawn for end in ("least", "most"))))
     yield Table("Above the best bound in %", ("question", "unit", "best", "bound", *study.plan.engines), tuple(rows))
-    ends = (f"{engine}, {end}" for engine in study.plan.engines for end in ("least", "most"))
+    ends = (f"{study.plan.engines[column]}, {end}" for column in drawn for end in ("least", "most"))
     yield Table("Ranges over seeds above the best bound in %", ("question", *ends), tuple(ranges))
+
+
+def _drawn(study: Study) -> list[int]:
+    """The columns of engines that were asked a question with several seeds."""
+    every = range(len(study.questions))
+    return [
+        column
+        for column, engine in enumerate(study.plan.engines)
+        if any(one is not None and one.runs > 1 for one in (cell(study, place, engine) for place in every))
+    ]
 
 
 def _courses(study: Study) -> Iterator[Table]:

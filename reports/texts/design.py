@@ -139,12 +139,11 @@ def _size(result: DesignResult) -> str:
             return words if rounds else "no round of an integer model"
         case Boxes(tree=tree):
             (plans,), (groups,), (promising,) = tree.plans, tree.groups, tree.promising
-            some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} boxes"
-            return f"{_designs(tree.designs)}, {some if promising else f'one look at each of {count_of(groups)} groups of plans'}"
-        case Word(by=words):
-            return words
-        case _:
-            return ""
+            some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} box{'es' * (tree.boxes != 1)}"
+            looks = f"one look at each of {count_of(groups)} group{'s' * (groups != 1)} of plans"
+            return f"{_designs(tree.designs)}, {some if promising else looks}"
+        case proof:
+            return proof.by if isinstance(proof, Word) else ""
 
 
 def _left_out_lines(out: LeftOut | None) -> list[str]:

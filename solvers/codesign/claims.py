@@ -78,7 +78,8 @@ def relaxed(relaxation: Relaxation) -> Relaxed:
     if not relaxation.rounds:
         return Relaxed("bounds on the best chip and prices on the budgets, without a solver", relaxation)
     rounds = f"{relaxation.rounds:,} round{'s' * (relaxation.rounds != 1)}"
-    words = f"{relaxation.plans:,} plans and {relaxation.tangents:,} tangents"
+    plans, tangents = relaxation.plans, relaxation.tangents
+    words = f"{plans:,} plan{'s' * (plans != 1)} and {tangents:,} tangent{'s' * (tangents != 1)}"
     return Relaxed(f"{relaxation.solver} on {rounds} of a relaxation in the {relaxation.form} form with {words}", relaxation)
 
 

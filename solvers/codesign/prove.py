@@ -33,6 +33,11 @@ _ANY = 0.999
 """A gap at which any design is near enough."""
 
 
+def _many(number: int, what: str, ending: str = "s") -> str:
+    """A number of things."""
+    return f"{number:,} {what}{ending * (number != 1)}"
+
+
 def prove(question: Instance | Portfolio | Counted, result: DesignResult, watch: Watch) -> Proved:
     """The proof carried out again, in its own form."""
     proof = result.proof
@@ -63,7 +68,7 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
     if told := _enumeration_told(result, (instance,)):
         return told
     found = exhaustive.search(instance, watch)
-    facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
+    facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
     if found.stopped != "complete":
         return Proved(facts, (f"the proof was not carried to its end: {found.stopped}",))
     faults = _bound_faults(found.value, result)
@@ -102,7 +107,7 @@ def _tree_again(tree: Tree, counts: tuple[tuple[int, ...], ...], faults: tuple[s
     """What is seen on the way down a tree."""
     said = (tree.plans, tree.groups, tree.promising)
     others = () if counts == said else (f"tree: plans, groups and promising plans are {counts}, the result says {said}",)
-    return Proved((f"{ANEW}{tree.boxes:,} boxes bounded, {tree.designs:,} designs in them",), (*faults, *others))
+    return Proved((f"{ANEW}{_many(tree.boxes, 'box', 'es')} bounded, {_many(tree.designs, 'design')} in them",), (*faults, *others))
 
 
 def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Proved:
@@ -169,7 +174,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))
     found = all_together.search(asked, watch)
-    facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
+    facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
     faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]
     faults += _bound_faults(found.value, result)
     faults += differences("space", asdict(found.space), asdict(proof.space)) if found.space != proof.space else []

@@ -57,12 +57,17 @@ def check(study: Study, in_blocks: bool = False) -> Report:
         refused += _column_faults(study, instances)
     derived = ("what was derived and expected was derived anew",) if study.derived or study.findings else ()
     checked = (
-        f"{len(study.questions)} questions were read anew",
-        f"{sum(run.design is not None for run in study.runs)} designs were priced anew, each in the question as it was asked",
+        f"{were(len(study.questions), 'question')} read anew",
+        f"{were(sum(run.design is not None for run in study.runs), 'design')} priced anew, each in the question as it was asked",
         "no design is below any bound of its question",
         *derived,
     )
     return Report(checked, tuple(refused), told)
+
+
+def were(number: int, what: str, several: str = "were", one: str = "was") -> str:
+    """So many of something, and the verb that goes with them."""
+    return f"{number:,} {what} {one}" if number == 1 else f"{number:,} {what}s {several}"
 
 
 def _form(study: Study) -> list[str]:
@@ -147,6 +152,7 @@ def _faults(instance: Instance, run: Run, seen: dict[str, _Seen]) -> list[str]:
     rules = (
         ("value, design and `verified` belong together", (run.value is None) == (run.design is None) == (not run.verified)),
         ("an optimum has a value that is its bound", run.status != "OPTIMAL" or (run.proved and run.value == run.bound)),
+        ("who does not answer has no value", not run.note or run.value is None),
         ("what is feasible has a value", (run.status in {"OPTIMAL", "FEASIBLE"}) == (run.value is not None)),
         ("what is infeasible is proved", run.status != "INFEASIBLE" or (run.proved and run.bound is None)),
         ("a proof has a bound", not run.proved or run.status == "INFEASIBLE" or run.bound is not None),

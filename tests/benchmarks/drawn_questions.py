@@ -2,9 +2,10 @@
 some half an hour of two cores; with a share of the questions, such as 0.05, it prints what they come to and writes nothing.
 
 Each question is drawn from the distribution that `drawn` states, one family after the other: small ones, which are proved by enumeration,
-and large ones, proved by boxes, whose trees are gone down again. Every engine then has the same seconds for it, of each of two budgets,
-those that draw at random with some seeds. All seconds are those of this process and not of the clock on the wall, so that others on the
-machine take nothing from anybody. A question is solved where the judge prices an engine's design at the very optimum, to the last bit.
+and large ones, proved by boxes, whose trees are gone down again. Every engine then has the same seconds for it, those that draw at random
+with some seeds, and how long it took is told beside. All seconds are those of this process and not of the clock on the wall, so that others
+on the machine take nothing from anybody. A question is solved where the judge prices an engine's design at the very optimum, to the last
+bit.
 """
 
 import sys
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from random import Random
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
@@ -23,92 +24,21 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check_answer
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
+from tests.benchmarks.drawn_sizes import FAMILIES, LARGE, MODELS, SEED, SMALL, Drawn, drawn, family_of
 from tests.benchmarks.own_seconds import on_own_seconds
 from tests.paths import ROOT
 from tests.solvers.codesign.questions import TINY_FREE
 
 PAGE: Final = ROOT / "reports" / "gallery" / "drawn-questions.md"
-SEED, PROCESSES = 2026, 2
+PROCESSES: Final = 2
+PATIENCE: Final = 30.0
+"""Seconds after which nobody waits for a proof any longer."""
 EXACT: Final = ("exhaustive", "boxes")
 RULES: Final = ("recipes", "plan-only", "hardware-only")
-
 SEARCHERS: Final = ("alternating", "random", "greedy", "local", "descent", "anneal", "genetic", "gradient", "tpe")
-MODELS: Final = ("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "gpt3-13b", "llama3.2-3b", "llama2-7b", "llama3-8b", "llama2-13b")
-QUESTION: Final = """\
-kind: codesign
-workload: {{model: {model}, global_batch: {batch}, sequence: {sequence}, precision: bf16}}
-cluster: {{devices: {devices}, devices_per_node: 8{network}}}
-technology: accelerator-7nm
-budget: {{die_area: {die} mm^2, package_area: 1700 mm^2, power: {power} W}}
-choices:
-  compute_area: {{from: 100 mm^2, to: 700 mm^2, step: {area} mm^2}}
-  compute_power: {{from: 40 W, to: 280 W, step: {watts} W}}
-  l2_area: {l2}
-  hbm_stacks: {stacks}
-  tensor: divisors
-  pipeline: divisors
-  interleave: [1, 2]
-  sequence_parallel: [false, true]
-{plans}
-objective: {objective}
-"""
-_FAIR: Final = {"die": (600, 700, 815), "power": (300, 350, 400, 450), "stacks": ("[2, 4, 6]",), "network": ("",)}
-FAMILIES: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
-    "usual budgets": _FAIR,
-    "little power": _FAIR | {"power": (180, 200, 220, 250)},
-    "small die": _FAIR | {"die": (300, 350, 400, 450)},
-    "little memory": _FAIR | {"stacks": ("[1, 2]",)},
-    "slow network": _FAIR | {"network": (", cluster: {bandwidth: 3 GB/s}", ", cluster: {bandwidth: 6 GB/s}")},
-}
-"""What is drawn from in each, with equal chances."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """How many questions of a size are drawn, and what is asked about them."""
-
-    name: str
-    count: int
-    budgets: tuple[float, float]
-    """Seconds of every engine."""
-    seeds: tuple[int, ...]
-    prover: str
-    words: str
-    choices: dict[str, tuple[str, ...]]
-    """What is drawn from for each choice, with equal chances."""
-
-
-SMALL: Final = Drawn(
-    "small",
-    200,
-    (0.05, 0.2),
-    (0, 1, 2),
-    "exhaustive",
-    "11 areas and nine powers of the cores, three areas of L2; three microbatches, recomputation or none, ZeRO-1 or none",
-    {
-        "area": ("60",),
-        "watts": ("30",),
-        "l2": ("[20 mm^2, 50 mm^2, 80 mm^2]",),
-        "plans": ("  microbatch: [1, 2, 4]\n  recompute: [none, full]\n  zero: [0, 1]",),
-    },
-)
-LARGE: Final = Drawn(
-    "large",
-    10,
-    (1.0, 3.0),
-    (0,),
-    "boxes",
-    "areas of the cores 10, 20 or 30 mm^2 apart, powers 5 or 10 W apart, ten areas of L2; five microbatches, three kinds of recomputation, "
-    "four of sharing, overlap or none",
-    {
-        "area": ("10", "20", "30"),
-        "watts": ("5", "10"),
-        "l2": ("{from: 10 mm^2, to: 100 mm^2, step: 10 mm^2}",),
-        "plans": ("  microbatch: [1, 2, 4, 8, 16]\n  recompute: [none, selective, full]\n  zero: [0, 1, 2, 3]\n  overlap: [none, both]",),
-    },
-)
 
 
 @dataclass(slots=True)
@@ -118,6 +48,8 @@ class Tried:
 
     above: list[tuple[float, ...]] = field(default_factory=list)
     proved: list[bool] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    """That it took on each question, the most of all seeds."""
 
     @property
     def shares(self) -> list[float]:
@@ -141,11 +73,14 @@ class Tried:
         """Of each question the distance that the seed in the middle came to."""
         return [median(one) for one in self.above]
 
-    def at(self, share: float) -> str:
-        """The distance that this share of the questions keeps."""
-        ordered = sorted(self.middle)
-        far = ordered[min(int(share * len(ordered)), len(ordered) - 1)]
-        return "none" if far == float("inf") else f"{far:.2%}"
+    @property
+    def within(self) -> str:
+        """The distance that nine tenths of the questions keep."""
+        return _distance(sorted(self.middle)[-(-9 * len(self.above) // 10) - 1])
+
+
+def _distance(far: float) -> str:
+    return "none" if far == float("inf") else f"{far:.2%}"
 
 
 Results = dict[float, dict[str, dict[str, Tried]]]
@@ -162,19 +97,8 @@ class Answers:
     above: dict[tuple[float, str], tuple[float, ...]]
     """By budget and engine."""
     proved: dict[tuple[float, str], bool]
-
-
-def drawn(of: Drawn, family: str, random: Random) -> str:
-    """The text of a question: network, devices, batch, sequence, objective and budgets, each drawn with equal chances."""
-    devices = random.choice((16, 32, 64))
-    return QUESTION.format(
-        model=random.choice(MODELS),
-        devices=devices,
-        batch=devices * random.choice((2, 4, 8, 16)),
-        sequence=random.choice((1024, 2048, 4096)),
-        objective=random.choice(("step_time", "energy_per_token")),
-        **{name: random.choice(values) for name, values in (FAMILIES[family] | of.choices).items()},
-    )
+    seconds: dict[tuple[float, str], float]
+    """That it took, the most of all seeds."""
 
 
 def tried(of: Drawn, number: int) -> Answers:
@@ -183,29 +107,40 @@ def tried(of: Drawn, number: int) -> Answers:
     while optimum is None:
         text = drawn(of, family_of(number), random)
         instance = read_question({"text": text, "source": "drawn.yaml", "settings": []})
-        optimum, seconds = _proved(instance, of.prover)
-    proof = {of.prover: seconds}
-    if of is SMALL:
-        same, proof["boxes"] = _proved(instance, "boxes")
-        if same != optimum:
-            raise RuntimeError("two proofs are of different optima")
-    above, proved = dict[tuple[float, str], tuple[float, ...]](), dict[tuple[float, str], bool]()
+        optimum = _proved(instance, of.prover)
+    proof = {engine: _seconds_to_proof(instance, engine, optimum) for engine in EXACT}
+    answers = Answers(hardware_points(instance) * combinations(instance), proof, {}, {}, {})
     for budget, engine in ((budget, engine) for budget in of.budgets for engine in engines):
-        found = [solve(FAMILY, instance, engine, Limits(budget, seed=seed), unwatched) for seed in seeds_of(of, engine)]
-        above[budget, engine] = tuple(distance(one.value, optimum) for one in found)
-        proved[budget, engine] = found[0].proved
-    return Answers(hardware_points(instance) * combinations(instance), proof, above, proved)
+        found = [_timed(instance, engine, Limits(budget, seed=seed)) for seed in seeds_of(of, engine)]
+        answers.above[budget, engine] = tuple(distance(one.value, optimum) for one, _ in found)
+        answers.proved[budget, engine] = found[0][0].proved
+        answers.seconds[budget, engine] = max(seconds for _, seconds in found)
+    return answers
 
 
-def _proved(instance: Instance, prover: str) -> tuple[float | None, float]:
-    """The optimum, whose proof is carried out again, and the seconds to it; none where there is no design."""
+def _timed(instance: Instance, engine: str, limits: Limits) -> tuple[DesignResult, float]:
+    """What an engine says, and the seconds that it took."""
     began = time.process_time()
+    result = solve(FAMILY, instance, engine, limits, unwatched)
+    return result, time.process_time() - began
+
+
+def _seconds_to_proof(instance: Instance, engine: str, optimum: float) -> float:
+    """Seconds in which an engine proves the optimum, infinite where it does not within `PATIENCE`. The question was answered before, so
+    that what is worked out once for a question counts for nobody, as it does not for those that search."""
+    result, seconds = _timed(instance, engine, Limits(PATIENCE))
+    if result.proved and result.value != optimum:
+        raise RuntimeError("two proofs are of different optima")
+    return seconds if result.proved else float("inf")
+
+
+def _proved(instance: Instance, prover: str) -> float | None:
+    """The optimum, whose proof is carried out again; none where there is no design."""
     result = solve(FAMILY, instance, prover, Limits(), unwatched)
-    seconds = time.process_time() - began
     report = check_answer(FAMILY, result, instance) if result.value is not None and prover != "exhaustive" else None
     if not result.proved or (report is not None and (report.told or not report.accepted)):
         raise RuntimeError(f"{prover} proves its answer")
-    return result.value, seconds
+    return result.value
 
 
 def seeds_of(of: Drawn, engine: str) -> tuple[int, ...]:
@@ -216,11 +151,6 @@ def seeds_of(of: Drawn, engine: str) -> tuple[int, ...]:
 def distance(value: float | None, optimum: float) -> float:
     """How far a design is above the optimum; infinite where there is none."""
     return float("inf") if value is None else value / optimum - 1.0 if value != optimum else 0.0
-
-
-def family_of(number: int) -> str:
-    """The families take turns."""
-    return list(FAMILIES)[number % len(FAMILIES)]
 
 
 @cache
@@ -255,6 +185,7 @@ def results(of: Drawn, found: Sequence[Answers]) -> Results:
             tried = table[seconds][family_of(number)].setdefault(engine, Tried())
             tried.above.append(above)
             tried.proved.append(one.proved[seconds, engine])
+            tried.seconds.append(one.seconds[seconds, engine])
     return table
 
 
@@ -272,14 +203,17 @@ def _of_size(of: Drawn, found: Sequence[Answers]) -> list[str]:
         f"## {len(found):,} {of.name} questions",
         "",
         f"Of {designs[0]:.1e} to {designs[-1]:.1e} designs: {of.words}. Proved by {of.prover}; asked {seeds}.",
-        f"Seconds to the proof, in the median and from the least to the most: {'; '.join(proofs)}.",
+        f"Seconds to the proof, in the median and from the least to the most, of a question that was answered before: {'; '.join(proofs)}.",
         "",
         *(line for seconds in of.budgets for line in _of_budget(table[seconds], seconds)),
     ]
 
 
 def _range(seconds: Sequence[float]) -> str:
-    return f"{median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})"
+    middle, least, most = (
+        f"more than {PATIENCE:g}" if one == float("inf") else f"{one:.2f}" for one in (median(seconds), min(seconds), max(seconds))
+    )
+    return f"{middle} s" if least == most else f"{middle} s ({least} to {most})"
 
 
 def _of_budget(found: dict[str, dict[str, Tried]], seconds: float) -> list[str]:
@@ -290,26 +224,39 @@ def _of_budget(found: dict[str, dict[str, Tried]], seconds: float) -> list[str]:
         rival: Tried(
             [one for family in found.values() for one in family[rival].above],
             [one for family in found.values() for one in family[rival].proved],
+            [one for family in found.values() for one in family[rival].seconds],
         )
         for rival in rivals
     }
     order = sorted(rivals, key=lambda rival: -every[rival].solved)
-    rows = [[rival, every[rival].said, every[rival].at(0.5), every[rival].at(0.9), _worst(every[rival])] for rival in order]
+    rows = [
+        [
+            rival,
+            every[rival].said,
+            _distance(median(every[rival].middle)),
+            every[rival].within,
+            _worst(every[rival]),
+            _range(every[rival].seconds),
+        ]
+        for rival in order
+    ]
+    few = len(next(iter(every.values())).above) // len(found)
     hardest = sorted(found, key=lambda family: found[family]["alternating"].solved)
-    shares = [[family, *(f"{found[family][rival].said}, {found[family][rival].at(0.9)}" for rival in order[:6])] for family in hardest]
+    shares = [[family, *(f"{found[family][rival].said}, {found[family][rival].within}" for rival in order[:6])] for family in hardest]
     worth = [[family, *_worth(found[family])] for family in hardest]
     return [
         f"### {seconds:g} s for each engine",
         "",
-        *_table(["engine", "solves", "median above", "a tenth is above", "worst"], rows),
+        *_table(["engine", "solves", "median above", "nine tenths are within", "worst", "took"], rows),
         "",
         f"#### Where choosing together pays in {seconds:g} s",
         "",
-        "Share solved, and what a tenth of the questions is above, by family, the one first where alternating solves least:",
+        f"Share solved of {few:,} question{'s' * (few != 1)} each, and what nine tenths are within, by family, where alternating solves",
+        "least first:",
         "",
         *_table(["family", *order[:6]], shares),
         "",
-        "Chip or plan chosen alone, and by turns: the median distance from the proved optimum, and what a tenth is above.",
+        "Chip or plan chosen alone, and by turns: the median distance from the proved optimum, and what nine tenths are within.",
         "",
         *_table(["family", "plan alone, on the recipe's chip", "chip alone, for the recipe's plan", "alternating"], worth),
         "",
@@ -321,13 +268,13 @@ def _head() -> list[str]:
     return [
         "# Drawn questions",
         "",
-        f"Questions drawn at random (seed {SEED}), each proved. Every engine had the same seconds of the processor for each, of two",
-        "budgets; all that search begin with the best recipe's design. Of shares solved stand the middle seed's and, in brackets, the",
-        "least and the greatest, of distances that of the seed in the middle, but of the worst. A question is solved where an engine's",
-        "design is priced at the very optimum, whether it proves that or not; engines that prove stand beside those that do not. One",
-        "without a design was drawn again. `python -m tests.benchmarks.drawn_questions` draws and answers all of them again. Not asked are",
-        "`cma-es` and `bayesian`, which have hardly begun in such a time, and `expert`, whose chip is one of the recipes'. With more time",
-        "every searcher solves more: the budgets are a choice, made so that they tell engines apart.",
+        f"Questions drawn at random (seed {SEED}), each proved. Every engine was given the same seconds of the processor for each; what",
+        "it took stands in the last column, of its slowest seed. All that search begin with the best recipe's design. Of shares solved",
+        "stand the middle seed's and, in brackets, the least and the greatest, of distances that of the seed in the middle, but of the",
+        "worst. A question is solved where an engine's design is priced at the very optimum, whether it proves that or not; engines that",
+        "prove stand beside those that do not. One without a design was drawn again. `python -m tests.benchmarks.drawn_questions` draws",
+        "and answers all of them again. Not asked are `cma-es` and `bayesian`, which have hardly begun in such a time, and `expert`, whose",
+        "chip is one of the recipes'. With more time every searcher solves more: the seconds are chosen so that they tell engines apart.",
         "",
         f"Networks are {', '.join(MODELS)}.",
         "There are 16, 32 or 64 devices, with 2, 4, 8 or 16 samples for each, of 1,024, 2,048 or 4,096 tokens; step time or energy of a",
@@ -352,7 +299,7 @@ def _worst(tried: Tried) -> str:
 
 def _worth(family: dict[str, Tried]) -> list[str]:
     middles = {rival: median(family[rival].middle) for rival in ("plan-only", "hardware-only", "alternating")}
-    return [f"{middle:.2%}, {family[rival].at(0.9)}" if middle < float("inf") else "none" for rival, middle in middles.items()]
+    return [f"{middle:.2%}, {family[rival].within}" if middle < float("inf") else "none" for rival, middle in middles.items()]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

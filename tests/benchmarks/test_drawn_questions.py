@@ -4,14 +4,16 @@ from math import inf
 
 import pytest
 
-from tests.benchmarks.drawn_questions import EXACT, LARGE, RULES, SMALL, Answers, Drawn, Tried, page, results, seeds_of
+from tests.benchmarks.drawn_questions import EXACT, RULES, Answers, Tried, page, results, seeds_of
+from tests.benchmarks.drawn_sizes import LARGE, SMALL, Drawn
 
 
 def test_shares_are_those_of_each_seed_and_distances_of_the_seed_in_the_middle() -> None:
     """On four questions the first seed solves two, the second three, the third one."""
     tried = Tried([(0.0, 0.0, 0.0), (0.0, 0.0, 0.02), (0.1, 0.0, 0.05), (inf, 0.04, 0.03)])
     assert (tried.shares, tried.said) == ([0.25, 0.5, 0.75], "50% (25% to 75%)")
-    assert (tried.middle, tried.at(0.5), tried.at(0.9)) == ([0.0, 0.0, 0.05, 0.04], "4.00%", "5.00%")
+    assert (tried.middle, tried.within) == ([0.0, 0.0, 0.05, 0.04], "5.00%")
+    assert Tried([(share / 100.0,) for share in range(10)]).within == "8.00%", "one of ten is above"
     assert Tried([(0.0,), (0.3,)]).said == "50%"
     assert Tried([(0.0,), (0.0,)], [True, False]).said == "100%, proves 50%"
 
@@ -28,11 +30,14 @@ def test_a_page_has_a_table_for_each_size_and_budget_and_says_how_long_proofs_ta
     for of in (SMALL, LARGE):
         keys = [(seconds, engine) for seconds in of.budgets for engine in engines]
         above = {key: (0.0,) * len(seeds_of(of, key[1])) for key in keys}
-        one = Answers(12_000, {of.prover: 0.25}, above, {key: key[1] == "boxes" for key in keys})
+        proof = {"exhaustive": 0.25 if of is SMALL else inf, "boxes": 0.5}
+        one = Answers(12_000, proof, above, {key: key[1] == "boxes" for key in keys}, dict.fromkeys(keys, 0.125))
         found[of.name] = [one] * 5
         assert results(of, found[of.name])[of.budgets[0]]["small die"]["boxes"].proved == [True]
     text = page(found)
-    assert [f"### {seconds:g} s for each engine" in text for of in (SMALL, LARGE) for seconds in of.budgets] == [True] * 4
-    assert text.count("| alternating | 100% | 0.00% | 0.00% | 0.00% |") == text.count("| boxes | 100%, proves 100% |") == 4
-    assert "exhaustive 0.25 s (0.25 to 0.25)" in text
+    assert [f"### {seconds:g} s for each engine" in text for of in (SMALL, LARGE) for seconds in of.budgets] == [True] * 2
+    assert text.count("| alternating | 100% | 0.00% | 0.00% | 0.00% | 0.12 s |") == text.count("| boxes | 100%, proves 100% |") == 2
+    assert "exhaustive 0.25 s; boxes 0.50 s." in text
+    assert "exhaustive more than 30 s; boxes 0.50 s." in text
+    assert "Share solved of 1 question each" in text
     assert "Of 1.2e+04 to 1.2e+04 designs" in text

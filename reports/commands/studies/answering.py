@@ -19,6 +19,7 @@ from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.words import code_of_sweep, early_text, failures_text, remedies_text, tally_text
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.sweeps.asking import mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
@@ -139,7 +140,7 @@ def _heard(wish: _Wish) -> Iterator[None]:
 def _dry_words(asked: Sweep, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
     done = sum(one.state != "not asked" for one in before.values())
     twice = len(keys) - len(set(keys))
-    lines = [f"{asked.title}: {len(asked.questions):,} points, {len(keys):,} runs"]
+    lines = [f"{asked.title}: {several(len(asked.questions), 'point')}, {several(len(keys), 'run')}"]
     lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
     return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
 

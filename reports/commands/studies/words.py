@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import listed, wrapped
 from crossopt.solvers.sweeps.reading import Reader
 from crossopt.solvers.sweeps.standing import Standing, Tally
@@ -30,7 +31,7 @@ def tally_text(points: int, found: Tally) -> Iterator[str]:
     parts += [f"{found.refused:,} not answered by the engine that was asked"] if found.refused else []
     parts += [f"{found.failed:,} failed"] if found.failed else []
     parts += [f"{found.left:,} not asked yet, of which nothing is said"] if found.left else []
-    yield from wrapped("  ", f"{points:,} points, {found.runs:,} runs{twice}: {', '.join(parts)}")
+    yield from wrapped("  ", f"{several(points, 'point')}, {several(found.runs, 'run')}{twice}: {', '.join(parts)}")
     if not found.answered:
         return
     none = f" ({found.infeasible:,} of them that there is no answer)" if found.infeasible else ""

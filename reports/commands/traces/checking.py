@@ -6,6 +6,7 @@ from pathlib import Path
 from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.commands.traces.replaying import replayed_lines
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import fitted
 
 
@@ -14,7 +15,8 @@ def check_traces(path: Path, network: tuple[Path, Path] | None) -> bool:
     archive = archive_at(path)
     sums, wrong = recounted(archive)
     lines = [
-        f"{sums.npus:,} traces were read, {sums.nodes:,} nodes, each behind what it waits for",
+        f"{several(sums.npus, 'trace')} {'was' if sums.npus == 1 else 'were'} read, {several(sums.nodes, 'node')}, "
+        "each behind what it waits for",
         f"{sums.flops:,} FLOPs and {sums.moved:,} bytes of computations",
         f"{sums.messages:,} messages of {sums.message_bytes:,} bytes, each sent once and received once",
         f"{sums.collectives:,} collectives of {sums.collective_bytes:,} bytes, in the same order at all members of a group",

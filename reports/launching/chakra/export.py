@@ -18,6 +18,7 @@ from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, STEP, write_
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.launching.chakra.programs import Planned, cannot, flops_of, planned, program_of
 from crossopt.reports.launching.chakra.ranks import Npu, npus_of
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.codesign.answer import Candidate, design_of
 
@@ -95,7 +96,7 @@ def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:
 
 def _told(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
     share = sums.flops / flops_of(one)
-    yield f"{target}: {sums.npus:,} traces {name}.<npu>.et, {GROUPS} with {len(groups):,} groups, {ABOUT}"
+    yield f"{target}: {several(sums.npus, 'trace')} {name}.<npu>.et, {GROUPS} with {several(len(groups), 'group')}, {ABOUT}"
     yield f"  plan           {one.plan}"
     yield f"  nodes          {sums.nodes:,}, of which {sums.messages:,} send and as many receive, and {sums.collectives:,} are collectives"
     yield f"  computations   {sums.flops:.6g} FLOPs, {share:.6%} of those of the step and of what is computed again"

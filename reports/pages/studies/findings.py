@@ -22,7 +22,8 @@ def set_up(study: Study) -> str:
     axes = [f"{axis.name}: {', '.join(axis.values)}" for axis in study.plan.axes]
     subjects = list(dict.fromkeys(question.subject for question in study.questions if question.subject))
     names = ", ".join(dict.fromkeys(source.source for source in study.sources))
-    said = [f"{names}, asked for the least {first.objective.replace('_', ' ')}, by {', '.join(study.plan.engines)}"]
+    asked = dict.fromkeys(question.objective.replace("_", " ") for question in study.questions)
+    said = [f"{names}, asked for the least {' or '.join(asked)}, by {', '.join(study.plan.engines)}"]
     said += [f"{len(subjects)} subjects: {', '.join(subjects)}"] if len(subjects) > 1 else []
     common = [setting for setting in first.settings if setting in shared]
     return section("How it is set up", listing([*said, *axes]), *(_settings(common) if common else ()))

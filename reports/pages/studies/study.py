@@ -14,6 +14,7 @@ from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, folded, heading, listing, page, paragraph, section, table, tiles
 from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, first_finding, open_section, set_up
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.design import amount, seconds_of
 from crossopt.reports.texts.studies.study import (
     asked_words,
@@ -69,7 +70,10 @@ def study_content(study: Study) -> Page:
     plan, count = study.plan, len(study.questions)
     bounds = [bound_of(study, question) for question in range(count)]
     optima = sum(any(run.proved for run in study.runs_of(question)) for question in range(count))
-    words = f"{optima} of {count} questions are answered with a proof; distances are from the best bound that any engine proved."
+    verb = "is" if count == 1 else "are"
+    words = (
+        f"{optima} of {several(count, 'question')} {verb} answered with a proof; distances are from the best bound that any engine proved."
+    )
     asked = sum(run.seconds for run in study.runs)
     facts = [("questions", f"{count:,}"), ("engines", f"{len(plan.engines)}"), ("runs", f"{len(study.runs):,}")]
     facts += [
@@ -80,7 +84,7 @@ def study_content(study: Study) -> Page:
     seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
     stopped = "" if study.stopped == "complete" else f" It was stopped before all runs were done, and is {partial_words(study)}."
     sections: tuple[str | ProofBox, ...] = (
-        heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
+        heading(plan.title, plan.description or f"{several(count, 'question')}, asked of {', '.join(plan.engines)}."),
         _proof(study, optima, words + stopped, tiles(facts)),
         paragraph(f"Of each run: {limit}{seeds}. Of several seeds the median counts.", "soft"),
         derived_section(study),
@@ -131,6 +135,8 @@ def _headline(study: Study) -> list[str]:
         told.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}.")
     if others:
         first, last = others[0], others[-1]
+        if len(others) > 1 and _away(first) == _away(last):
+            return [*told, f"All others end {_away_words(first)}."]
         farthest = f"; {last.engine} stays farthest away, {_away_words(last)}" if len(others) > 1 else ""
         told.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_words(first)}{farthest}.")
     return told
@@ -193,7 +199,7 @@ def _pictures(study: Study) -> str:
         drawn = [_gaps_picture(gaps), _times_picture("times", times, "one question with several seeds")]
     else:
         drawn = [_times_picture("times", _rows_of_engines(study), "all questions")]
-    return section("Distance from the bound, and time", *drawn)
+    return section("Distance from the bound, and time" if gaps else "Time of each engine", *drawn)
 
 
 def _rows_of_questions(study: Study) -> tuple[list[Row], list[Row]]:
@@ -342,7 +348,9 @@ def _each(study: Study) -> str:
         cells = [cell(study, place, engine) for engine in engines]
         value = none if best is None else _value(best.value, question.unit)
         rows.append([question.name, value, proved, *map(_told, cells)])
-    heads = ("", "best", "bound", *engines)
+    heads: tuple[str, ...] = ("", "best", "bound", *engines)
+    if all(_met(study, place) for place in range(len(rows))):  # the same figures twice push those of engines off a narrow screen
+        heads, rows = ("", "best, proved", *engines), [[*row[:2], *row[3:]] for row in rows]
     if len(engines) > max(len(rows), _BESIDE):
         heads, rows = (
             ("", *(row[0] for row in rows)),
@@ -350,6 +358,12 @@ def _each(study: Study) -> str:
         )
     caption = "How far above the best bound each engine ends."
     return section("Each question", table(heads, rows, caption, range(1, len(heads))))
+
+
+def _met(study: Study, place: int) -> bool:
+    """Whether the best value is the bound."""
+    best = best_of(study, place)
+    return best is not None and best.value == bound_of(study, place)
 
 
 def _told(one: Cell | None) -> str:

@@ -14,6 +14,7 @@ from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import ProofBox, figure, frame, heading, listing, said, section, table
 from crossopt.reports.pages.studies.script import SCRIPT
+from crossopt.reports.sheets.amounts import several
 from crossopt.reports.tables.swept import Cells, Value, axis_columns, csv_of
 from crossopt.solvers.sweeps.standing import Tally
 from crossopt.solvers.sweeps.store import Listed
@@ -44,7 +45,9 @@ def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
     return frame(
         listed.title,
         (
-            heading(listed.title, f"{len(listed.points):,} points, {found.runs:,} runs{f', along {names}' if names else ''}."),
+            heading(
+                listed.title, f"{several(len(listed.points), 'point')}, {several(found.runs, 'run')}{f', along {names}' if names else ''}."
+            ),
             ProofBox(label, f"{', '.join(parts)}.", proved=False, note=_NOT_PROVED),
             section("Along the axes", _picture(listed, cells, axes), _WAYS),
             section("Every run", _saved(listed, cells), f'<div id="runs">{_table(cells, axes)}</div>'),

@@ -165,7 +165,7 @@ def _go_down(instance: Instance, space: Grid, search: PlanSearch, plans: AnyPlan
     if not search.heap or monotonic() >= deadline:
         return
     _, _, node, waiting = search.heap[0]
-    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_PLANS]), search.best.value)
+    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_PLANS]), search.best.value, deadline)
     if found is not None and found.value < search.best.value:
         search.best = found
 
@@ -246,7 +246,8 @@ def _show(search: Search[Best, Waiting], watch: Watch) -> None:
     """Tell where the search stands, with its best design."""
     best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     answer = None if best is None or search.answered is None else partial(search.answered, search.best)
-    watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound, answer))
+    boxes = f"{search.boxes:,} box{'es' * (search.boxes != 1)}"
+    watch(Progress(f"{boxes}, {len(search.heap):,} open", best, bound, answer))
 
 
 def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:

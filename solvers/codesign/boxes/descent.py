@@ -6,6 +6,7 @@ chosen again every few boxes.
 
 from collections.abc import Callable
 from itertools import count
+from time import monotonic
 
 import numpy as np
 
@@ -25,18 +26,22 @@ BACK = 8
 """Times that a way which leads nowhere is left for the other half of the last box that was cut."""
 
 
-def found_from(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf")) -> Incumbent | None:
+def found_from(
+    instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf"), deadline: float = float("inf")
+) -> Incumbent | None:
     """The design to which the way down from a box leads, with steps that lower its value; None where there is no way to one below a
-    value."""
-    places = dive(instance, space, box, plans, value)
-    return None if places is None else improved(instance, space, plans, places)
+    value, or no time for it."""
+    places = dive(instance, space, box, plans, value, deadline)
+    return None if places is None else improved(instance, space, plans, places, deadline)
 
 
-def dive(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf")) -> Whole | None:
-    """A chip that keeps the budgets: the better half of every box, from this one down to one point. None where no chip does, or where
-    the bounds of the boxes on the way are not below a value."""
+def dive(
+    instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf"), deadline: float = float("inf")
+) -> Whole | None:
+    """A chip that keeps the budgets: the better half of every box, from this one down to one point. None where no chip does, where
+    the bounds of the boxes on the way are not below a value, or where the time is over before."""
     level, others, back = count(), list[Boxes](), 0
-    while True:
+    while monotonic() < deadline:
         if next(level) % AGAIN == 0 or single(box):
             bounds = values_of(instance, corners(instance, space, box), plans)[:, 0]
             if not bounds.min() < value:
@@ -50,6 +55,7 @@ def dive(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: fl
         better, other = halves(box, least_of(instance, space, chosen))
         others.append(other)
         box = tightened(instance, space, better)
+    return None
 
 
 def halves(box: Boxes, least: Callable[[Boxes], Array]) -> tuple[Boxes, Boxes]:

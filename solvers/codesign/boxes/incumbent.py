@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import permutations, product
+from time import monotonic
 
 import numpy as np
 
@@ -54,14 +55,14 @@ def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Whole, 
     return rows, found[rows]
 
 
-def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole) -> Incumbent:
-    """The design to which alternating steps lead from a chip; no step is taken that does not lower the value."""
+def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole, deadline: float = float("inf")) -> Incumbent:
+    """The design to which alternating steps lead from a chip before the deadline; no step is taken that does not lower the value."""
     places = start
     rows, found = best_plans(instance, space, plans, places, _PLANS)
     best = at_row(float(found[0]), places, plans, int(rows[0]))
     for _ in range(_ROUNDS):
         moves = chip_moves(space, best.places)
-        if not len(moves):
+        if not len(moves) or monotonic() >= deadline:
             return best
         chosen = rows_of(plans, rows)
         table = values_of(instance, corners(instance, space, Boxes(moves, moves)), chosen)

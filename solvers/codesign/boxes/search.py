@@ -124,7 +124,7 @@ def survivors(
     space = grid(instance)
     root = root_node(instance)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
-    start, every = _start(instance, space, members(instance, survey.pool), known, near=near), survey.every()
+    start, every = _start(instance, space, members(instance, survey.pool), known, deadline, near=near), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -281,13 +281,14 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
     return survey
 
 
-def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, *, near: bool) -> Incumbent:
-    """The design to start from: down into the best boxes, then steps that lower the value; or the known one where that is better, or near
-    the best."""
+def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, deadline: float, *, near: bool) -> Incumbent:
+    """The design to start from: down into the best boxes, then steps that lower the value, until the deadline unless there is no other
+    design; or the known one where that is better, or near the best."""
     before = incumbent_of(instance, space, known)
     if near and before.value < float("inf"):
         return before
-    found = found_from(instance, space, root_node(instance).box, pool) if len(pool) else None
+    until = deadline if before.value < float("inf") else float("inf")
+    found = found_from(instance, space, root_node(instance).box, pool, deadline=until) if len(pool) else None
     return before if found is None or before.value < found.value else found
 
 

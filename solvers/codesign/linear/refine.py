@@ -146,7 +146,7 @@ class _Loop:
         return bound if bound < inf and self.left.surveyed else None
 
     def show(self) -> None:
-        words = f"round {self.rounds}, {self.plans:,} plans, {self.tangents:,} tangents"
+        words = f"round {self.rounds}, {self.plans:,} plan{'s' * (self.plans != 1)}, {self.tangents:,} tangent{'s' * (self.tangents != 1)}"
         self.watch(Progress(words, self.value, self.known, partial(answer_of, self.instance, candidate_of(self.left.space, self.best))))
 
     def note(self) -> None:

@@ -19,6 +19,7 @@ from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.answer import Found, Limits, Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
+from crossopt.solvers.codesign.boxes.incumbent import incumbent_of
 from crossopt.solvers.codesign.rivals.megatron import on_chip
 from crossopt.solvers.codesign.rivals.recipes import recipes_design
 from crossopt.solvers.codesign.rivals.usual_chips import expert_point
@@ -34,13 +35,18 @@ _DRAWS, _ROUNDS = 1024, 64
 
 
 def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
-    """The best design at which turns end, from the best recipe's chip and from its plan first; without a bound."""
+    """The best design at which turns end, from the best recipe's chip and from its plan first; without a bound.
+
+    The recipe's design is there before, so that no limit ends it above that."""
     began = monotonic()
     best: Candidate | None = None
     value, stopped, left, starts = np.inf, "complete", _PATIENCE, 0
     trace: list[tuple[float, float | None, float | None]] = []
     try:
-        for starts, turns in enumerate(_descents(half, instance, limits, began), 1):
+        if (recipe := recipes_design(instance, began + limits.seconds)) is not None:
+            best, value = recipe, incumbent_of(instance, grid(instance), recipe).value
+            trace.append((monotonic() - began, value, None))
+        for starts, turns in enumerate(_descents(half, instance, limits, began, recipe), 1):
             left -= 1
             for cost, design in turns:
                 if cost < value:
@@ -65,10 +71,9 @@ def with_plan(instance: Instance, plan: Plan | KernelPlan) -> Instance:
     return replace(instance, plan_options=tuple((name, (getattr(plan, name),)) for name, _ in instance.plan_options))
 
 
-def _descents(half: Half, instance: Instance, limits: Limits, began: float) -> Iterator[Iterator[Step]]:
+def _descents(half: Half, instance: Instance, limits: Limits, began: float, recipe: Candidate | None) -> Iterator[Iterator[Step]]:
     """Turns from the best recipe's chip, from its plan, and from chips drawn at random; a TimeoutError where the time is over."""
     ask = partial(_ask, half, instance, limits, began)
-    recipe = recipes_design(instance, began + limits.seconds)
     usual = expert_point(instance) if recipe is None else recipe.point
     if usual is not None:
         yield _turns(ask, instance, usual)

@@ -22,7 +22,7 @@ from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, from_words
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.study import running
+from crossopt.solvers.study import proofs, running
 from crossopt.solvers.study.asking import ask_by_names
 from crossopt.solvers.study.check import check
 from crossopt.solvers.study.pricing import price_together
@@ -83,7 +83,10 @@ def test_every_run_is_written_with_its_way_and_can_be_checked(swept: Path, capsy
     assert main(["check", str(swept)]) == 0
     out = capsys.readouterr().out
     assert "16 designs were priced anew" in out
-    assert "4 of 4 questions with bounds were solved anew as far as these say\n  4 answers of rules were asked for again" in out
+    assert (
+        "4 of 4 bounded questions were solved anew as far as bounds say\n  4 answers were asked of rules again, and came out the same"
+        in out
+    )
     assert out.endswith("accepted\n"), "and nothing but what the random search did not find is told"
 
 
@@ -135,7 +138,7 @@ def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Pat
     assert main(["check", str(path)]) == 30
     out = capsys.readouterr().out
     assert out.count("REFUSED") == out.count("bound: a design takes") == 1
-    assert "3 of 4 questions with bounds were solved anew as far as these say" in out
+    assert "3 of 4 bounded questions were solved anew as far as bounds say" in out
     data = data_of(swept)
     exhaustive, expert, *_ = data["runs"][8:12]
     expert.update({name: exhaustive[name] for name in ("value", "design")} | {"trace": []})
@@ -143,7 +146,42 @@ def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Pat
     assert main(["check", str(path)]) == 30
     out = capsys.readouterr().out
     assert f"expert: value: asked again it comes to {data_of(swept)['runs'][9]['value']!r}" in out
-    assert "3 answers of rules were asked for again, and are the same" in out
+    assert "3 answers were asked of rules again, and came out the same" in out
+
+
+EARLY: dict[str, dict[str, Any]] = {
+    "expert: stopped: it ran out of time after ": {"stopped": "time limit", "seconds": 0.01},
+    "expert: stopped: it was interrupted, and the comparison was not": {"stopped": "interrupted"},
+    "who does not answer has no value": {"note": "it does not answer"},
+    "expert: note: asked again it answers, the run says that it does not": {
+        "note": "it does not answer",
+        "value": None,
+        "design": None,
+        "verified": False,
+        "status": "UNKNOWN",
+        "trace": [],
+    },
+}
+
+
+@every("words", [*EARLY])
+def test_a_rule_does_not_escape_by_saying_that_it_was_cut_short_or_did_not_answer(
+    words: str, swept: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    data, path = data_of(swept), tmp_path / "forged.json"
+    data["runs"][9].update(EARLY[words])
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 30
+    assert words in capsys.readouterr().out
+
+
+def test_a_check_that_is_ended_says_so_and_accepts_nothing(swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    solved = proofs.solve
+    monkeypatch.setattr(proofs, "solve", lambda *asked: replace(solved(*asked), stopped="interrupted"))
+    assert main(["check", str(swept)]) == 10
+    told = capsys.readouterr()
+    assert "the check was ended before all was looked at" in told.err
+    assert "accepted" not in told.out
 
 
 @pytest.mark.slow

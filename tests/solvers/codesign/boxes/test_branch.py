@@ -161,6 +161,7 @@ def test_a_way_down_leads_to_a_design_or_nowhere_if_the_bound_is_not_below_the_v
     assert found is not None
     assert quick_value() <= found.value < np.inf
     assert found_from(QUICK, space, box, plans, 0.0) is None
+    assert found_from(QUICK, space, box, plans, deadline=0.0) is None, "there is no time for it"
 
 
 def test_better_designs_are_looked_for_ever_more_seldom() -> None:

@@ -3,6 +3,7 @@
 import sys
 from functools import partial
 from itertools import islice
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from crossopt.solvers.codesign.answer import design_in, from_words
 from crossopt.solvers.codesign.engines import auto
 from crossopt.solvers.codesign.rivals import alternating
 from crossopt.solvers.codesign.rivals.megatron import on_chip
+from crossopt.solvers.codesign.rivals.recipes import recipes_design
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
@@ -63,7 +65,7 @@ def test_on_one_chip_the_first_turn_finds_the_best_plan() -> None:
 
 def test_turns_never_rise_and_each_is_better_than_the_last() -> None:
     instance = ask(TINY_FREE)
-    starts = alternating._descents(auto, instance, Limits(), 0.0)
+    starts = alternating._descents(auto, instance, Limits(), 0.0, recipes_design(instance))
     for turns in islice(starts, 3):
         values = [value for value, _ in turns]
         assert values == sorted(values, reverse=True)
@@ -79,6 +81,15 @@ def test_the_time_limit_and_an_interrupt_keep_what_there_is() -> None:
 
     result = answered(ask(TINY_FREE), "alternating", Limits(), interrupt)
     assert (result.stopped, result.status) == ("interrupted", "FEASIBLE")
+
+
+def test_the_design_of_the_best_recipe_is_there_before_the_first_turn() -> None:
+    def too_late(*asked: object) -> NoReturn:
+        raise TimeoutError
+
+    instance = ask(TINY_FREE)
+    found = alternating.alternating(too_late, instance, Limits(), unwatched)
+    assert (found.value, found.stopped) == (answered(instance, "recipes").value, "time limit")
 
 
 def test_drawn_chips_keep_the_budgets_and_depend_on_the_seed_alone() -> None:
