@@ -32,12 +32,18 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices of plans (rows) on devices (columns)."""
+class Spent:
+    """What a step takes by plans (rows) on devices (columns)."""
 
     step_time: Array
     energy: Array
     """Joules of one step, all devices together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices(Spent):
+    """The same with what the plans keep."""
+
     memory: Array
     """Bytes of the fullest device; the same on every hardware, so one column."""
 

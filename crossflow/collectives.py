@@ -107,19 +107,27 @@ def ring_gather(size: Real, members: Members) -> Exchange:
 
 def ring_all_reduce(size: Real, members: Members) -> Exchange:
     """Reduce-scatter then all-gather on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, on each outer level of the shard."""
-    return tuple(replace(part, steps=2.0 * part.steps, bytes=2.0 * part.bytes) for part in all_gather(size, members))
+    return tuple(_with(part, 2.0 * part.steps, 2.0 * part.bytes) for part in all_gather(size, members))
 
 
 def tree_all_reduce(size: Real, members: Members) -> Exchange:
     """Pipelined tree on the outermost level that the group spans, rings inside: 2 ceil(log2 n) steps and twice the bytes there."""
-    ring = ring_all_reduce(size, members)
-    outer, shard = _outermost(members), size
+    return _as_tree(size, members, ring_all_reduce(size, members), _outermost(members))
+
+
+def _as_tree(size: Real, members: Members, ring: Exchange, outer: tuple[Real, ...]) -> Exchange:
+    shard = size
     traffic = []
     for part, count, last in zip(ring, members, outer, strict=True):
         steps = np.where(last, 2.0 * _ceil_log2(count), part.steps)
-        traffic.append(replace(part, steps=steps, bytes=np.where(last, 2.0 * shard, part.bytes)))
+        traffic.append(_with(part, steps, np.where(last, 2.0 * shard, part.bytes)))
         shard = shard / count
     return tuple(traffic)
+
+
+def _with(part: Traffic, steps: Real, size: Real) -> Traffic:
+    """The same with other steps and bytes: `replace` takes a multiple of the time, and every price is made of many."""
+    return Traffic(part.starts, steps, size, part.ranks, part.kind, part.reach, part.evenly)
 
 
 def all_to_all(size: Real, members: Members) -> Exchange:
@@ -311,12 +319,19 @@ def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Re
 
     A minimum of monotone times is monotone.
     """
-    ring = exchange_time(ring_all_reduce(size, members), links)
-    tree = exchange_time(tree_all_reduce(size, members), links)
+    around, outer = ring_all_reduce(size, members), _outermost(members)
+    ring = exchange_time(around, links)
+    if not any(_has_trees(link) for link in links):
+        return ring
+    tree = exchange_time(_as_tree(size, members, around, outer), links)
     allowed: Real = 0.0
-    for last, link in zip(_outermost(members), links, strict=True):
-        allowed = allowed + last * float(link.trees and link.shape not in _OF_LINKS)
+    for last, link in zip(outer, links, strict=True):
+        allowed = allowed + last * float(_has_trees(link))
     return np.where(np.greater(allowed, 0.5), np.minimum(ring, tree), ring)
+
+
+def _has_trees(link: Link) -> bool:
+    return link.trees and link.shape not in _OF_LINKS
 
 
 def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:

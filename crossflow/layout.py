@@ -1,5 +1,6 @@
 """Where the groups of a plan lie on the network: how many ranks of each parallel dimension share a node, a pod, the whole."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -37,13 +38,20 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
     degrees = (plans.tensor, plans.context, plans.data, plans.pipeline)
     position = _ORDER[plans.placement]
     strides = [_stride(position, which, degrees) for which in range(len(DIMENSIONS))]
-    sizes = cluster.level_sizes
-    tensor, context, _, pipeline = (_spread(degree, stride, sizes) for degree, stride in zip(degrees, strides, strict=True))
+    sizes, apart = cluster.level_sizes, strides[2]
     sharing = np.where(plans.shard > 0, plans.shard // plans.context, plans.data)
-    data = _spread(sharing, strides[2], sizes)
-    replicas = _spread(sharing // plans.expert, strides[2] * plans.expert, sizes)
+    tensor, context, pipeline, data, replicas, across, experts, shares = _spreads(
+        (plans.tensor, strides[0]),
+        (plans.context, strides[1]),
+        (plans.pipeline, strides[3]),
+        (sharing, apart),
+        (sharing // plans.expert, apart * plans.expert),
+        (plans.data // sharing, apart * sharing),
+        (plans.expert, apart),
+        (np.ones_like(plans.expert), apart),
+        sizes=sizes,
+    )
     routed = together(context, replicas)
-    experts, shares = _spread(plans.expert, strides[2], sizes), _spread(np.ones_like(plans.expert), strides[2], sizes)
     if np.any(plans.expert_tensor):
         folded = _folded(plans, np.minimum(np.minimum(strides[0], strides[1]), strides[2]), sizes)
         own = np.greater(plans.expert_tensor, 0)[:, None]
@@ -55,7 +63,7 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
         expert=experts,
         shared=together(context, data),
         routed=routed,
-        across=_spread(plans.data // sharing, strides[2] * sharing, sizes),
+        across=across,
         expert_tensor=shares,
     )
 
@@ -78,14 +86,15 @@ def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread
     shares = np.maximum(plans.expert_tensor, 1)
     replicas = np.maximum(plans.tensor * plans.context * plans.data // (shares * plans.expert), 1)
     strides = (stride, stride * shares, stride * shares * plans.expert)
-    one, all_of_them, copies = (
-        _spread(degree, apart, sizes) for degree, apart in zip((shares, plans.expert, replicas), strides, strict=True)
-    )
+    one, all_of_them, copies = _spreads(*zip((shares, plans.expert, replicas), strides, strict=True), sizes=sizes)
     return one, all_of_them, copies
 
 
-def _spread(degree: Whole, stride: Whole, sizes: tuple[int, ...]) -> Spread:
-    return each(lambda part: np.asarray(part)[:, None], members_on_levels(degree, stride, sizes))
+def _spreads(*groups: tuple[Whole, Whole], sizes: tuple[int, ...]) -> Iterator[Spread]:
+    """How groups of some degrees and strides spread, all kinds in one table: of few plans each table takes as long as the next."""
+    degrees, strides = (np.stack(columns) for columns in zip(*groups, strict=True))
+    found = members_on_levels(degrees, strides, sizes)
+    return (each(lambda part, row=row: np.asarray(part)[row][:, None], found) for row in range(len(groups)))
 
 
 def _stride(position: Whole, which: int, degrees: tuple[Whole, ...]) -> Whole:

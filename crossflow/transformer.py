@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
-from crossopt.crossflow.bill import Bill, Items, Prices, step_items
+from crossopt.crossflow.bill import Bill, Items, Prices, Spent, step_items
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
 from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_either_side, transfer_energy, transfer_time
@@ -54,16 +54,22 @@ class Parts:
 
 def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
     """Prices of every plan on every device, by tables. Plans must satisfy the rules of `crossflow.plan_rules`."""
+    found, memory = spent(model, hardware, cluster, plans), np.empty((len(plans), 1))
+    for rows in _blocks(found.step_time.shape):
+        memory[rows] = peak_memory(model, sharding(model, rows_of(plans, rows)))
+    return Prices(found.step_time, found.energy, memory)
+
+
+def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
+    """The same without memory, for who knows which plans fit."""
     shape = (len(plans), devices_in(hardware))
-    times, energies, memory = np.empty(shape), np.empty(shape), np.empty((shape[0], 1))
+    times, energies = np.empty(shape), np.empty(shape)
     tables = _tables(model, hardware, cluster, plans)
     for rows in _blocks(shape):
         chosen = rows_of(plans, rows)
-        split = sharding(model, chosen)
-        parts = tables.parts(model, chosen, rows, host_traffic(model, split, hardware.host))
+        parts = tables.parts(model, chosen, rows, host_traffic(model, sharding(model, chosen), hardware.host))
         times[rows], energies[rows] = _time_and_energy(model, hardware, chosen, parts)
-        memory[rows] = peak_memory(model, split)
-    return Prices(times, energies, memory)
+    return Spent(times, energies)
 
 
 def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:

@@ -11,8 +11,10 @@ Shapes = tuple[object, ...]
 
 def known_as(network: Transformer) -> tuple[str, ...]:
     """Names that it goes by: its own, where the registry's of that name has its shapes or no other one has; else those that have them."""
-    own, alike = network.name.lower(), _names_by_shapes().get(_shapes(network), ())
-    return (own,) if own in alike or not alike else alike
+    own = network.name.lower()
+    if own in names("workloads") and (shape := model(own).transformer) is not None and _shapes(shape) == _shapes(network):
+        return (own,)  # no other file is read
+    return _names_by_shapes().get(_shapes(network), (own,))
 
 
 def alike_words(network: Transformer) -> str:

@@ -277,7 +277,7 @@ def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Rep
 
 def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Report) -> _Made:
     """A technology with its usual split, and the choices of hardware."""
-    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, sold_l2, usual_areas, usual_prices  # noqa: PLC0415 - most questions name a device
+    from crossopt.instances.catalogue import technologies  # noqa: PLC0415 - most questions name a device
 
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     faults: list[Fault] = []
@@ -286,7 +286,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         entry = varied(stated, file.factors, faults)
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
-        technology = build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
+        technology = technologies.build_technology(entry, name, section.logic or node, section.memory, section.network, precision)
         usual, variants = constants_of(entry, name, section.constants, file.launcher)
     except ValueError as error:
         report("technology", str(error))
@@ -304,10 +304,10 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         power_density=inf if entry.power_density is None else entry.power_density,
         reticle=inf if entry.reticle is None else entry.reticle,
         dies=float(split.dies),
-        areas=usual_areas(stated, technology),
-        sold_l2=sold_l2(stated),
-        powers=parts_of(split.powers),
-        edges=edges_of(split),
+        areas=technologies.usual_areas(stated, technology),
+        sold_l2=technologies.sold_l2(stated),
+        powers=technologies.parts_of(split.powers),
+        edges=technologies.edges_of(split),
         reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),
         efficiency=own,
@@ -317,7 +317,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         overrides=tuple(whole_link_of(level, report) for level in levels),
         joins=tuple(Join(level.shape, level.joined, level.share) for level in levels),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
-        prices=usual_prices(entry, section.logic or node, section.memory),
+        prices=technologies.usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,
     )
     free = free if file.factors else replace(free, sold=_sold(free, section, node, stated, precision))

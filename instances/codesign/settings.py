@@ -63,6 +63,15 @@ def place_of_none(instance: Instance, name: str) -> int:
     return codes.index(0) if 0 in codes else -1
 
 
+def is_listed(instance: Instance, plan: Plans, name: str) -> bool:
+    """Whether some option of a setting comes to what this one plan has: the first that is looked at is the one that says so."""
+    own, model = int(getattr(plan, name)[0]), cast("Transformer", instance.workload)
+    says_so = own >= 0 and own in codes_of(instance, name)
+    if says_so and (name not in COMES_TO or COMES_TO[name](model, plan)[0] == own):
+        return True
+    return bool(listed_as(instance, plan, name).any())
+
+
 def listed_as(instance: Instance, plans: Plans, name: str) -> Mask:
     """Which options of a setting (columns) come to what each plan (row) has."""
     came, _ = comings(instance, plans, name)

@@ -22,7 +22,7 @@ from crossopt.crossflow.plan_rules import Rule, rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.instances.codesign.settings import codes_of, comings, listed_as, place_of_none, with_settings
+from crossopt.instances.codesign.settings import codes_of, comings, is_listed, place_of_none, with_settings
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
@@ -246,7 +246,7 @@ def allows(instance: Instance, plan: object) -> str | None:
     """Why the question does not allow this plan, in words; None if it does."""
     row = table([plan]) if isinstance(plan, Plan) else None
     for name, values in instance.plan_options:
-        if not (getattr(plan, name) in values if row is None else listed_as(instance, row, name).any()):
+        if not (getattr(plan, name) in values if row is None else is_listed(instance, row, name)):
             return f"{name} {getattr(plan, name)} is none of the options"
     return None
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
-from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.cost import step_cost
 from crossopt.crossflow.evaluate import Evaluation, Limit
 from crossopt.crossflow.hardware import Hardware
@@ -63,7 +63,7 @@ class Objective:
     """A figure that is minimised, for many designs at once and for one."""
 
     unit: str
-    many: Callable[[Instance, Prices, Hardware], Real]
+    many: Callable[[Instance, Spent, Hardware], Real]
     """Plans are rows and devices are columns."""
     one: Callable[[Instance, Figures], float]
 
@@ -77,7 +77,7 @@ def _samples(instance: Instance) -> float:
     return float(getattr(instance.workload, "global_batch", 1))
 
 
-def _costs(instance: Instance, prices: Prices, hardware: Hardware) -> Real:
+def _costs(instance: Instance, prices: Spent, hardware: Hardware) -> Real:
     if instance.prices is None:
         raise ValueError("a cost objective needs prices")
     cost = step_cost(instance.prices, hardware.price, instance.cluster.devices, prices.step_time, prices.energy)
@@ -131,7 +131,7 @@ DIMENSIONS = {
 UNITS = {name: objective.unit for name, objective in OBJECTIVES.items()}
 
 
-def values(instance: Instance, prices: Prices, hardware: Hardware) -> Array:
+def values(instance: Instance, prices: Spent, hardware: Hardware) -> Array:
     """The objective of every plan (rows) on every device (columns)."""
     return np.broadcast_to(OBJECTIVES[instance.objective].many(instance, prices, hardware), prices.step_time.shape)
 

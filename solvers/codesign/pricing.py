@@ -8,7 +8,7 @@ from operator import or_
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole, distinct
-from crossopt.crossflow.bill import Prices, total
+from crossopt.crossflow.bill import Spent, total
 from crossopt.crossflow.hardware import Cluster, Hardware, take, variants_of
 from crossopt.crossflow.kernels.gemm import memory as gemm_memory
 from crossopt.crossflow.kernels.gemm import price as price_gemm
@@ -19,8 +19,8 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.crossflow.plan import rows_of as plan_rows
 from crossopt.crossflow.sharding import Sharding
-from crossopt.crossflow.transformer import price as price_transformer
 from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.transformer import spent as spent_by_transformer
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.codesign.boxes import Corners
 from crossopt.instances.codesign.instance import Instance
@@ -36,11 +36,11 @@ _MANY = 1 << 12
 """Plans of which it is worth a look which of them need the same memory."""
 
 
-def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Prices:
-    """Prices of every plan on every device."""
+def spent(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Spent:
+    """What a step takes by every plan on every device."""
     match workload, plans:
         case Transformer(), Plans():
-            return price_transformer(workload, hardware, cluster, plans)
+            return spent_by_transformer(workload, hardware, cluster, plans)
         case Lstm(), tuple():
             return price_lstm(workload, hardware, cluster, plans)
         case Gemm(), tuple():
@@ -85,8 +85,7 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
         return found
     fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        times, priced = times_and_values(instance, fewer, rows_of(plans, rows))
-        limited = ceiling_figures(instance, fewer, rows_of(plans, rows))
+        times, priced, limited = times_and_values(instance, fewer, plans if len(rows) == len(plans) else rows_of(plans, rows))
     if not all(
         np.isfinite(figures).all() for figures in (priced, times, *(some for _, some, _ in limited))
     ):  # a not-a-number is above and below no bound, so that designs would be lost in silence
@@ -101,19 +100,25 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
     return found
 
 
-def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[Array, Array]:
-    """Step time and objective of every plan (rows) on every device (columns)."""
-    prices = price(instance.workload, hardware, instance.cluster, plans)
-    found = values(instance, prices, hardware)
+Limited = tuple[tuple[str, Array, float], ...]
+"""Each objective that is limited, of every plan (rows) on every device (columns), and its limit."""
+
+
+def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[Array, Array, Limited]:
+    """Step time and objective of every plan (rows) on every device (columns), and the objectives that are limited."""
+    taken = spent(instance.workload, hardware, instance.cluster, plans)
+    names = (instance.objective, *(name for name, _ in instance.ceilings))
+    found, *limited = (_figures(replace(instance, objective=name), taken, hardware, plans) for name in names)
+    return taken.step_time, found, tuple((name, some, most) for (name, most), some in zip(instance.ceilings, limited, strict=True))
+
+
+def _figures(instance: Instance, taken: Spent, hardware: Hardware, plans: AnyPlans) -> Array:
+    """The objective by what a step takes; the worst of it by what it takes under other constants, too."""
+    found = values(instance, taken, hardware)
     if instance.objective == "worst_step_time":
         for other in variants_of(hardware):
-            found = np.maximum(found, price(instance.workload, other, instance.cluster, plans).step_time)
-    return prices.step_time, found
-
-
-def ceiling_figures(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[tuple[str, Array, float], ...]:
-    """Each objective that is limited, of every plan (rows) on every device (columns), and its limit."""
-    return tuple((name, times_and_values(replace(instance, objective=name), hardware, plans)[1], most) for name, most in instance.ceilings)
+            found = np.maximum(found, spent(instance.workload, other, instance.cluster, plans).step_time)
+    return found
 
 
 def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:

@@ -36,20 +36,21 @@ _CHIPS = 4
 @remembered
 def refuse_broken_bounds(instance: Instance) -> None:
     """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
+    drawn = _drawn(instance)
     for name in (instance.objective, *(name for name, _ in instance.ceilings)):
-        _refuse_broken_bounds_of(replace(instance, objective=name))
+        _refuse_broken_bounds_of(replace(instance, objective=name), drawn)
 
 
-def _refuse_broken_bounds_of(instance: Instance) -> None:
+def _refuse_broken_bounds_of(instance: Instance, drawn: AnyPlans) -> None:
     """The same for one of the figures that are bounded."""
     space, random = grid(instance), np.random.default_rng(0)
-    _refuse_faster_members(instance, space, np.random.default_rng(1))
+    _refuse_faster_members(instance, space, _spread_out(drawn, _MEMBERS), np.random.default_rng(1))
     if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
         return
     ends = [np.sort(random.integers(size, size=(2, _BOXES)), axis=0) for size in space.sizes]
     low, high = (np.stack([pair[end] for pair in ends], axis=1) for end in (0, 1))
     points = random.integers(low, high + 1)
-    plans = _few_plans(instance, random)
+    plans = _spread_out(drawn, _PLANS)
     for asked in (instance, _without_limits(instance)):
         below = _below(asked, space, plans, low, high, points)
         if below.any():
@@ -57,9 +58,8 @@ def _refuse_broken_bounds_of(instance: Instance) -> None:
             raise RefusedError(_words(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
 
 
-def _refuse_faster_members(instance: Instance, space: Grid, random: np.random.Generator) -> None:
+def _refuse_faster_members(instance: Instance, space: Grid, drawn: AnyPlans, random: np.random.Generator) -> None:
     """Drawn plans beside the heads of their groups, without limits, which may not hide a plan."""
-    drawn = draw_plans(instance, random, _MEMBERS) if isinstance(instance.workload, Transformer) else ()
     if not isinstance(drawn, Plans) or not len(drawn):
         return
     names = concessions_of(instance)
@@ -76,12 +76,16 @@ def _refuse_faster_members(instance: Instance, space: Grid, random: np.random.Ge
         raise RefusedError(f"bounds prove nothing here: {told} has less {what} than the least of each; use --engine exhaustive")
 
 
-def _few_plans(instance: Instance, random: np.random.Generator) -> AnyPlans:
+def _drawn(instance: Instance) -> AnyPlans:
+    """Plans drawn once for all looks: to draw them takes as long as to price them."""
     if isinstance(instance.workload, Transformer):
-        plans = draw_plans(instance, random, _DRAWN)
-    else:
-        plans = next((block for block in plan_blocks(instance) if len(block)), ())
-    return rows_of(plans, np.arange(min(len(plans), _PLANS)))
+        return draw_plans(instance, np.random.default_rng(0), _DRAWN)
+    return next((block for block in plan_blocks(instance) if len(block)), ())
+
+
+def _spread_out(plans: AnyPlans, most: int) -> AnyPlans:
+    """So many of them at equal distances, as they are sorted by their settings; all if there are no more."""
+    return rows_of(plans, np.arange(most) * len(plans) // most if len(plans) > most else np.arange(len(plans)))
 
 
 def _without_limits(instance: Instance) -> Instance:

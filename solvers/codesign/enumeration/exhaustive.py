@@ -23,7 +23,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
 from crossopt.solvers.codesign.enumeration.best_per_option import Leasts, leasts_of, occurring, see
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
-from crossopt.solvers.codesign.pricing import ceiling_figures, host_memory_of, hosted, memory_of, rows_of, times_and_values, values_of
+from crossopt.solvers.codesign.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values, values_of
 from crossopt.solvers.proofs import Conflict, Space
 
 PRICES = 1 << 22
@@ -196,12 +196,12 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
         return False
     kept = fits[np.ix_(rows, columns)]
     fewer = hardware if count == len(columns) else take(hardware, columns)
-    times, found = times_and_values(instance, fewer, rows_of(plans, rows))
+    times, found, limited = times_and_values(instance, fewer, rows_of(plans, rows))
     limit = instance.budget.step_time
     if limit < float("inf"):
         tally.see_limit("step time", int((kept & (times <= limit)).sum()), float(times[kept].min(initial=np.inf)) / limit)
         kept &= times <= limit
-    for name, figures, most in ceiling_figures(instance, fewer, rows_of(plans, rows)):
+    for name, figures, most in limited:
         under = kept & (figures <= most)
         tally.see_limit(name.replace("_", " "), int(under.sum()), float(figures[kept].min(initial=np.inf)) / most)
         kept = under

@@ -21,7 +21,7 @@ from crossopt.solvers.codesign.combined.pareto import front
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
-from crossopt.solvers.codesign.pricing import price
+from crossopt.solvers.codesign.pricing import spent
 from crossopt.solvers.proofs import Enumerated
 from tests.every import every
 from tests.paths import INSTANCES
@@ -89,7 +89,7 @@ def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
 
     assert isinstance(design.plan, Plan)
     devices = (design.hardware, *variants_of(design.hardware))
-    times = [float(price(instance.workload, device, instance.cluster, table([design.plan])).step_time[0, 0]) for device in devices]
+    times = [float(spent(instance.workload, device, instance.cluster, table([design.plan])).step_time[0, 0]) for device in devices]
     assert max(times) == result.value
 
 

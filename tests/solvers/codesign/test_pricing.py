@@ -1,12 +1,16 @@
 """Prices of blocks of designs: memory without time is the memory of the price, and no value that is none gets through."""
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
 import numpy as np
 import pytest
 
+from crossopt.crossflow import transformer
 from crossopt.crossflow.arrays import distinct
+from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.kernels import gemm, lstm
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.instances.codesign.boxes import corners, grid, whole
@@ -17,15 +21,17 @@ from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import device_at, draw_plans, plan_blocks
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.codesign import pricing
-from crossopt.solvers.codesign.pricing import joined, least_memory_of, memory_of, price, values_of
+from crossopt.solvers.codesign.pricing import joined, least_memory_of, memory_of, values_of
 from tests.offloading_questions import slow_link
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask
 from tests.stack_questions import stack_question
 
 
-@pytest.mark.parametrize("instance", [ask(LSTM), ask(GEMM), read_instance(INSTANCES / "tiny.yaml")])
-def test_memory_without_time_is_the_memory_of_the_price(instance: Instance) -> None:
+@pytest.mark.parametrize(
+    ("instance", "price"), [(ask(LSTM), lstm.price), (ask(GEMM), gemm.price), (read_instance(INSTANCES / "tiny.yaml"), transformer.price)]
+)
+def test_memory_without_time_is_the_memory_of_the_price(instance: Instance, price: Callable[..., Prices]) -> None:
     plans = joined(list(plan_blocks(instance)))
     prices = price(instance.workload, device_at(instance, 0), instance.cluster, plans)
     assert len(plans) > 1

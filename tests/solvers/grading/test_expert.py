@@ -25,7 +25,6 @@ from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
 SEED = "practice"
-TEXT = question(SEED)
 Hand = dict[str, Any]
 solution = loaded(SOLUTIONS / EXPERT.name / "solution.py")
 
@@ -34,7 +33,7 @@ solution = loaded(SOLUTIONS / EXPERT.name / "solution.py")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the answers of some engines to the question of the handout."""
     folder = tmp_path_factory.mktemp("answers")
-    (folder / "question.yaml").write_text(TEXT, encoding="utf-8")
+    (folder / "question.yaml").write_text(question(SEED), encoding="utf-8")
     for engine in ("boxes", "expert", "local"):
         main(["solve", str(folder / "question.yaml"), "--engine", engine, "--out", str(folder / f"{engine}.json")])
     return folder
@@ -47,7 +46,8 @@ def written() -> Hand:
 
 @cache
 def _written() -> Hand:
-    steps = [{"design": design, "step_time": seconds_of(question_of(TEXT), TEXT, design)} for design in solution.steps()]
+    text = question(SEED)
+    steps = [{"design": design, "step_time": seconds_of(question_of(text), text, design)} for design in solution.steps()]
     return {"steps": steps, "alone": solution.alone()}
 
 
@@ -83,7 +83,7 @@ def test_solving_alone_earns_a_part_and_nothing_of_the_whole(answers: Path, tmp_
 def test_an_untouched_starter_earns_nothing(tmp_path: Path) -> None:
     starter = (HANDOUTS / EXPERT.name / "starter.py").read_text(encoding="utf-8")
     (tmp_path / "solution.py").write_text(starter, encoding="utf-8")
-    (tmp_path / "question.yaml").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "question.yaml").write_text(question(SEED), encoding="utf-8")
     assert graded(EXPERT, tmp_path, SEED, walls=False).points == 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import asked_before
@@ -28,7 +28,7 @@ from tests.offloading_questions import slow_link
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
-true_price = pricing.price
+true_spent = pricing.spent
 
 
 def silent(progress: object) -> None:
@@ -38,15 +38,15 @@ def silent(progress: object) -> None:
 def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time that rises with a resource, by a tenth from none of it to a lot."""
 
-    def price(workload: object, hardware: Hardware, *others: object) -> Prices:
+    def spent(workload: object, hardware: Hardware, *others: object) -> Spent:
         figures: dict[str, Array] = {
             "stacks": np.asarray(hardware.dram.capacity) / 100e9,
             "peak": np.asarray(hardware.throughput) / 1e15,
         }
-        prices: Prices = true_price(workload, hardware, *others)  # type: ignore[arg-type]
-        return replace(prices, step_time=prices.step_time * (1.0 + 2.0 * figures[resource]))
+        taken: Spent = true_spent(workload, hardware, *others)  # type: ignore[arg-type]
+        return replace(taken, step_time=taken.step_time * (1.0 + 2.0 * figures[resource]))
 
-    monkeypatch.setattr(pricing, "price", price)
+    monkeypatch.setattr(pricing, "spent", spent)
     monkeypatch.setattr(asked_before, "_LAST", 0)
 
 

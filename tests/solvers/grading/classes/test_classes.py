@@ -105,7 +105,7 @@ def test_a_broken_or_endless_submission_costs_its_own_line(tmp_path: Path, capsy
     folder = tmp_path / "class"
     handed_in(folder, "ada", RIGHT)
     handed_in(folder, "bob", "def layer_weights(:\n")
-    handed_in(folder, "eve", "while True:\n    pass\n")
+    handed_in(folder, "eve", "import time\n\nwhile True:\n    time.sleep(1)\n")
     (folder / "joe").mkdir()
     (folder / "joe" / f"{LAYER.name}.zip").write_bytes(b"nonsense")
     (folder / "roster.csv").write_text("student\nada\nbob\neve\njoe\n=grace\n", encoding="utf-8")
