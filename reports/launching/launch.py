@@ -12,7 +12,7 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
 from crossopt.crossflow.recomputation import word_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Machine
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
 from crossopt.instances.codesign.stacks.table import WORDS, Stack
 from crossopt.instances.errors import RefusedError
@@ -23,6 +23,7 @@ from crossopt.solvers.codesign.answer import Candidate, design_of
 _WIDE, _PAGE = 48, 100
 """Longer settings do not move the words beside others to the right; and the signs of a line of comments."""
 
+_ANY = Machine()
 EXPORTS: dict[str, Export] = {
     "megatron": megatron.EXPORT,
     "torchtitan": torchtitan.EXPORT,
@@ -60,15 +61,15 @@ def unsaid_words(stack: Stack, model: object, plan: object) -> str:
     return f"no setting of {stack.name} says that {', '.join(parts)}: that is priced here, and something else is launched" if parts else ""
 
 
-def launch(name: str, model: Transformer, plan: Plan) -> Launch:
+def launch(name: str, model: Transformer, plan: Plan, machine: Machine = _ANY) -> Launch:
     """The nearest plan that this stack launches, as its settings; a RefusedError where there is none with these degrees."""
     export, plan = EXPORTS[name], replace(plan, recompute=word_for(model, plan.recompute))
     stack = STACKS[export.stack]
-    found = nearest(stack, model, plan)
-    broken = tuple(row.sentence for row in broken_rows(stack, model, plan))
+    found = nearest(stack, model, plan, machine)
+    broken = tuple(row.sentence for row in broken_rows(stack, model, plan, machine))
     if found is None:
         raise RefusedError(f"--as {name}: {stack.name} launches no plan with these degrees: {'; '.join(broken)} ({_remedy(stack.name)})")
-    settings = export.settings(model, found)
+    settings = export.on(machine, export.settings(model, found))
     text = export.written(model, found, settings)
     launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
     words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.words) for setting in settings)
@@ -109,7 +110,7 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     plan, model = chosen.plan, instance.workload
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
-    found = launch(name, model, plan)
+    found = launch(name, model, plan, instance.machine)
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     priced = _priced(instance, chosen, plan)
     heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
