@@ -30,6 +30,7 @@ from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.linear.terms import Linearized
 from crossopt.reports.facts.measured_runs import error_of, runs_words
 from crossopt.reports.facts.network import Network, network_of
+from crossopt.reports.facts.priced_short import short_words
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.uses import Uses, uses_of
@@ -118,6 +119,7 @@ def facts_of(
             *((f"Of the die: {words}.",) if (words := reticle_words(instance)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
+            *((f"Priced short: {words}.",) if (words := short_words(instance, design["plan"])) else ()),
         ),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),

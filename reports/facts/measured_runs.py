@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors, short_of
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.known import (
@@ -126,7 +126,9 @@ def _like_words(instance: Instance, plan: Mapping[str, Any]) -> str:
         return ""
     stack = stack_of(instance)
     if (known := known_errors(stack, like)) is None:
-        return f"; no run of {stack} with {like} is known: its range is no narrower than where constants were taken over"
+        kind, _ = short_of(stack, like)
+        whose = f"of those with {kind} ranks at all" if kind else "where constants were taken over"
+        return f"; no run of {stack} with {like} is known: its range is no narrower than {whose}"
     few = f"; with {like} {len(known)} {'is' if len(known) == 1 else 'are'} known, for which"
     return f"{few} {_signed(min(known))} to {_signed(max(known))} is predicted" if known else ""
 
