@@ -326,7 +326,7 @@ def keeps_rules(instance: Instance, plans: Plans) -> Mask:
     return holds
 
 
-_MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
+MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
 """Settings that mean something only with another setting, beside what degrees they need."""
 
 
@@ -338,7 +338,7 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
     own, number, bare = np.ones(len(numbers), bool), dict[str, Whole](), plain(layouts)
     for (name, _), place in zip(others, places[1:], strict=True):
-        came, first = comings(instance, with_settings(bare, _MEANT.get(name, {})), name)
+        came, first = comings(instance, with_settings(bare, MEANT.get(name, {})), name)
         columns[name], own, number[name] = came[places[0], place], own & first[places[0], place], place
     for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
         # These mean nothing where nothing is shared, or spread: one option stands for all.

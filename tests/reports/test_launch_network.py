@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_words
-from crossopt.solvers.codesign.answer import Candidate
+from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.every import every
 from tests.solvers.codesign.questions import ask
 
@@ -114,6 +115,19 @@ def test_an_exchange_hidden_over_two_nodes_is_launched_unhidden() -> None:
         assert "launches tensor_exchange exposed in place of hidden" in text
         assert "overlap \\" not in text
         assert "a node's links reach" in " ".join(text.replace("#", "").split())
+
+
+@every(("model", "quicker"), [("llama3-8b", 0), ("llama3.2-1b", 1)])
+def test_of_placements_that_are_launched_the_quicker_one_is_taken(model: str, quicker: int) -> None:
+    """Megatron-Core launches two of them in place of replicas beside each other, and what these cost depends on the question."""
+    asked = question(model)
+    plan = Plan(tensor=2, pipeline=4, data=4, zero=1, sequence_parallel=True, placement="data-tensor-context-pipeline")
+    both = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
+    designs = [design_of(asked, Candidate(0, replace(plan, placement=placement))) for placement in both]
+    times = [evaluate(asked.workload, design, asked.budget, asked.prices).step_time for design in designs]
+    assert times[quicker] < times[1 - quicker]
+    text = launch_text("megatron", asked, Candidate(0, plan))
+    assert f"launches placement {both[quicker]} in place of" in " ".join(text.replace("#", "").split())
 
 
 def test_torchtitan_launches_what_it_calls_selective() -> None:

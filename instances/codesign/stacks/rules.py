@@ -47,9 +47,9 @@ _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=
 """A model for rows that speak of none."""
 
 
-def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> Plan | None:
-    """The plan that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
-    switches make it one."""
+def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Plan, ...]:
+    """The plans that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
+    switches make it one. Placements are as near to each other, so that there may be several."""
     own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in WORDS.items()}
     ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
         "interleave": (plan.interleave, 1),
@@ -63,9 +63,13 @@ def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> P
         kept &= column
     found = rows_of(every, np.flatnonzero(kept))
     if not len(found):
-        return None
+        return ()
     changed, distance = _differences(found, plan)
-    return plan_at(found, int(np.lexsort((distance, changed))[0]))
+    first = int(np.lexsort((distance, changed))[0])
+    alike = changed == changed[first]
+    for name in PLAN_FIELDS:
+        alike &= (getattr(found, name) == getattr(found, name)[first]) | (name == "placement")
+    return tuple(plan_at(found, int(row)) for row in np.flatnonzero(alike))
 
 
 def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
@@ -83,7 +87,7 @@ def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
         column, own = getattr(plans, name), code(name, getattr(plan, name))
         differs: Mask = column != own
         changed += differs
-        distance += _bits(column ^ own) if name in _BITS else np.abs(column - own)
+        distance += _bits(column ^ own) if name in _BITS else 0 if name == "placement" else np.abs(column - own)
     return changed, distance
 
 

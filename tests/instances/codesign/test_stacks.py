@@ -182,6 +182,19 @@ def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None
     assert broken_everywhere(named) == ("torchtitan: tensor parallel comes with sequence parallel",)
 
 
+def test_a_setting_that_no_degrees_have_as_only_asks_is_told_with_its_rule() -> None:
+    """Groups of 32 ranks that share, on 16 devices; those of 8 are there, but for megatron-core's ZeRO-3."""
+    settings = ["choices.shard=32", "choices.zero=1", "choices.only=shard", "choices.rest=all"]
+    asked = read_question({"text": f"{QUESTION}stack: megatron-core\n", "source": "q.yaml", "settings": settings})
+    rule = "context divides the ranks that share (shard), which divide data x context"
+    assert broken_everywhere(asked) == (f"no degrees have shard: 32 as `only` asks ({rule})",)
+    some = read_question({**asked.document, "settings": [*settings, "choices.shard=[8, 32]"]})
+    assert len(plans_of(some)) > 0
+    other = read_question({**asked.document, "settings": [*settings, "choices.shard=8", "choices.zero=3"]})
+    assert len(plans_of(other)) == 0
+    assert broken_everywhere(other) == (next(row for row in broken_everywhere(other) if "num-distributed-optimizer-instances" in row),)
+
+
 @pytest.mark.parametrize("stack", ["megatron-core", "fsdp", "torchtitan", "deepspeed"])
 def test_a_device_has_the_constants_of_the_stack_that_launches(stack: str) -> None:
     """Those of quick and slow runs differ from the usual ones as before; a question's own constants hold for any stack."""
@@ -310,11 +323,11 @@ def test_the_nearest_plan_is_launched_and_a_plan_that_is_launched_is_its_own(sta
     for place in random.integers(len(every_plan), size=6):
         plan = plan_at(every_plan, int(place))
         found = nearest(STACKS[stack], model, plan, Machine())  # type: ignore[arg-type]
-        if found is not None:
-            assert not broken_rows(STACKS[stack], model, found, Machine())  # type: ignore[arg-type]
-            assert found.devices == plan.devices
+        for one in found:
+            assert not broken_rows(STACKS[stack], model, one, Machine())  # type: ignore[arg-type]
+            assert one.devices == plan.devices
         launched = not broken_rows(STACKS[stack], model, plan, Machine())  # type: ignore[arg-type]
-        assert (found == plan) == launched
+        assert (found == (plan,)) == launched
 
 
 @every("stack", STACK_NAMES)
