@@ -19,6 +19,7 @@ from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, places_words, reticle_words
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
@@ -28,7 +29,7 @@ from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.linear.terms import Linearized
-from crossopt.reports.facts.measured_runs import error_of, runs_words
+from crossopt.reports.facts.measured_runs import runs_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.priced_short import short_words
 from crossopt.reports.facts.roofline import Roofs, roofs_of
@@ -126,7 +127,7 @@ def facts_of(
         network=network_of(instance, design),
         linear=None if relaxation is None else _linear(instance, design, relaxation),
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
-        error=error_of(instance),
+        error=mean_error(instance),
         package=package,
         needed=tuple(needed_powers(instance, design).items()),
         bill=bill_of(instance, design),

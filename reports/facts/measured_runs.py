@@ -16,7 +16,6 @@ from crossopt.instances.codesign.stacks.known import (
     outside,
     own_errors,
     plans_like,
-    runs_like,
     stack_of,
 )
 from crossopt.instances.files.units import rounded_quantity
@@ -86,14 +85,6 @@ def _shared_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     if stack_of(instance) != USUAL or plan.get("zero", 0) < 2:
         return ""
     return f"; {_SHARED_WHOLE}{_SHARED_EXPERTS if has_experts(instance) else ''}"
-
-
-def error_of(instance: Instance) -> float | None:
-    """The mean error on public runs like the question, or on those that the device's constants were fitted to; of step times alone."""
-    if instance.objective not in ("step_time", "time_per_sample"):
-        return None
-    found = runs_like(instance)
-    return found.error if found is not None else getattr(instance.hardware, "error", None)
 
 
 def doubt_words(error: float | None, distance: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.building import clock_words, places_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
@@ -17,7 +18,7 @@ from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words, shapes_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_words, runs_words
+from crossopt.reports.facts.measured_runs import doubt_words, likely_words, runs_words
 from crossopt.reports.facts.network import network_lines
 from crossopt.reports.facts.priced_short import short_words
 from crossopt.reports.facts.uses import saved_words, uses_of
@@ -267,7 +268,7 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
         return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival, asked))
     distance = rival.value / result.value - 1.0
     against = f"{distance:.1%} above the {'optimum' if result.proved else 'best design found'}" if distance else "finds the same value"
-    doubt = "" if asked is None else doubt_words(error_of(asked), distance)
+    doubt = "" if asked is None else doubt_words(mean_error(asked), distance)
     head = f"  {rival_label(rival):<{_LABEL}}{rival.value:.5g} {result.question['unit']}, {against}"
     lines = [head, *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
     why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
