@@ -26,8 +26,8 @@ from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, needed_powers, spare_area, watts_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
-from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.linear.terms import Linearized
 from crossopt.reports.facts.measured_runs import runs_words
 from crossopt.reports.facts.network import Network, network_of

@@ -16,8 +16,8 @@ from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words, shapes_of
-from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, likely_words, runs_words
 from crossopt.reports.facts.network import network_lines
 from crossopt.reports.facts.priced_short import short_words

@@ -8,7 +8,7 @@ import pytest
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.known import likely_of, mean_error
 from crossopt.reports.facts.design import facts_of
-from crossopt.reports.facts.expert_exchange import hidden_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, measured_words, runs_words
 from crossopt.reports.texts.design import answer
 from tests.every import every
@@ -105,6 +105,23 @@ def test_the_uncertainty_is_that_of_the_network_whatever_its_file_is_called() ->
     assert likely_of(other, *priced, {}) == likely_of(asked, *priced, {})
     assert mean_error(other) == mean_error(asked)
     assert measured_words(other, {}) == measured_words(asked, {})
+
+
+def test_an_exchange_of_tensor_ranks_hidden_between_nodes_is_told_to_be_launched_by_none() -> None:
+    """Sixteen ranks on nodes of eight; of eight nothing is told. Exposed is the other question's only design."""
+    dense = MIXTRAL.partition("choices:")[0].replace("mixtral-8x7b", "gpt3-175b").replace(", capacity_factor: 1.1", "")
+    plan = "choices={tensor: 16, pipeline: 4, sequence_parallel: true, zero: 1, tensor_exchange: hidden}"
+    wide, near, open_ = (
+        ask(dense, plan, *more) for more in ((), ("choices.tensor=8", "choices.pipeline=8"), ("choices.tensor_exchange=exposed",))
+    )
+    result, exposed = answered(wide), answered(open_)
+    assert result.value is not None
+    assert exposed.value is not None
+    words = hidden_words(wide, design_of(result))
+    assert words.startswith("no stack that is known hides an exchange of tensor ranks beyond the links of a node, as it is here: exposed, ")
+    assert f"this plan takes {exposed.value:.4g} s (+{exposed.value / result.value - 1.0:.1%})" in words
+    assert joined(words) in joined(answer(result, wide))
+    assert hidden_words(near, design_of(answered(near))) == hidden_words(open_, design_of(exposed)) == ""
 
 
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
