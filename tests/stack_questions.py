@@ -11,12 +11,12 @@ _FREE = "technology: accelerator-7nm"
 STACK_NAMES = tuple(STACKS)
 
 
-def stack_question(stack: str, *, experts: bool = False, free: bool = False, host: bool = True) -> Instance:
+def stack_question(stack: str, *, experts: bool = False, free: bool = False, host: bool = True, node: int = 4) -> Instance:
     """Much is open on eight devices, of a chip that is bought or one that is free."""
     text = f"""\
 kind: codesign
 workload: {{transformer: {_EXPERTS if experts else _DENSE}, global_batch: 8, attention: unfused}}
-cluster: {{devices: 8, devices_per_node: 4{", host: {memory: 64 GiB, bandwidth: 25 GB/s}" if host else ""}}}
+cluster: {{devices: 8, devices_per_node: {node}{", host: {memory: 64 GiB, bandwidth: 25 GB/s}" if host else ""}}}
 {_FREE if free else _BOUGHT}
 choices:
   rest: all

@@ -5,7 +5,8 @@ Where there is none of a stack on a device, its constants were taken over, and w
 Sets of constants are fitted to runs of many plans together, so that their range says little of plans of which few runs are known or none.
 One rule for all stacks: where a stack has `FEW` runs or more with these ranks and bits, the range of the constants stands, which is to hold
 nine in ten; where it has fewer, a range is no narrower than these were off by; and where it has none, than constants were in the mean that
-had been taken over (`elsewhere`).
+had been taken over (`elsewhere`), or than all runs with one kind of these ranks were off by where all of them took longer than predicted
+(`short_of`): the model lacks something then that such ranks cost.
 """
 
 from collections.abc import Mapping
@@ -144,12 +145,13 @@ SEEN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
 }
 """Of dense networks, by stack: what is predicted over what was measured, less 1, in order; nothing of those with many runs."""
 _MEGATRON: Final = "megatron"
+_KINDS: Final = ("tensor", "context", "pipeline")
 _BITS: Final[Mapping[Precision, int]] = {"fp4": 4, "fp8": 8, "bf16": 16, "fp16": 16, "fp32": 32}
 
 
 def features(model: Transformer, plan: Mapping[str, Any]) -> str:
     """In words, such as `tensor and pipeline ranks in 8 bits`; of the settings of a plan by name its degrees count."""
-    *most, last = [name for name in ("tensor", "context", "pipeline") if plan.get(name, 1) > 1] or ["data"]
+    *most, last = [name for name in _KINDS if plan.get(name, 1) > 1] or ["data"]
     ranks = f"{', '.join(most)} and {last}" if most else last
     rows = " with scales of rows" if model.precision in NARROW and model.scaling == "rows" else ""
     return f"{ranks} ranks in {_BITS[model.precision]} bits{rows}"
@@ -158,6 +160,26 @@ def features(model: Transformer, plan: Mapping[str, Any]) -> str:
 def known_errors(stack: str, plans: str) -> tuple[float, ...] | None:
     """Of a stack's runs of such plans, Megatrons' together; none of them where there are many, nothing where there is no run."""
     return SEEN.get(USUAL if not stack or stack.startswith(_MEGATRON) else stack, {}).get(plans)
+
+
+def _ranks(plans: str) -> frozenset[str]:
+    """The kinds of ranks in words of `features`."""
+    return frozenset(_KINDS) & frozenset(plans.partition(" ranks")[0].replace(",", "").split())
+
+
+def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
+    """A kind of ranks of such plans with which every run of the stack, whatever its bits, took longer than predicted, and beside each set
+    of other ranks one by more than taking constants over cost; with what all of them are off by, in order. Nothing where there is none."""
+    name = USUAL if not stack or stack.startswith(_MEGATRON) else stack
+    for kind in (one for one in _KINDS if one in _ranks(plans)):
+        beside: dict[frozenset[str], list[float]] = {}
+        for words, errors in SEEN.get(name, {}).items():
+            if kind in _ranks(words):
+                beside.setdefault(_ranks(words), []).extend(errors or (0.0,))  # of many some took less time
+        every = sorted(error for errors in beside.values() for error in errors)
+        if every and every[-1] < 0.0 and all(min(errors) < -elsewhere(name) for errors in beside.values()):
+            return kind, tuple(every)
+    return "", ()
 
 
 def errors_like(stack: str, plans: str, own: float | None = None) -> tuple[float, ...]:
@@ -169,4 +191,4 @@ def errors_like(stack: str, plans: str, own: float | None = None) -> tuple[float
     if own is not None and round(own, 3) in others:
         others.remove(round(own, 3))
     off = elsewhere(USUAL if not stack or stack.startswith(_MEGATRON) else stack)
-    return tuple(others) or (-off, off)
+    return tuple(others) or short_of(stack, plans)[1] or (-off, off)

@@ -29,6 +29,16 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What rules of stacks ask of devices."""
+
+    domain: int = 0
+    """Neighbouring devices that a node's links join (NVLink); 0 where any may be."""
+    four_bits: bool = False
+    """Whether they multiply in 4 bits, as those since Blackwell do, which scale blocks of 8 bits by themselves, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class FreeHardware:
     """Hardware that is to be chosen: the technology, and what a chip is like where nothing is chosen."""
 
@@ -96,6 +106,7 @@ class Instance:
     only: tuple[str, ...] = ()
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
     failures: Failures | None = None
+    machine: Machine = Machine()
     stack: "Stack | None" = None
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
     derived: str = ""

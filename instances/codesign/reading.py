@@ -1,7 +1,8 @@
 """From the sections of a question to an `Instance`: names looked up, and every fault that no single value shows."""
 
 from dataclasses import fields, replace
-from math import inf
+from itertools import takewhile
+from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.cluster.levels import Levels, levels_of, link_bandwidths, link_of, whole_link_of
 from crossopt.instances.codesign.cluster.section import ClusterSection, HostSection, LinkSection
 from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Other
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Machine, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.choices import Report, plan_options
 from crossopt.instances.codesign.section import BudgetSection, ChoicesSection, CodesignFile, TechnologySection
@@ -86,6 +87,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         document=document,
         only=file.choices.only,
         failures=failures_of(file.cluster),
+        machine=_machine(file, levels),
         stack=stack,
         goal=goal,
         ceilings=ceilings_of(file, goal),
@@ -98,8 +100,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     _check_size(instance, report)
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
-    worst = asks_for_slowest(file)
-    if worst and not (hardware.variants or instance.others):
+    if (worst := asks_for_slowest(file)) and not (hardware.variants or instance.others):
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
@@ -128,6 +129,15 @@ def _stack(file: CodesignFile, report: Report) -> "Stack | None":
     except ValueError as error:
         report("stack.version", str(error))
         return None
+
+
+def _machine(file: CodesignFile, levels: Levels) -> Machine:
+    """What rules of stacks ask of hardware that could be built."""
+    domain = prod(level.units for level in takewhile(lambda level: level.links == "node", levels))
+    if file.hardware is not None:
+        return Machine(domain, "fp4" in device_given(file.hardware)[0].peak)
+    section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
+    return Machine(domain, "fp4" in technology_given(section.base)[0].core.rates)
 
 
 _Made = tuple[Hardware | FreeHardware | None, tuple[Range, ...]]

@@ -203,7 +203,7 @@ def _launched(instance: Instance, plans: Plans, name: str, known: frozenset[str]
     found: Mask = np.ones(len(plans), bool)
     if instance.stack is not None:
         about = instance.stack.about_only(known).about_any(frozenset({name}))
-        for _, column in about.rules(cast("Transformer", instance.workload), plans):
+        for _, column in about.rules(cast("Transformer", instance.workload), plans, instance.machine):
             found &= column
     return found
 
@@ -255,7 +255,7 @@ def unlaunched(instance: Instance, plan: object) -> tuple[str, ...]:
     """The rules of the question's stack that a plan breaks, in words."""
     if instance.stack is None or not isinstance(plan, Plan):
         return ()
-    columns = instance.stack.rules(cast("Transformer", instance.workload), table([plan]))
+    columns = instance.stack.rules(cast("Transformer", instance.workload), table([plan]), instance.machine)
     return tuple(sentence for sentence, holds in columns if not holds[0])
 
 
@@ -315,7 +315,7 @@ def plain(layouts: Whole) -> Plans:
 def plan_rules(instance: Instance, plans: Plans) -> tuple[Rule, ...]:
     """What a plan of the question must satisfy, in words, each with a column that is true where it holds."""
     model = cast("Transformer", instance.workload)
-    own = () if instance.stack is None else instance.stack.rules(model, plans)
+    own = () if instance.stack is None else instance.stack.rules(model, plans, instance.machine)
     return (*rules(model, plans, instance.cluster.devices), *own)
 
 
@@ -326,7 +326,7 @@ def keeps_rules(instance: Instance, plans: Plans) -> Mask:
     return holds
 
 
-_MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
+MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
 """Settings that mean something only with another setting, beside what degrees they need."""
 
 
@@ -338,7 +338,7 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
     own, number, bare = np.ones(len(numbers), bool), dict[str, Whole](), plain(layouts)
     for (name, _), place in zip(others, places[1:], strict=True):
-        came, first = comings(instance, with_settings(bare, _MEANT.get(name, {})), name)
+        came, first = comings(instance, with_settings(bare, MEANT.get(name, {})), name)
         columns[name], own, number[name] = came[places[0], place], own & first[places[0], place], place
     for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
         # These mean nothing where nothing is shared, or spread: one option stands for all.

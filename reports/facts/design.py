@@ -19,6 +19,7 @@ from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of, reticle_words
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
@@ -26,11 +27,12 @@ from crossopt.reports.facts.chip.held import held_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, needed_powers, spare_area, watts_of
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
-from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.linear.terms import Linearized
-from crossopt.reports.facts.measured_runs import error_of, runs_words
+from crossopt.reports.facts.measured_runs import runs_words
 from crossopt.reports.facts.network import Network, network_of
+from crossopt.reports.facts.priced_short import short_words
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.uses import Uses, uses_of
@@ -119,13 +121,14 @@ def facts_of(
             *((f"Of the die: {words}.",) if (words := reticle_words(instance)) else ()),
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
+            *((f"Priced short: {words}.",) if (words := short_words(instance, design["plan"])) else ()),
         ),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),
         network=network_of(instance, design),
         linear=None if relaxation is None else _linear(instance, design, relaxation),
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
-        error=error_of(instance),
+        error=mean_error(instance),
         package=package,
         needed=tuple(needed_powers(instance, design).items()),
         bill=bill_of(instance, design),

@@ -48,14 +48,18 @@ def _cost_of(instance: Instance, reserve: float, seconds: float | None) -> str:
     device = instance.hardware
     if seconds is None or not isinstance(device, Hardware) or instance.objective != "step_time":
         return ""
-    best, value, complete = _best_of(replace(instance, hardware=replace(device, reserved_memory=reserve)))
+    best, value, complete = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)))
     if best is None or value is None:
         return "; with so much no plan fits" if complete else ""
-    which = "the best" if complete else f"the best found in {_SECONDS:.0f} s"
-    return f"; with it {which} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%})"
+    return f"; with it {which_words(complete)} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%})"
 
 
-def _best_of(instance: Instance) -> tuple[Candidate | None, float | None, bool]:
+def which_words(complete: bool) -> str:
+    """What the best is called of those that were looked at in time."""
+    return "the best" if complete else f"the best found in {_SECONDS:.0f} s"
+
+
+def best_soon(instance: Instance) -> tuple[Candidate | None, float | None, bool]:
     """Its best design with the value, and whether all were looked at."""
     if combinations(instance) <= _FEW:
         priced = search(instance, unwatched)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors, short_of
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.known import (
@@ -16,7 +16,6 @@ from crossopt.instances.codesign.stacks.known import (
     outside,
     own_errors,
     plans_like,
-    runs_like,
     stack_of,
 )
 from crossopt.instances.files.units import rounded_quantity
@@ -88,14 +87,6 @@ def _shared_words(instance: Instance, plan: Mapping[str, Any]) -> str:
     return f"; {_SHARED_WHOLE}{_SHARED_EXPERTS if has_experts(instance) else ''}"
 
 
-def error_of(instance: Instance) -> float | None:
-    """The mean error on public runs like the question, or on those that the device's constants were fitted to; of step times alone."""
-    if instance.objective not in ("step_time", "time_per_sample"):
-        return None
-    found = runs_like(instance)
-    return found.error if found is not None else getattr(instance.hardware, "error", None)
-
-
 def doubt_words(error: float | None, distance: float) -> str:
     """What a gain over a rule of thumb is worth that is smaller than the model's error."""
     if error is None or not 0.0 < distance < error:
@@ -126,7 +117,9 @@ def _like_words(instance: Instance, plan: Mapping[str, Any]) -> str:
         return ""
     stack = stack_of(instance)
     if (known := known_errors(stack, like)) is None:
-        return f"; no run of {stack} with {like} is known: its range is no narrower than where constants were taken over"
+        kind, _ = short_of(stack, like)
+        whose = f"of those with {kind} ranks at all" if kind else "where constants were taken over"
+        return f"; no run of {stack} with {like} is known: its range is no narrower than {whose}"
     few = f"; with {like} {len(known)} {'is' if len(known) == 1 else 'are'} known, for which"
     return f"{few} {_signed(min(known))} to {_signed(max(known))} is predicted" if known else ""
 

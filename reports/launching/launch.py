@@ -4,7 +4,9 @@ Where a stack does not launch the plan as it is, the nearest plan that it launch
 the plan; it is refused where it does not fit. What is printed is read back, so that the plan that is priced is that of the settings.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from textwrap import wrap
 
 from crossopt.crossflow.evaluate import Evaluation, evaluate
@@ -12,7 +14,7 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
 from crossopt.crossflow.recomputation import word_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Machine
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
 from crossopt.instances.codesign.stacks.table import WORDS, Stack
 from crossopt.instances.errors import RefusedError
@@ -23,6 +25,8 @@ from crossopt.solvers.codesign.answer import Candidate, design_of
 _WIDE, _PAGE = 48, 100
 """Longer settings do not move the words beside others to the right; and the signs of a line of comments."""
 
+_MEMORIES = ("memory", "host memory")
+_ANY = Machine()
 EXPORTS: dict[str, Export] = {
     "megatron": megatron.EXPORT,
     "torchtitan": torchtitan.EXPORT,
@@ -60,15 +64,17 @@ def unsaid_words(stack: Stack, model: object, plan: object) -> str:
     return f"no setting of {stack.name} says that {', '.join(parts)}: that is priced here, and something else is launched" if parts else ""
 
 
-def launch(name: str, model: Transformer, plan: Plan) -> Launch:
-    """The nearest plan that this stack launches, as its settings; a RefusedError where there is none with these degrees."""
+def launch(name: str, model: Transformer, plan: Plan, machine: Machine = _ANY, cost: Callable[[Plan], float] | None = None) -> Launch:
+    """The nearest plan that this stack launches, as its settings, of several the one that costs least; a RefusedError where there is none
+    with these degrees."""
     export, plan = EXPORTS[name], replace(plan, recompute=word_for(model, plan.recompute))
     stack = STACKS[export.stack]
-    found = nearest(stack, model, plan)
-    broken = tuple(row.sentence for row in broken_rows(stack, model, plan))
-    if found is None:
+    every = nearest(stack, model, plan, machine)
+    broken = tuple(row.sentence for row in broken_rows(stack, model, plan, machine))
+    if not every:
         raise RefusedError(f"--as {name}: {stack.name} launches no plan with these degrees: {'; '.join(broken)} ({_remedy(stack.name)})")
-    settings = export.settings(model, found)
+    found = every[0] if cost is None or len(every) == 1 else min(every, key=cost)
+    settings = export.on(machine, export.settings(model, found))
     text = export.written(model, found, settings)
     launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
     words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.words) for setting in settings)
@@ -109,7 +115,7 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     plan, model = chosen.plan, instance.workload
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
-    found = launch(name, model, plan)
+    found = launch(name, model, plan, instance.machine, partial(_cost, instance, chosen))
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     priced = _priced(instance, chosen, plan)
     heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
@@ -145,6 +151,12 @@ def _priced(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:
     return evaluate(instance.workload, design_of(instance, replace(chosen, plan=plan)), instance.budget, instance.prices)
 
 
+def _cost(instance: Instance, chosen: Candidate, plan: Plan) -> float:
+    """The step time of a plan that fits."""
+    priced = _priced(instance, chosen, plan)
+    return priced.step_time if all(limit.kept for limit in priced.limits if limit.name in _MEMORIES) else float("inf")
+
+
 def _figures(priced: Evaluation) -> str:
     memory = next(limit for limit in priced.limits if limit.name == "memory")
     return f"a step takes {priced.step_time:.4g} s, in {_gib(memory.used)} of {_gib(memory.available)} of memory"
@@ -155,7 +167,7 @@ def _gib(size: float) -> str:
 
 
 def _refuse_what_does_not_fit(name: str, found: Launch, launched: Evaluation) -> None:
-    over = [limit for limit in launched.limits if limit.name in {"memory", "host memory"} and not limit.kept]
+    over = [limit for limit in launched.limits if limit.name in _MEMORIES and not limit.kept]
     for limit in over:
         message = f"{found.instead[0]}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
         raise RefusedError(f"--as {name}: {message} ({_remedy(EXPORTS[name].stack)})")

@@ -19,7 +19,7 @@ from crossopt.crossflow.recomputation import (
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.megatron_network import PAIRED, experts, precision, shapes
+from crossopt.reports.launching.megatron_network import PAIRED, SINCE_BLACKWELL, experts, precision, shapes
 from crossopt.reports.launching.megatron_options import OPTIONS
 from crossopt.reports.launching.megatron_remarks import remarks
 from crossopt.reports.launching.options import (
@@ -229,4 +229,4 @@ def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tu
     raise ValueError(f"{chunks} is no even layout but for its ends")
 
 
-EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)
+EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks, SINCE_BLACKWELL)

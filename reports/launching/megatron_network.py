@@ -94,6 +94,9 @@ _RECIPES: Final = {
     ),
     "blocks": ("blockwise", "with a scale for each block of a tensor; on Blackwell mxfp8"),
 }
+SINCE_BLACKWELL: Final = {
+    ("--fp8-recipe", "blockwise"): ("mxfp8", "with a scale for each 32 numbers of a row, by which these devices multiply themselves")
+}
 
 
 def precision(model: Transformer, plan: Plan) -> list[Setting]:

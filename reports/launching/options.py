@@ -1,10 +1,11 @@
 """What settings of a stack are: a name out of the table of its real options, a value where it takes one, and what it does."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ class Export:
     """The plan that the stack launches by these settings on so many devices."""
     remarks: Callable[[Transformer, Plan], tuple[str, ...]]
     """What is to be done beside the settings."""
+    in_four_bits: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    """Settings that have another value, and other words, on devices that multiply in 4 bits."""
+
+    def on(self, machine: Machine, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
+        """The settings as they are for these devices."""
+        others = self.in_four_bits if machine.four_bits else {}
+        return tuple(Setting(one.name, *others.get((one.name, one.value or ""), (one.value, one.words))) for one in settings)
 
 
 NOTHING: dict[str, str] = {}

@@ -8,6 +8,7 @@ from typing import Any
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.building import clock_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
@@ -16,23 +17,21 @@ from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
 from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
 from crossopt.reports.facts.chip.words import chip_words, design_words, hardware_words, shapes_of
-from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_words, runs_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
+from crossopt.reports.facts.measured_runs import doubt_words, likely_words, runs_words
 from crossopt.reports.facts.network import network_lines
+from crossopt.reports.facts.priced_short import short_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
 from crossopt.reports.texts.near import common_words
-from crossopt.reports.texts.width import count_of, listed, page_width, wrapped
+from crossopt.reports.texts.width import bar, count_of, listed, wrapped
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, from_words, space_in
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
 
-_WIDTH, _FRAMED = 24, 66
-"""Of a bar, and of what stands beside one in a frame."""
-_FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 _LABEL, _DIGITS = 20, 4
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
@@ -77,6 +76,7 @@ def _rests_on(asked: Instance, design: dict[str, Any], evaluation: dict[str, Any
         ("priced by", asked.priced_by),
         ("above published", above_words(asked, evaluation)),
         ("measured runs", runs_words(asked, design["plan"])),
+        ("priced short", short_words(asked, design["plan"], evaluation["step_time"])),
         ("not launched", _unsaid(asked, design)),
         ("not named", unnamed_words(asked)),
     )
@@ -232,7 +232,7 @@ def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None, best: 
     lines = ["  where the step goes"]
     for name, seconds in sorted(items.items(), key=lambda item: -item[1]):
         if seconds > 0.0:
-            lines.append(f"    {name:<{_LABEL}}{time_of(seconds):>9}  {seconds / total:6.1%}  {_bar(seconds / total)}".rstrip())
+            lines.append(f"    {name:<{_LABEL}}{time_of(seconds):>9}  {seconds / total:6.1%}  {bar(seconds / total)}".rstrip())
     memory = [f"{name} {shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
     lines += ["", "  limits"]
     lines += [limit_line(limit) for limit in evaluation["limits"]]
@@ -255,7 +255,7 @@ def limit_line(limit: dict[str, Any]) -> str:
     used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
     share = limit["used"] / limit["available"] if limit["available"] else float("inf")
     mark = "  BROKEN" if not limit["kept"] else "  full" if share >= 0.95 else ""
-    return f"    {limit['name']:<{_LABEL - 6}}{used:>13} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
+    return f"    {limit['name']:<{_LABEL - 6}}{used:>13} of {available:<11}  {share:6.1%}  {bar(min(share, 1.0), framed=True)}{mark}"
 
 
 def _rival_lines(result: DesignResult, asked: Instance | None) -> list[str]:
@@ -267,7 +267,7 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
         return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival, asked))
     distance = rival.value / result.value - 1.0
     against = f"{distance:.1%} above the {'optimum' if result.proved else 'best design found'}" if distance else "finds the same value"
-    doubt = "" if asked is None else doubt_words(error_of(asked), distance)
+    doubt = "" if asked is None else doubt_words(mean_error(asked), distance)
     head = f"  {rival_label(rival):<{_LABEL}}{rival.value:.5g} {result.question['unit']}, {against}"
     lines = [head, *listed(f"  {'':<{_LABEL}}", rival_words(rival, asked))]
     why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
@@ -390,10 +390,3 @@ def shown(value: float, dimension: str) -> str:
 
 def _designs(number: int) -> str:
     return f"{count_of(number)} design{'' if number == 1 else 's'}"
-
-
-def _bar(share: float, *, framed: bool = False) -> str:
-    width = min(_WIDTH, page_width() - _FRAMED) if framed else _WIDTH
-    eighths = round(share * width * 8)
-    bar = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-    return f"|{bar:<{width}}|" if framed else bar

@@ -13,6 +13,9 @@ _OF_SHEETS = 80
 _HANGING = 4
 _COUNTABLE = 10**10
 _TIE = "\N{NO-BREAK SPACE}"
+_WIDTH, _FRAMED = 24, 66
+"""Of a bar, and of what stands beside one in a frame."""
+_FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 
 def page_width() -> int:
@@ -74,3 +77,11 @@ def _columns() -> int | None:
 def count_of(number: int) -> str:
     """With commas; beyond a billion only how large it is."""
     return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
+
+
+def bar(share: float, *, framed: bool = False) -> str:
+    """A share as a bar of eighths of signs."""
+    width = min(_WIDTH, page_width() - _FRAMED) if framed else _WIDTH
+    eighths = round(share * width * 8)
+    filled = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+    return f"|{filled:<{width}}|" if framed else filled

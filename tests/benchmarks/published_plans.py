@@ -131,7 +131,7 @@ def with_plan(run: Run, plan: Mapping[str, Any]) -> dict[str, Any]:
 def refused(run: Run) -> tuple[str, ...]:
     """Rules of the stack that the launched plan breaks."""
     plan = Plan(**{**run.plan, "data": data_of(run)})
-    return tuple(row.sentence for row in broken_rows(STACKS[run.stack], model(run), plan))
+    return tuple(row.sentence for row in broken_rows(STACKS[run.stack], model(run), plan, read(launched(run)).machine))
 
 
 def data_of(run: Run) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
 from crossopt.reports.launching.megatron_remarks import remarks
@@ -204,7 +205,7 @@ def test_sinks_and_windows_over_context_ranks_go_by_all_to_all() -> None:
 def test_ranks_of_an_all_to_all_divide_the_heads(tensor: int, context: int, launched: bool) -> None:
     """GPT-OSS has 64 heads with keys and values of 8."""
     plan = Plan(tensor=tensor, context=context, data=2, sequence_parallel=tensor > 1)
-    rows = broken_rows(STACKS["megatron-core"], network("gpt-oss-120b"), plan)
+    rows = broken_rows(STACKS["megatron-core"], network("gpt-oss-120b"), plan, Machine())
     assert [row.sentence.startswith("sinks and windows over context ranks") for row in rows] == [True] * (not launched)
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_words
-from crossopt.solvers.codesign.answer import Candidate
+from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.every import every
 from tests.solvers.codesign.questions import ask
 
@@ -93,6 +95,41 @@ def test_scales_are_said_where_the_stack_has_them_and_refused_where_not(name: st
         launch(name, other, plan)
 
 
+@every(("device", "recipe"), [("h100-sxm", "blockwise"), ("b200", "mxfp8")])
+def test_scales_of_blocks_are_those_of_the_device(device: str, recipe: str) -> None:
+    asked = ask(
+        f"kind: codesign\nworkload: {{model: llama3-8b, global_batch: 64, precision: fp8, scaling: blocks}}\ncluster: {{devices: 32}}\n"
+        f"hardware: {device}\n"
+    )
+    assert f"--fp8-recipe {recipe} " in launch_text("megatron", asked, Candidate(0, SHARED))
+
+
+def test_an_exchange_hidden_over_two_nodes_is_launched_unhidden() -> None:
+    """With `--as`, of a question without a stack, too: eight ranks on nodes of four."""
+    asked = ask(
+        "kind: codesign\nworkload: {model: llama3-8b, global_batch: 64}\ncluster: {devices: 32, devices_per_node: 4}\nhardware: h100-sxm\n"
+    )
+    plan = Plan(tensor=8, data=4, zero=1, overlap="data", sequence_parallel=True, tensor_exchange="hidden")
+    for name, one in (("megatron", plan), ("torchtitan", replace(plan, zero=3))):
+        text = launch_text(name, asked, Candidate(0, one))
+        assert "launches tensor_exchange exposed in place of hidden" in text
+        assert "overlap \\" not in text
+        assert "a node's links reach" in " ".join(text.replace("#", "").split())
+
+
+@every(("model", "quicker"), [("llama3-8b", 0), ("llama3.2-1b", 1)])
+def test_of_placements_that_are_launched_the_quicker_one_is_taken(model: str, quicker: int) -> None:
+    """Megatron-Core launches two of them in place of replicas beside each other, and what these cost depends on the question."""
+    asked = question(model)
+    plan = Plan(tensor=2, pipeline=4, data=4, zero=1, sequence_parallel=True, placement="data-tensor-context-pipeline")
+    both = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
+    designs = [design_of(asked, Candidate(0, replace(plan, placement=placement))) for placement in both]
+    times = [evaluate(asked.workload, design, asked.budget, asked.prices).step_time for design in designs]
+    assert times[quicker] < times[1 - quicker]
+    text = launch_text("megatron", asked, Candidate(0, plan))
+    assert f"launches placement {both[quicker]} in place of" in " ".join(text.replace("#", "").split())
+
+
 def test_torchtitan_launches_what_it_calls_selective() -> None:
     """Attention and every other product are kept; the plan comes back, and other selective checkpoints are not taken for it."""
     model, plan = network("llama3-8b"), Plan(data=32, zero=3, overlap="data", recompute="elements+second-products")
@@ -147,14 +184,14 @@ def test_torchtitan_has_flavors_for_its_networks(model: str, name: str | None, f
 
 def test_qwen3_goes_without_context_ranks_in_torchtitan() -> None:
     plan = Plan(tensor=2, context=2, data=8, sequence_parallel=True, zero=3, overlap="data")
-    rows = [broken_rows(STACKS["torchtitan"], network(model), plan) for model in ("llama3-70b", "qwen3-32b")]
+    rows = [broken_rows(STACKS["torchtitan"], network(model), plan, Machine()) for model in ("llama3-70b", "qwen3-32b")]
     assert [len(broken) for broken in rows] == [0, 1]
 
 
 def test_gemma_is_launched_by_a_provider_without_context_ranks() -> None:
     model = network("gemma-2-27b")
     plan = Plan(tensor=2, context=2, data=8, sequence_parallel=True)
-    assert [row.sentence for row in broken_rows(STACKS["megatron-core"], model, plan)] == [
+    assert [row.sentence for row in broken_rows(STACKS["megatron-core"], model, plan, Machine())] == [
         "attention with bent scores (Gemma 2) is without context ranks"
     ]
     [words] = [words for words in launch("megatron", model, SHARED).remarks if "Gemma2ModelProvider" in words]

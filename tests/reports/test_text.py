@@ -346,7 +346,8 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
     )
     assert "no run of torchtitan with tensor and context ranks in 16 bits is known" in measured_words(titan, none)
     assert measured_words(usual, many_like) == measured_words(usual, {})
-    assert likely_of(titan, *priced, none) == pytest.approx((10 / 1.17, 10 / 0.83))
+    assert likely_of(titan, *priced, none) == pytest.approx((10 / 1.104, 10 / 0.685))  # of all with context ranks, -3.1 to -31.5 %
+    assert likely_of(titan, *priced, {"pipeline": 8}) == pytest.approx((10 / 1.17, 10 / 0.83))
     assert likely_of(usual, *priced, many_like) == (9.2, 10.9)
     fitted = "on h100-sxm, to which constants were fitted, so that others may be further off"
     for stack, runs in (("torchtitan", "24 public runs of torchtitan"), ("fsdp", "79 public runs of llm-foundry, torchtitan and fms-fsdp")):

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.known import likely_of
+from crossopt.instances.codesign.stacks.known import likely_of, mean_error
 from crossopt.reports.facts.design import facts_of
-from crossopt.reports.facts.expert_exchange import hidden_words
-from crossopt.reports.facts.measured_runs import doubt_words, error_of, measured_words, runs_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
+from crossopt.reports.facts.measured_runs import doubt_words, measured_words, runs_words
 from crossopt.reports.texts.design import answer
 from tests.every import every
 from tests.reports.answers import answered, design_of, evaluation_of
@@ -82,7 +82,7 @@ def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -
     assert measured_words(asked, {}).endswith(words)
     priced = (10.0, (9.2, 10.9))
     assert likely_of(asked, *priced, {}) == pytest.approx((10 / 1.2665, 10 / 0.703))
-    assert error_of(asked) == pytest.approx(0.2665)
+    assert mean_error(asked) == pytest.approx(0.2665)
     other = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"), "hardware=h200")
     assert "of GPT-OSS 4 are known, for which 32.8% too little to 23.6% too little" in measured_words(other, {})
     assert likely_of(other, *priced, {})[1] == pytest.approx(10 / 0.672)
@@ -103,8 +103,25 @@ def test_the_uncertainty_is_that_of_the_network_whatever_its_file_is_called() ->
     other = replace(asked, workload=replace(asked.workload, name="config"))
     priced = (10.0, (9.2, 10.9))
     assert likely_of(other, *priced, {}) == likely_of(asked, *priced, {})
-    assert error_of(other) == error_of(asked)
+    assert mean_error(other) == mean_error(asked)
     assert measured_words(other, {}) == measured_words(asked, {})
+
+
+def test_an_exchange_of_tensor_ranks_hidden_between_nodes_is_told_to_be_launched_by_none() -> None:
+    """Sixteen ranks on nodes of eight; of eight nothing is told. Exposed is the other question's only design."""
+    dense = MIXTRAL.partition("choices:")[0].replace("mixtral-8x7b", "gpt3-175b").replace(", capacity_factor: 1.1", "")
+    plan = "choices={tensor: 16, pipeline: 4, sequence_parallel: true, zero: 1, tensor_exchange: hidden}"
+    wide, near, open_ = (
+        ask(dense, plan, *more) for more in ((), ("choices.tensor=8", "choices.pipeline=8"), ("choices.tensor_exchange=exposed",))
+    )
+    result, exposed = answered(wide), answered(open_)
+    assert result.value is not None
+    assert exposed.value is not None
+    words = hidden_words(wide, design_of(result))
+    assert words.startswith("no stack that is known hides an exchange of tensor ranks beyond the links of a node, as it is here: exposed, ")
+    assert f"this plan takes {exposed.value:.4g} s (+{exposed.value / result.value - 1.0:.1%})" in words
+    assert joined(words) in joined(answer(result, wide))
+    assert hidden_words(near, design_of(answered(near))) == hidden_words(open_, design_of(exposed)) == ""
 
 
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
@@ -121,8 +138,8 @@ def test_gains_below_the_error_of_measured_runs_are_told_as_no_reason_to_change(
         "that is less than the 18.8% by which the model is off on measured runs: by itself no reason to leave this plan"
     )
     assert doubt_words(0.188, 0.19) == doubt_words(0.188, 0.0) == doubt_words(None, 0.1) == ""
-    assert error_of(ask(MIXTRAL, "objective=energy_per_token")) is None
-    assert error_of(ask(MIXTRAL)) == 0.196
+    assert mean_error(ask(MIXTRAL, "objective=energy_per_token")) is None
+    assert mean_error(ask(MIXTRAL)) == 0.196
 
 
 def test_a_network_that_no_setting_of_the_stack_says_is_told_with_the_answer() -> None:

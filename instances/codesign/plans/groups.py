@@ -90,7 +90,7 @@ def _members(instance: Instance, plain: Plans) -> Whole:
             chosen = {name: came[:, place] for name, (came, _), place in zip(names, coming, places, strict=True)}
             own = [first[:, place] for (_, first), place in zip(coming, places, strict=True)]
             plans = replace(plain, **chosen)
-            about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans)))
+            about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans, instance.machine)))
             kept += np.logical_and.reduce([*own, *(column for _, column in about)])
         counts *= kept
     return counts

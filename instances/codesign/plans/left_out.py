@@ -10,10 +10,13 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import Plans
+from crossopt.crossflow.plan_rules import rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
+from crossopt.instances.codesign.settings import codes_of, comings, with_settings
 from crossopt.instances.codesign.space import (
+    MEANT,
     combined,
     kernel_plans,
     layouts_of,
@@ -162,8 +165,25 @@ def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
 
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
     """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
-    never = tuple(_never_kept(instance))
+    never = tuple(_unlisted(instance)) or tuple(_never_kept(instance))
     return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+
+
+def _unlisted(instance: Instance) -> Iterator[str]:
+    """Settings `only` that no degrees have as they are listed, with the rules that these break there."""
+    model, degrees = instance.workload, plain(layouts_of(instance))
+    if not isinstance(model, Transformer) or not len(degrees):
+        return
+    for name in instance.only:
+        meant = with_settings(degrees, MEANT.get(name, {}))
+        if comings(instance, meant, name)[1].any():
+            continue
+        listed = [rules(model, with_settings(meant, {name: number}), instance.cluster.devices) for number in codes_of(instance, name)]
+        kept = {sentence for sentence, column in rules(model, meant, instance.cluster.devices) if column.any()}
+        broken = [one[0][0] for one in zip(*listed, strict=True) if not any(column.any() for _, column in one)]
+        why = "; ".join(sentence for sentence in broken if sentence in kept)
+        options = ", ".join(str(value) for value in dict(instance.plan_options)[name])
+        yield f"no degrees have {name}: {options} as `only` asks{f' ({why})' if why else ''}"
 
 
 def _never_kept(instance: Instance) -> list[str]:

@@ -61,6 +61,14 @@ def runs_like(instance: Instance) -> Measured | None:
     return Measured(len(own), sum(own) / len(own), max(own), WITH_EXPERTS.devices) if own else WITH_EXPERTS
 
 
+def mean_error(instance: Instance) -> float | None:
+    """The mean error on public runs like the question, or on those that the device's constants were fitted to; of step times alone."""
+    if instance.objective not in ("step_time", "time_per_sample"):
+        return None
+    found = runs_like(instance)
+    return found.error if found is not None else getattr(instance.hardware, "error", None)
+
+
 def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:
     """Signed errors on runs of the very network on the device, or else of its family, with whose they are; of experts at last of those on
     any device. The network is told by its shapes, whatever it is called."""

@@ -12,7 +12,10 @@ _SCHEDULES: Final = Source(_REPOSITORY, "megatron/core/pipeline_parallel/schedul
 _FSDP: Final = Source(_REPOSITORY, "docs/user-guide/features/megatron_fsdp.md", "11ceb1d2acc5")
 _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
 
-_ALL_TO_ALL: Final = Source("NVIDIA/TransformerEngine", "issue 2541, pull request 1160", "2026-09")
+_ENGINE: Final = "NVIDIA/TransformerEngine"
+_USERBUFFERS: Final = Source(_ENGINE, "transformer_engine/pytorch/module/base.py, pull requests 1554 and 1711", "2.9")
+"""`fill_userbuffers_buffer_for_all_gather` knows tensors with one scale and mxfp8."""
+_ALL_TO_ALL: Final = Source(_ENGINE, "issue 2541, pull request 1160", "2026-09")
 """Which ways over context ranks have learnable sinks, and windows; all-to-all gives each rank whole heads, as DeepSpeed Ulysses does."""
 _GEMMA: Final = Source("NVIDIA-NeMo/Megatron-Bridge", "src/megatron/bridge/models/gemma/gemma2_provider.py", "2394d359da5e")
 _LINEAR: Final = Source(_REPOSITORY, "megatron/core/extensions/transformer_engine.py", "core 0.15")
@@ -91,6 +94,32 @@ STACK: Final = Stack(
             Fact("tensor_exchange", ("exposed",)),
             _LINEAR,
             (Fact("latents", (1,)),),
+        ),
+        Row(
+            "hidden tensor exchange (--tp-comm-overlap) is where a node's links reach, as the racks of NVL72 are: tensor divides their "
+            "devices, since userbuffers of Transformer Engine go over NVLink alone",
+            Fact("devices of a node left by tensor", (0,)),
+            Source(_ENGINE, "issue 1071, pull request 1470", "2.2"),
+            (Fact("tensor_exchange", ("hidden",)),),
+        ),
+        Row(
+            "tensor ranks exchange unhidden in 8 bits with scales of blocks (before Blackwell, where blockwise is mxfp8): userbuffers of "
+            "Transformer Engine refuse such tensors",
+            Fact("tensor_exchange", ("exposed",)),
+            _USERBUFFERS,
+            (Fact("precision", ("fp8",)), Fact("scaling", ("blocks",)), Fact("device scales blocks", (0,))),
+        ),
+        Row(
+            "hidden tensor exchange in mxfp8 (8 bits with scales of blocks since Blackwell) is of rows in multiples of 128 a rank",
+            Fact("rows of 8 bits left by 128", (0,)),
+            _USERBUFFERS,
+            (Fact("tensor_exchange", ("hidden",)), Fact("precision", ("fp8",)), Fact("scaling", ("blocks",))),
+        ),
+        Row(
+            "tensor ranks exchange unhidden in 4 bits, which userbuffers of Transformer Engine refuse, too",
+            Fact("tensor_exchange", ("exposed",)),
+            _USERBUFFERS,
+            (Fact("precision", ("fp4",)),),
         ),
         Row(
             "attention with bent scores (Gemma 2) is without context ranks",

@@ -9,6 +9,7 @@ from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, table
 from crossopt.crossflow.plan_rules import rules
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, torchtitan
 from crossopt.instances.codesign.stacks.table import WORDS, Row, Stack
 
@@ -16,10 +17,10 @@ STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in
 _BITS: Final = ("recompute", "overlap", "offload")
 
 
-def broken_rows(stack: Stack, model: Transformer, plan: Plan) -> tuple[Row, ...]:
+def broken_rows(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Row, ...]:
     """Rows of the stack's table that a plan breaks."""
     plans = table([plan])
-    return tuple(row for row in stack.rows if not row.holds(model, plans)[0])
+    return tuple(row for row in stack.rows if not row.holds(model, plans, machine)[0])
 
 
 def opened_by(stack: Stack, setting: str, options: Any) -> Any:  # noqa: ANN401 - words, numbers, or `divisors`
@@ -38,7 +39,7 @@ def launchable(stack: Stack, setting: str, options: tuple[Any, ...]) -> tuple[An
     plans = table([replace(Plan(), **{setting: option}) for option in options])
     kept = np.ones(len(plans), bool)
     for row in plain:
-        kept &= row.holds(_ANY, plans)
+        kept &= row.holds(_ANY, plans, Machine())
     return tuple(option for option, keeps in zip(options, kept, strict=True) if keeps)
 
 
@@ -46,9 +47,9 @@ _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=
 """A model for rows that speak of none."""
 
 
-def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
-    """The plan that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
-    switches make it one."""
+def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Plan, ...]:
+    """The plans that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
+    switches make it one. Placements are as near to each other, so that there may be several."""
     own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in WORDS.items()}
     ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
         "interleave": (plan.interleave, 1),
@@ -58,13 +59,17 @@ def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
     ways |= {name: tuple(dict.fromkeys((getattr(plan, name), 0))) for name in END_STAGES}
     every = _in_all_ways(plan, ways)
     kept = np.ones(len(every), bool)
-    for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every)):
+    for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every, machine)):
         kept &= column
     found = rows_of(every, np.flatnonzero(kept))
     if not len(found):
-        return None
+        return ()
     changed, distance = _differences(found, plan)
-    return plan_at(found, int(np.lexsort((distance, changed))[0]))
+    first = int(np.lexsort((distance, changed))[0])
+    alike = changed == changed[first]
+    for name in PLAN_FIELDS:
+        alike &= (getattr(found, name) == getattr(found, name)[first]) | (name == "placement")
+    return tuple(plan_at(found, int(row)) for row in np.flatnonzero(alike))
 
 
 def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
@@ -82,7 +87,7 @@ def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
         column, own = getattr(plans, name), code(name, getattr(plan, name))
         differs: Mask = column != own
         changed += differs
-        distance += _bits(column ^ own) if name in _BITS else np.abs(column - own)
+        distance += _bits(column ^ own) if name in _BITS else 0 if name == "placement" else np.abs(column - own)
     return changed, distance
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import gcd
 from re import ASCII, fullmatch
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Scaling, Transformer
 from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.files.units import quoted
 
 
@@ -53,8 +54,9 @@ class Fact:
     values: tuple[object, ...] = ()
     above: int | None = None
 
-    def holds(self, model: Transformer, plans: Plans) -> Mask:
-        column = QUANTITIES[self.quantity].column(model, plans)
+    def holds(self, model: Transformer, plans: Plans, machine: Machine) -> Mask:
+        quantity = QUANTITIES[self.quantity]
+        column = quantity.column(machine if quantity.of_machine else model, plans)
         if self.above is not None:
             return np.greater(column, self.above)
         return np.isin(column, _numbers(self))
@@ -75,10 +77,10 @@ class Row:
     source: Source
     when: tuple[Fact, ...] = ()
 
-    def holds(self, model: Transformer, plans: Plans) -> Mask:
-        found = self.then.holds(model, plans)
+    def holds(self, model: Transformer, plans: Plans, machine: Machine) -> Mask:
+        found = self.then.holds(model, plans, machine)
         for fact in self.when:
-            found = found | ~fact.holds(model, plans)
+            found = found | ~fact.holds(model, plans, machine)
         return np.broadcast_to(found, (len(plans),))
 
     @property
@@ -170,9 +172,9 @@ class Stack:
         """The versions that there are, in words."""
         return f"{self.editions[-1].what} {', '.join(one.since for one in self.editions)} and later"
 
-    def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+    def rules(self, model: Transformer, plans: Plans, machine: Machine) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""
-        return tuple((f"{self.name}: {row.sentence}", row.holds(model, plans)) for row in self.rows)
+        return tuple((f"{self.name}: {row.sentence}", row.holds(model, plans, machine)) for row in self.rows)
 
     def about_only(self, settings: frozenset[str]) -> "Stack":
         """The rows that speak of none but these settings."""
@@ -192,7 +194,10 @@ class Quantity:
     """A number of a plan, and the settings that it is made of."""
 
     settings: tuple[str, ...]
-    column: Callable[[Transformer, Plans], Whole]
+    column: Callable[[Any, Plans], Whole]
+    """Of the network and plans."""
+    of_machine: bool = False
+    """Of the machine and plans in place of that."""
 
 
 def number_of(quantity: str, value: object) -> int:
@@ -277,6 +282,12 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "latents": _of_model(lambda model: int(model.latent)),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "scaling": _of_model(lambda model: get_args(Scaling).index(model.scaling)),
+    "rows of 8 bits left by 128": Quantity(
+        ("microbatch", "context", "tensor"),
+        lambda model, plans: plans.microbatch * model.sequence % (128 * plans.tensor * plans.context),
+    ),
+    "devices of a node left by tensor": Quantity(("tensor",), lambda machine, plans: machine.domain % plans.tensor, of_machine=True),
+    "device scales blocks": Quantity((), lambda machine, plans: np.full(len(plans), int(machine.four_bits)), of_machine=True),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
 }
 """What rows speak of."""

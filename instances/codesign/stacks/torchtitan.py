@@ -12,6 +12,7 @@ _DIMENSIONS: Final = Source(_REPOSITORY, "torchtitan/distributed/parallel_dims.p
 _LLAMA: Final = Source(_REPOSITORY, "torchtitan/models/llama3/infra/parallelize.py", "018740b7aae7")
 _QWEN: Final = Source(_REPOSITORY, "torchtitan/models/qwen3/README.md, issue 2077", "02e5389e9760")
 _SCHEDULES: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/schedules.py", "2.8")
+_SYMMETRIC: Final = Source("pytorch/pytorch", "torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemory.cu", "029e4735242e")
 _STAGE: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/stage.py", "2.8")
 
 SELECTIVE: Final = "elements+second-products"
@@ -60,6 +61,13 @@ STACK: Final = Stack(
             Fact("tensor_exchange", ("exposed",)),
             _LLAMA,
             (Fact("schedule", above=0),),
+        ),
+        Row(
+            "hidden tensor exchange is where a node's links reach: tensor divides their devices, since symmetric memory of async tensor "
+            "parallelism goes over NVLink alone",
+            Fact("devices of a node left by tensor", (0,)),
+            _SYMMETRIC,
+            (Fact("tensor_exchange", ("hidden",)),),
         ),
         Row(
             "no microbatches go both ways (dualpipe)",

@@ -5,8 +5,10 @@ from typing import Final
 
 import numpy as np
 
+from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.groups import members
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.solvers.codesign.boxes.search import Survey
 from crossopt.solvers.codesign.enumeration.exhaustive import error_of
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
@@ -20,8 +22,10 @@ _SECONDS: Final = 5.0
 def close_calls(instance: Instance, survey: Survey, value: float | None, deadline: float) -> tuple[str, ...]:
     """The count in a sentence, of a device that is measured; nothing where that is not known, or where groups were too many to keep.
 
-    Devices are measured as they are, so that there is but one, and a group whose bound is farther away has no member that is near."""
-    error, bounds = error_of(instance), survey.every()
+    Devices are measured as they are, so that there is but one, and a group whose bound is farther away has no member that is near. Where
+    constants were fitted to no runs of the device the error is that on runs that came later."""
+    measured = isinstance(instance.hardware, Hardware)
+    error, bounds = error_of(instance) or (mean_error(instance) if measured else None), survey.every()
     bounds = bounds[np.isfinite(bounds)]
     if error is None or value is None or not survey.complete or len(bounds) != sum(map(len, survey.fitting)):
         return ()

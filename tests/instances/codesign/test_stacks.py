@@ -1,6 +1,7 @@
 """What a stack launches: its table's rows are rules of the question's plans, and remove plans but add none."""
 
 import re
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, r
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.stack_sets import constants_for
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Machine
 from crossopt.instances.codesign.plans.groups import family_blocks, members
 from crossopt.instances.codesign.plans.left_out import broken_everywhere, left_out
 from crossopt.instances.codesign.question import read_question
@@ -54,7 +55,7 @@ def in_order(plans: object) -> Whole:
 @every("stack", STACK_NAMES)
 def test_a_stack_leaves_exactly_the_plans_that_keep_its_rows(stack: str, experts: bool) -> None:
     free, plans = every_plan(experts)
-    kept = np.all([column for _, column in STACKS[stack].rules(free.workload, plans)], axis=0)  # type: ignore[arg-type]
+    kept = np.all([column for _, column in STACKS[stack].rules(free.workload, plans, free.machine)], axis=0)  # type: ignore[arg-type]
     assert np.array_equal(in_order(plans_of(stack_question(stack, experts=experts))), in_order(rows_of(plans, np.flatnonzero(kept))))
     assert 0 < np.count_nonzero(kept) < len(plans)
 
@@ -106,6 +107,43 @@ def test_a_row_says_why_a_plan_is_not_launched(stack: str, plan: Plan, word: str
     assert any(word in sentence and sentence.startswith(f"{stack}: ") for sentence in unlaunched(asked, plan))
 
 
+HIDING = Plan(tensor=4, data=4, sequence_parallel=True, zero=1, tensor_exchange="hidden")
+NARROW = ("workload.precision=fp8", "workload.scaling=blocks")
+CHIP = (*NARROW, "hardware=~", "cluster.devices_per_node=8")
+
+
+@every(
+    ("stack", "plan", "settings", "words"),
+    [
+        ("megatron-core", HIDING, (), ""),
+        ("megatron-core", replace(HIDING, tensor=16, data=1, zero=0), (), "where a node's links reach"),
+        ("megatron-core", HIDING, ("cluster.devices_per_node=2",), "where a node's links reach"),
+        ("megatron-core", replace(HIDING, tensor=2, data=8), ("cluster.devices_per_node=2",), ""),
+        ("megatron-core", HIDING, ("cluster.devices=12", "cluster.devices_per_node=6"), "tensor divides their devices"),
+        ("megatron-core", HIDING, ("cluster.network=[{size: 2, shape: ring}, {size: 2, shape: ring}, {size: 4}]",), ""),
+        ("megatron-core", HIDING, ("cluster.network=[{size: 2}, {size: 8, links: cluster}]",), "where a node's links reach"),
+        ("megatron-core", replace(HIDING, tensor=16, data=1, zero=0), ("hardware=gb200-nvl72",), ""),
+        ("torchtitan", replace(HIDING, zero=3, overlap="data"), ("cluster.devices_per_node=2",), "symmetric memory"),
+        ("torchtitan", replace(HIDING, tensor=8, data=2, zero=3, overlap="data"), (), ""),
+        ("megatron-core", HIDING, NARROW, "in 8 bits with scales of blocks"),
+        ("megatron-core", HIDING, ("workload.precision=fp8",), ""),
+        ("megatron-core", replace(HIDING, tensor_exchange="exposed"), NARROW, ""),
+        ("megatron-core", HIDING, (*NARROW, "hardware=b200"), ""),
+        ("megatron-core", HIDING, (*NARROW, "hardware=b200", "workload.sequence=256"), "multiples of 128 a rank"),
+        ("megatron-core", HIDING, (*CHIP, "technology=accelerator-4np"), ""),
+        ("megatron-core", HIDING, (*CHIP, "technology=accelerator-4nm"), "in 8 bits with scales of blocks"),
+        ("megatron-core", HIDING, ("workload.precision=fp4", "hardware=b200"), "in 4 bits"),
+    ],
+)
+def test_a_hidden_tensor_exchange_is_where_links_and_recipes_carry_it(
+    stack: str, plan: Plan, settings: tuple[str, ...], words: str
+) -> None:
+    """On nodes of 8 of H100 unless said: 4 of 6 would have ranks on two nodes; 256 tokens over 4 ranks are 64 rows each."""
+    asked = read_question({"text": f"{QUESTION}stack: {stack}\n", "source": "q.yaml", "settings": ["choices=all", *settings]})
+    broken = [sentence for sentence in unlaunched(asked, plan) if "hidden tensor" in sentence or "unhidden" in sentence]
+    assert [words in sentence for sentence in broken] == [True] * bool(words)
+
+
 def test_what_each_row_removes_is_counted() -> None:
     counts = left_out(stack_question("torchtitan"))
     assert counts is not None
@@ -142,6 +180,19 @@ def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None
     named = read_question({**asked.document, "settings": ["choices.sequence_parallel=false"]})
     assert len(plans_of(named)) == 0
     assert broken_everywhere(named) == ("torchtitan: tensor parallel comes with sequence parallel",)
+
+
+def test_a_setting_that_no_degrees_have_as_only_asks_is_told_with_its_rule() -> None:
+    """Groups of 32 ranks that share, on 16 devices; those of 8 are there, but for megatron-core's ZeRO-3."""
+    settings = ["choices.shard=32", "choices.zero=1", "choices.only=shard", "choices.rest=all"]
+    asked = read_question({"text": f"{QUESTION}stack: megatron-core\n", "source": "q.yaml", "settings": settings})
+    rule = "context divides the ranks that share (shard), which divide data x context"
+    assert broken_everywhere(asked) == (f"no degrees have shard: 32 as `only` asks ({rule})",)
+    some = read_question({**asked.document, "settings": [*settings, "choices.shard=[8, 32]"]})
+    assert len(plans_of(some)) > 0
+    other = read_question({**asked.document, "settings": [*settings, "choices.shard=8", "choices.zero=3"]})
+    assert len(plans_of(other)) == 0
+    assert broken_everywhere(other) == (next(row for row in broken_everywhere(other) if "num-distributed-optimizer-instances" in row),)
 
 
 @pytest.mark.parametrize("stack", ["megatron-core", "fsdp", "torchtitan", "deepspeed"])
@@ -271,12 +322,12 @@ def test_the_nearest_plan_is_launched_and_a_plan_that_is_launched_is_its_own(sta
     every_plan, model = plans_of(free), free.workload
     for place in random.integers(len(every_plan), size=6):
         plan = plan_at(every_plan, int(place))
-        found = nearest(STACKS[stack], model, plan)  # type: ignore[arg-type]
-        if found is not None:
-            assert not broken_rows(STACKS[stack], model, found)  # type: ignore[arg-type]
-            assert found.devices == plan.devices
-        launched = not broken_rows(STACKS[stack], model, plan)  # type: ignore[arg-type]
-        assert (found == plan) == launched
+        found = nearest(STACKS[stack], model, plan, Machine())  # type: ignore[arg-type]
+        for one in found:
+            assert not broken_rows(STACKS[stack], model, one, Machine())  # type: ignore[arg-type]
+            assert one.devices == plan.devices
+        launched = not broken_rows(STACKS[stack], model, plan, Machine())  # type: ignore[arg-type]
+        assert (found == (plan,)) == launched
 
 
 @every("stack", STACK_NAMES)
@@ -287,7 +338,7 @@ def test_every_row_has_a_source_and_speaks_of_quantities_that_are_known(stack: s
         assert all((row.source.repository, row.source.path, row.source.version))
         assert all(fact.quantity in QUANTITIES for fact in (row.then, *row.when))
         assert all((fact.above is None) == bool(fact.values) for fact in (row.then, *row.when))
-        assert row.holds(stack_question("").workload, table([Plan()])).shape == (1,)  # type: ignore[arg-type]
+        assert row.holds(stack_question("").workload, table([Plan()]), Machine()).shape == (1,)  # type: ignore[arg-type]
 
 
 @every(("stack", "kept"), [("megatron-core", True), ("torchtitan", False)])

@@ -7,6 +7,7 @@ from itertools import cycle, product
 import pytest
 
 from crossopt.crossflow.plan import Plan
+from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.question import read_question
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.checking import check
@@ -14,6 +15,7 @@ from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import judge, verify
 from tests.every import every
+from tests.instances.codesign.test_stacks import plans_of
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.stack_questions import STACK_NAMES, stack_question
@@ -47,6 +49,21 @@ def test_integer_models_agree_on_what_a_stack_launches(stack: str, free: bool, e
     assert found.value is not None
     assert true is not None
     assert found.bound <= true <= found.value
+
+
+@every(("stack", "engine"), [("megatron-core", "milp"), ("torchtitan", "boxes")])
+def test_engines_agree_where_tensor_ranks_lie_on_two_nodes(stack: str, engine: str) -> None:
+    """Nodes of two: of the plans that the rest of the table leaves some hide their exchange on four ranks, and none of those is left."""
+    asked = stack_question(stack, host=False, node=2)
+    inside, anywhere = (plans_of(replace(asked, machine=machine)) for machine in (asked.machine, Machine()))
+    assert max(inside.tensor[inside.tensor_exchange == 1]) == 2
+    assert max(anywhere.tensor[anywhere.tensor_exchange == 1]) == 4
+    true, found = answered(asked, "exhaustive").value, answered(asked, engine)
+    assert found.bound is not None
+    assert found.value is not None
+    assert true is not None
+    assert found.bound <= true <= found.value
+    assert engine == "milp" or found.value == true
 
 
 def test_the_judge_refuses_a_plan_that_the_stack_does_not_launch() -> None:
