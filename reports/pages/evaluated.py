@@ -50,7 +50,7 @@ def chip_rows(design: dict[str, Any], evaluation: dict[str, Any], facts: Facts) 
     rows = [("hardware", " · ".join(hardware_words(design, dict(facts.needed)))), ("a device offers", offered)]
     ends = [named(end) for end in design["at_end_of_range"]]
     rows += [("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else []
-    return rows + ([("held by", facts.held)] if facts.held else [])
+    return rows + ([("at the most", facts.held)] if facts.held else [])
 
 
 def time_section(evaluation: dict[str, Any], of: Of = ALONE) -> str:

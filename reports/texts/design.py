@@ -195,7 +195,7 @@ def end_lines(design: dict[str, Any], asked: Instance | None = None, full: Seque
     """Choices at the end of what the question allows: a wider range may hold a better design; and what holds the chip."""
     ends, held = [name.replace("_", " ") for name in design["at_end_of_range"]], held_words(asked, design, full)
     lines = listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
-    return [*lines, *(wrapped(f"  {'held by':<{_LABEL}}", held) if held else [])]
+    return [*lines, *(wrapped(f"  {'at the most':<{_LABEL}}", f"{held} (`explain` says what binds)") if held else [])]
 
 
 def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instance | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What holds a chosen chip: limits that are full, the highest clock, places for stacks, the edge for links, and L2 beside its stacks.
+"""What of a chosen chip is at its most: limits that are full, the highest clock, places for stacks, the edge for links, and L2 beside its stacks.
 
 None of it is worth anything for sure: what a little more of each would buy, `explain` finds by asking again.
 """
@@ -26,14 +26,14 @@ _LEVELS: Final = (("node_network", "links in the node"), ("network", "links out 
 
 
 def held_words(instance: Instance | None, design: Mapping[str, Any], full: Sequence[str] = ()) -> str:
-    """All that holds a chip, limits first; nothing of a device that is given."""
+    """All that is at its most, limits first; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ""
     chosen = {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(free, chosen)
     built = generate(free.technology, split)
     all_full = " and ".join([one for one in (", ".join(full[:-1]), *full[-1:]) if one])
-    words = [f"{all_full}, which {'is' if len(full) == 1 else 'are'} full"] if full else []
+    words = [all_full]
     words += [*_clock(free.technology, built), places_words(instance, design)]
     words += [told for told, held in links_words(free.technology, split, tuple(chosen)) if held]
     return "; ".join([one for one in (*words, *_slowed(free.technology, split)) if one])

@@ -1,10 +1,10 @@
 """The chips that practice would take: the technology's usual chip, scaled to what the question allows by one rule.
 
 Cores, registers, L1 and L2 grow and shrink together, so that each core has as many banks of L2 as in the chip that is sold, which give it
-as many bytes a cycle, and every bundle keeps its tiles; links and shares of the edge stay as they are. Of each size the clock is the
-fastest for which the watts last: a larger die at a lower clock, as B200 has two dies of H100's size, or a smaller one at a higher clock.
-The number of dies is the usual one, or that with which the peak is the greatest; the stacks are as many as there can be, or as each usual
-die has.
+as many bytes a cycle, and every bundle keeps its tiles; links and shares of the edge stay as they are. Where none is listed that is as
+large, both the nearest and the next above are tried. Of each size the clock is the fastest for which the watts last: a larger die at a
+lower clock, as B200 has two dies of H100's size, or a smaller one at a higher clock. The number of dies is the usual one, or that with
+which the peak is the greatest; the stacks are as many as there can be, or as each usual die has.
 """
 
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ _SIZES: Final = 2.0 ** (-np.arange(25) / 8.0)
 _FRAMES: Final = 8
 """Numbers of dies, and of stacks, that are tried at the most."""
 _MEMORIES: Final = ("registers", "l1", "l2")
+_LINKS: Final = ("network", "node_network")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class Asked:
     free: FreeHardware
     space: Grid
     box: Boxes
-    above: bool = False
-    """Whether areas of memories are the next options above what the size of the cores asks for, and not the nearest ones."""
+    above: tuple[str, ...] = ()
+    """Parts of which areas, and watts of links, are the next options above what is asked for, and not the nearest ones."""
 
     def tried(self, name: str) -> Whole:
         """Some places of a choice from the lowest to the highest; one where it is none."""
@@ -63,7 +64,7 @@ def usual_chips(instance: Instance) -> tuple[tuple[int, ...], ...]:
     if isinstance(instance.hardware, Hardware) or not (box.low < box.high).any():
         return ((point_number(space, box.low[0]),),) if corners(instance, space, box).alive[0] else ()
     asked = Asked(instance, instance.hardware, space, box)
-    roundings = (replace(asked, above=above) for above in (False, True))
+    roundings = (replace(asked, above=(*memories, *links)) for memories, links in product(((), _MEMORIES), ((), _LINKS)))
     places = np.unique(np.concatenate([_clocked(one, _sized(one, _frames(one))) for one in roundings]), axis=0)
     chips = corners(instance, space, Boxes(places, places))
     kept = np.flatnonzero(chips.alive)
@@ -165,7 +166,7 @@ def _following(asked: Asked, places: Whole) -> Whole:
             continue
         wished = _usual(free, part, kind) * (share if part in _MEMORIES else np.ones(len(places)))
         wished = _fed(asked, places) if name == "l2_area" else wished
-        if kind == "area" and part in _MEMORIES and asked.above:
+        if part in asked.above and (kind == "area" or (kind == "power" and part in _LINKS)):
             place = np.searchsorted(options, wished)
         elif kind == "power" and part in fed_by_ports(free.technology):
             place = np.full(len(places), high)  # ports draw what they move, however much they are given
