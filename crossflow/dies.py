@@ -2,15 +2,15 @@
 
 The interposer is a box around all of it, with what lies free at its rim:
 
-    box = (across + columns x depth + 2 c) (row + 2 c),      row = d side,      across = area / (d side)
+    box = (across + columns x depth + 2 c) (row + 2 c),      row = d along,      across = area / (d along)
 
 with d dies, a side of each along the row, columns of stacks (two, or one of a single stack for each die), each as deep as a stack is, and
-clearances c at the rim. Dies are as slender as they may be, as that has most stacks beside them:
+clearances c at the rim. A die is at most so slender, and lies with its shorter side along the row, as the two of B200 do, unless its stacks
+take more of it, as A100's three a side do:
 
-    longer side = min(33 mm, sqrt(1.5 area)),      shorter side = area / longer side
+    longer side = min(33 mm, sqrt(1.5 area)),      along = max(area / longer side, stacks a side x edge)
 
-They lie with the shorter ones along the row where these hold their stacks, as the two of B200 and their eight stacks do, and else with the
-longer ones, as A100's with three places a side does. All dies are alike, so that each has as many stacks as any other.
+All dies are alike, so that each has as many stacks as any other. The box grows with dies, area and stacks, as a stack is deeper than c.
 
 By this rule the package of B200 is 2,771 mm^2 large, where 2,739 are told (TrendForce 2026), and that of an H100 1,621 mm^2.
 """
@@ -51,13 +51,15 @@ class Row:
     die_area: Real
     dies: Real = 1.0
 
-    def side(self, upright: Real) -> Real:
-        """Metres of one die along the row: of its longer sides where it stands upright, of its shorter ones else. Neither falls when the
-        die grows, as computed, too."""
+    def longer(self) -> Real:
+        """Metres of the longer side of one die, as slender as it may be."""
         one = self.die_area / self.dies
-        longer = np.maximum(np.sqrt(one), np.minimum(LONGEST, np.sqrt(SLENDER * one)))
-        shorter = np.minimum(np.sqrt(one), np.maximum(one / LONGEST, np.sqrt(one / SLENDER)))
-        return np.where(upright, longer, shorter)[()]
+        return np.maximum(np.sqrt(one), np.minimum(LONGEST, np.sqrt(SLENDER * one)))
+
+    def shorter(self) -> Real:
+        """Metres of its shorter side. Neither falls when the die grows, as computed, too."""
+        one = self.die_area / self.dies
+        return np.minimum(np.sqrt(one), np.maximum(one / LONGEST, np.sqrt(one / SLENDER)))
 
 
 def count(budget: Real, unit: Real) -> Real:
@@ -71,8 +73,8 @@ def alike(stacks: Real, dies: Real) -> Real:
 
 
 def places_along(stack: Stack, row: Row) -> Real:
-    """Stacks that lie side by side along both sides of a row of dies that stand upright, each along a side of its own die."""
-    return 2.0 * row.dies * count(row.side(True), stack.stack_edge) if stack.stack_edge else np.inf
+    """Stacks that lie side by side along both sides of a row of dies with their longer sides along it, each beside its own die."""
+    return 2.0 * row.dies * count(row.longer(), stack.stack_edge) if stack.stack_edge else np.inf
 
 
 def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
@@ -94,45 +96,48 @@ def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
 def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
     """Square metres of the package that no row of dies between two with as many stacks or more goes below; of equal ones its own.
 
-    Without stacks there is no interposer, and where a technology does not say how long a stack is, dies and stacks are counted alone."""
+    Each number of dies is looked at, unless they are very many. Without stacks there is no interposer, and where a technology does not say
+    how long a stack is, dies and stacks are counted alone."""
     if not stack.stack_edge:
         return least.die_area + stacks * stack.stack_area
-    each, shortest = stacks / most.dies, Row(most.die_area, least.dies).side(False)
-    box = _box(stack, np.minimum(np.ceil(each), 2.0), least, most.dies, _stand_upright(stack, each, shortest))
-    return np.where(np.greater(stacks, 0.0), np.maximum(box, least.die_area), least.die_area)[()]
+    lowest, highest = int(np.min(least.dies)), int(np.max(most.dies))
+    box: Real = np.inf
+    for dies in range(lowest, highest + 1) if highest - lowest <= _LOOKED_AT else ():
+        inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
+        box = np.where(inside, np.minimum(box, _box(stack, stacks, Row(least.die_area, float(dies)))), box)
+    some = np.greater(stacks, 0.0) & np.isfinite(box)
+    return np.where(some, np.maximum(box, least.die_area), least.die_area)[()]
 
 
 def sides_of(stack: Stack, stacks: Real, row: Row) -> tuple[Real, Real]:
-    """Metres of one die across the row and along it."""
-    upright = _stand_upright(stack, stacks / row.dies, row.side(False)) if stack.stack_edge else True
-    return row.side(np.logical_not(upright)), row.side(upright)
+    """Metres of one die across the row and along it, of which its stacks take as much as they need on each side."""
+    needed = np.maximum(np.ceil(stacks / row.dies / 2.0), 1.0) * stack.stack_edge
+    across = row.die_area / row.dies / needed if stack.stack_edge else np.inf
+    return np.minimum(row.longer(), across), np.maximum(row.shorter(), needed)
 
 
 def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
-    """The most stacks that a package of this area holds beside dies of one of two sizes, whichever way they lie: their places by the small
-    one, their room by the large one, so that no dies between hold fewer where `small` is the smaller one, and none more where it is the
-    larger one. Where their numbers differ, a package with a limit may hold any number."""
+    """The most stacks that a package of this area holds beside dies of the second size, as far as there is place for them beside either, so
+    that no dies between hold fewer where `small` is the smaller one, and none more where it is the larger one. Where their numbers differ,
+    a package with a limit may hold any number."""
     if not stack.stack_edge:
         return count(np.maximum(package_area - large.die_area, 0.0), stack.stack_area)
-    places = count(small.side(False), stack.stack_edge)
-    cases = ((2.0, True, np.inf), (2.0, False, 2.0 * places), (1.0, np.less(places, 1.0), 1.0))
+    places = int(np.max(count(np.maximum(small.longer(), large.longer()), stack.stack_edge), initial=0))
     held: Real = 0.0
-    for columns, upright, most in cases:
-        fits = np.less_equal(_box(stack, columns, large, large.dies, upright), package_area * SLACK)
-        held = np.maximum(held, np.where(fits, most, 0.0)[()])
+    for each in (1, *range(2, 2 * places + 1, 2)):
+        fits = np.less_equal(_box(stack, each * large.dies, large), package_area * SLACK)
+        held = np.where(fits, each, held)
     open_dies = np.not_equal(small.dies, large.dies) & np.isfinite(package_area)
-    return np.where(open_dies, np.where(np.less(small.dies, large.dies), 0.0, np.inf), held * small.dies)[()]
+    unknown = np.where(np.less(small.dies, large.dies), 0.0, np.inf)
+    return np.where(open_dies, unknown, np.asarray(held) * small.dies)[()]
 
 
-def _box(stack: Stack, columns: Real, row: Row, most_dies: Real, upright: Real) -> Real:
-    across = Row(row.die_area, most_dies).side(np.logical_not(upright))
-    depth = stack.stack_area / stack.stack_edge
-    return (across + columns * depth + 2.0 * CLEARANCE) * (row.dies * row.side(upright) + 2.0 * CLEARANCE)
-
-
-def _stand_upright(stack: Stack, each: Real, shorter: Real) -> Real:
-    """Whether so many stacks of each die, half of them on each side, need its longer sides."""
-    return np.less(count(shorter, stack.stack_edge), np.ceil(each / 2.0))
+def _box(stack: Stack, stacks: Real, row: Row) -> Real:
+    """Around dies with so many stacks."""
+    across, along = sides_of(stack, stacks, row)
+    depth = np.maximum(stack.stack_area / stack.stack_edge, CLEARANCE)
+    wide: Real = across + np.minimum(np.ceil(stacks / row.dies), 2.0) * depth + 2.0 * CLEARANCE
+    return wide * (row.dies * along + 2.0 * CLEARANCE)
 
 
 # --- links between dies, and the edge around them, of square ones ---------------------------------------------------------------------

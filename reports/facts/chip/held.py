@@ -1,4 +1,4 @@
-"""What of a chosen chip is at its most: limits that are full, the highest clock, places for stacks, the edge for links, and L2 beside its stacks.
+"""What of a chosen chip is at its most: limits that are full, the clock, places for stacks, the edge for links, and L2 beside its stacks.
 
 None of it is worth anything for sure: what a little more of each would buy, `explain` finds by asking again.
 """

@@ -7,6 +7,7 @@ lower clock, as B200 has two dies of H100's size, or a smaller one at a higher c
 which the peak is the greatest; the stacks are as many as there can be, or as each usual die has.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
@@ -115,7 +116,7 @@ def _sized(asked: Asked, frames: Whole) -> Whole:
     if "compute_area" not in asked.space.names:
         return _following(asked, frames)
     choice = asked.space.names.index("compute_area")
-    most = _most(asked, frames, choice)
+    most = _most(asked, frames, choice, _kept)
     options = asked.space.options[choice]
     wished = (options[most][:, None] * _SIZES).ravel()
     places = np.repeat(frames, len(_SIZES), axis=0)
@@ -124,27 +125,35 @@ def _sized(asked: Asked, frames: Whole) -> Whole:
 
 
 def _clocked(asked: Asked, places: Whole) -> Whole:
-    """Each chip with all the watts for its cores that the budgets leave."""
+    """Each chip with all the watts for its cores that the budgets leave; where its L2 does not feed so high a clock, with the most that it
+    does."""
     if "compute_power" not in asked.space.names:
         return places
     choice = asked.space.names.index("compute_power")
     found = places.copy()
-    found[:, choice] = _most(asked, places, choice)
+    found[:, choice] = most = _most(asked, places, choice, _kept)
+    starved = np.flatnonzero(~_alive(asked.instance, corners(asked.instance, asked.space, Boxes(found, found))))
+    found[starved, choice] = _most(asked, places[starved], choice, _alive, most[starved])
     return found
 
 
-def _most(asked: Asked, places: Whole, choice: int) -> Whole:
-    """The highest place of a choice with which each chip keeps the budgets, by halving: areas and powers rise with it."""
-    low, high = (np.full(len(places), end[0, choice]) for end in (asked.box.low, asked.box.high))
+def _most(asked: Asked, places: Whole, choice: int, holds: Callable[[Instance, Corners], Mask], most: Whole | None = None) -> Whole:
+    """The highest place of a choice with which something holds of each chip, by halving: areas, powers and peaks rise with it."""
+    low, high = np.full(len(places), asked.box.low[0, choice]), most
+    high = np.full(len(places), asked.box.high[0, choice]) if high is None else high
     while (low < high).any():
         middle = (low + high + 1) // 2
         tried = places.copy()
         tried[:, choice] = middle
         tried = _following(asked, tried)
-        chips = corners(asked.instance, asked.space, Boxes(tried, tried))
-        kept = _kept(asked.instance, chips)
-        low, high = np.where(kept, middle, low), np.where(kept, high, np.maximum(middle - 1, low))
+        held = holds(asked.instance, corners(asked.instance, asked.space, Boxes(tried, tried)))
+        low, high = np.where(held, middle, low), np.where(held, high, np.maximum(middle - 1, low))
     return low
+
+
+def _alive(_: Instance, chips: Corners) -> Mask:
+    """Which chips are some: all parts are there, and L2 feeds the cores."""
+    return np.asarray(chips.alive)
 
 
 def _kept(instance: Instance, chips: Corners) -> Mask:

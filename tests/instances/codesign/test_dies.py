@@ -102,7 +102,8 @@ def test_every_die_has_as_many_stacks_along_its_own_sides(dies: int, stacks: int
     assert (list(built.points), built.unbuilt) == ([0], len(options) - 1)
 
 
-DEPTH = 110 / 10.5
+EDGE = 10.5
+DEPTH = 110 / EDGE
 """Millimetres of a stack away from the die."""
 
 
@@ -118,11 +119,11 @@ def shorter(area: float) -> float:
 @pytest.mark.parametrize(
     ("dies", "stacks", "area", "box"),
     [
-        (1, 6, 815, (shorter(815) + 2 * DEPTH + 1) * (longer(815) + 1)),  # three a side need the longer ones
+        (1, 6, 815, (815 / (3 * EDGE) + 2 * DEPTH + 1) * (3 * EDGE + 1)),  # three a side
         (1, 4, 815, (longer(815) + 2 * DEPTH + 1) * (shorter(815) + 1)),
         (1, 1, 815, (longer(815) + DEPTH + 1) * (shorter(815) + 1)),
         (2, 8, 1600, (longer(800) + 2 * DEPTH + 1) * (2 * shorter(800) + 1)),  # as B200
-        (2, 8, 1000, (shorter(500) + 2 * DEPTH + 1) * (2 * longer(500) + 1)),
+        (2, 8, 1000, (500 / (2 * EDGE) + 2 * DEPTH + 1) * (2 * 2 * EDGE + 1)),  # two a side need a little more than the shorter one
         (2, 2, 1000, (longer(500) + DEPTH + 1) * (2 * shorter(500) + 1)),
     ],
 )
@@ -133,7 +134,7 @@ def test_a_package_is_the_box_around_dies_and_stacks(dies: int, stacks: int, are
 
 
 def test_a_larger_box_is_needed_for_more_dies_stacks_and_area() -> None:
-    """What bounds rest on, whichever way dies lie: of a larger die that needs no longer side the box may be smaller."""
+    """What bounds rest on; and what lies beside dies grows with them, too."""
     areas, dies, stacks = (axis.ravel() for axis in np.meshgrid(np.linspace(100.0, 3400.0, 67) * MM2, np.arange(1.0, 6.0), np.arange(13.0)))
     own = package_area_of(MADE.dram, stacks, Row(areas, dies), Row(areas, dies))
     for more, many, count in ((1.0, 0.0, 1.0), (1.0, 2.0, 0.0), (1.4, 0.0, 0.0), (2.5, 1.0, 2.0)):
@@ -142,6 +143,8 @@ def test_a_larger_box_is_needed_for_more_dies_stacks_and_area() -> None:
             bound = package_area_of(MADE.dram, stacks, Row(areas, dies), Row(areas * more, dies + many))
             assert np.all(bound <= package_area_of(MADE.dram, stacks + np.floor(part * count), inside, inside))
     assert np.all(own >= areas)
+    grown = package_area_of(MADE.dram, stacks, Row(areas * 1.01, dies), Row(areas * 1.01, dies))
+    assert np.all(grown - areas * 1.01 >= own - areas)
 
 
 def test_stacks_that_dies_cannot_share_are_told_with_what_to_write() -> None:
