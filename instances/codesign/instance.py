@@ -77,6 +77,8 @@ class FreeHardware:
     """Those of the technology, for questions that give none."""
     like: str | None = None
     """The device whose constants price the chips; none where they are priced by the model's own."""
+    sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """Where figures of the technology are from."""
     sold: Hardware | None = field(default=None, compare=False)
     """That device as it is sold, in the same cluster, where the chips are of its node and of its memory."""
 

@@ -329,6 +329,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=technologies.usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,
+        sources=tuple(entry.sources.items()),
     )
     free = free if file.factors else replace(free, sold=_sold(free, section, node, stated, precision))
     return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))

@@ -222,7 +222,9 @@ def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Spl
     if dies > 1:
         let = float(through_joints(technology.die_links, chip.die_area, chip.dies)) * technology.l2.utilisation
         moved, most = (rounded_quantity(amount, "bandwidth") for amount in (float(chip.l2.bandwidth), let))
-        yield _built(f"L2: {moved}, of {most} of which half may pass between dies", float(chip.l2.bandwidth), let)
+        links = replace(technology.die_links, links_per_metre=_EASED * technology.die_links.links_per_metre)
+        sentence = f"links between dies: of {most} that cores take from L2 half may pass; it moves {moved}"
+        yield _built(sentence, float(chip.l2.bandwidth), let, replace(technology, die_links=links))
 
 
 def _ports(instance: Instance, design: Mapping[str, Any], technology: Technology, chip: Hardware, core: Compute) -> Iterator[Built]:
@@ -238,7 +240,8 @@ def _ports(instance: Instance, design: Mapping[str, Any], technology: Technology
     if least := technology.core.least_fed:
         looser = replace(technology, core=replace(technology.core, least_fed=least / _EASED))
         fed = float(chip.l2.bandwidth) / (technology.l2_per_flop * float(chip.throughput))
-        yield _built(f"L2: feeds {fed:.0%} of the peak in large products, of {least:.0%} at the least", least, fed, looser)
+        words = f"L2: feeds {fed:.0%} of the peak in large products, of {least:.0%} at the least"
+        yield Built(words, least >= FULL * fed, looser if fed <= _EASED * least else None)  # a clock between may not be listed
 
 
 def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from crossopt.instances.codesign.instance import FreeHardware
 from crossopt.instances.codesign.plans.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
@@ -22,7 +23,7 @@ from crossopt.reports.pages.frame.first import first_screen
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
-from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, named, paragraph, section, table, tiles
+from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, folded, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.combinations import head_of, reasons_of
@@ -212,7 +213,18 @@ def assumptions_section(facts: Facts) -> str:
     """What the figures rest on."""
     rows = [(one.name.replace("_", " "), f"{one.value:.6g} {one.unit}".rstrip(), one.meaning, one.origin) for one in facts.constants]
     heads = ("constant of the model", "value", "meaning", "from")
-    return section("Assumptions", listing(facts.assumed), table(heads, rows, numbers=(1,), wide=True))
+    return section("Assumptions", listing(facts.assumed), table(heads, rows, numbers=(1,), wide=True), _sources(facts))
+
+
+def _sources(facts: Facts) -> str:
+    """Where the figures of a technology are from, of a chip that was chosen."""
+    free = facts.instance.hardware if facts.instance else None
+    if not isinstance(free, FreeHardware) or not free.sources:
+        return ""
+    estimates = sum(words.startswith("estimate") for _, words in free.sources)
+    title = f"Where the technology's figures are from: {len(free.sources)} lines, of which {estimates} begin with an estimate"
+    rows = [(name.replace(".", ", ").replace("_", " "), words) for name, words in free.sources]
+    return folded(title, table(("figures", "from"), rows))
 
 
 def _proof(result: DesignResult) -> str:

@@ -217,7 +217,7 @@ def test_what_dies_and_joints_allow_is_explained() -> None:
     chip, said = device_at(asked, 0), building_of(asked, answered(asked))
     words = [one.words for one in said]
     assert f"dies: 2 of {chip.one_die / MM2:.1f} mm^2, of 858 mm^2 that a reticle exposes" in words
-    assert [one for one in said if one.words.endswith("of which half may pass between dies") and one.full]
+    assert [one for one in said if one.words.startswith("links between dies: of ") and one.full]
 
 
 def test_power_that_memory_cannot_use_is_explained_where_its_rate_binds() -> None:

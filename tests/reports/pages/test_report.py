@@ -2,11 +2,13 @@
 
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.codesign.question import read_question
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
@@ -56,6 +58,8 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
         *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
         *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known", "The question"),
     ]
+    assert f"{len(technology('accelerator-7nm').sources)} lines, of which" in page
+    assert all(escape(words) in page for words in technology("accelerator-7nm").sources.values())
     assert len(seen.pictures) == 13
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page
