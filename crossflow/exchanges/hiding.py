@@ -84,11 +84,20 @@ def gathered_for_weights(model: Transformer, ranks: Ranks, hardware: Hardware) -
     they keep their parts alone (Korthikanti et al. 2022, section 4.2.2; `LinearWithGradAccumulationAndAsyncCommunication` of
     Megatron-Core's tensor_parallel/layers.py, behind the product that gives the gradients of inputs). PyTorch's own stacks keep or compute
     again what they gathered; adapters need none of it, and latents, which are fewer, are left out."""
-    if model.lora_rank or model.latent or model.stops_early:
+    if not gathers_for_weights(model):
         return 0.0
-    size = gathered_share(model) * ranks.tokens(model) * model.hidden * model.activation_bytes
-    once = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
+    once = exchange_time(all_gather(input_bytes(model, ranks), ranks.tensor_members), hardware.links)
     return np.where(np.greater(ranks.sequence_parallel, 0.5), hiding_turns(model, ranks) * once, 0.0)
+
+
+def gathers_for_weights(model: Transformer) -> bool:
+    """Whether ranks that hold parts of the sequence do so."""
+    return not (model.lora_rank or model.latent or model.stops_early)
+
+
+def input_bytes(model: Transformer, ranks: Ranks) -> Real:
+    """What tensor ranks gather of the inputs of a product, whole."""
+    return gathered_share(model) * ranks.tokens(model) * model.hidden * model.activation_bytes
 
 
 def turns(model: Transformer, ranks: Ranks) -> Real:

@@ -1,7 +1,8 @@
 """Traces of several ranks of one job: whether they are alike, and one of them with its collectives as long as the fastest rank's.
 
 A kernel of a collective waits for the other ranks before it sends anything. What it takes on the rank where it is shortest is taken to be
-the exchange itself, and what it takes longer elsewhere to be waiting, which a gap before it keeps.
+the exchange itself, and what it takes longer elsewhere to be waiting for that rank, which a gap before it keeps. No change of one rank says
+when another arrives: the rank for which the others wait most is the one to ask.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.imported import Imported, counted
 from crossopt.instances.traces.packed import refuse
 
-PEERS = "waiting for other ranks"
+WAITING = "waiting for rank "
+"""Of gaps before collectives, with the number of the rank that arrives last."""
 _COLLECTIVE, _GAP = KINDS.index("collective"), KINDS.index("gap")
 
 
@@ -37,11 +39,21 @@ def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) 
     for path, trace, order in zip(paths, traces, orders, strict=True):
         _look_alike((paths[0], traces[0].trace.graph, orders[0]), (path, trace.trace.graph, order))
     times = np.array([one.trace.graph.durations[order] for one, order in zip(traces, orders, strict=True)], np.int64)
-    graph, waited = _shortened(chosen.trace.graph, orders[place], times.min(axis=0))
+    last, least = times.argmin(axis=0), times.min(axis=0)
+    graph, waited = _shortened(chosen.trace.graph, orders[place], least, [f"{WAITING}{numbers[one]}" for one in last])
     told = f"{counted(len(orders[place]), 'collective', 'collectives')} as short as on the fastest of {len(traces)} ranks"
-    remark = f"{told}, {waited / 1e6:,.3f} ms of waiting for others before them"
-    kept = replace(chosen.trace, graph=graph, source=f"{chosen.trace.source}, of {len(traces)} ranks")
-    return replace(chosen, trace=kept, remarks=(*chosen.remarks, remark), rank=numbers[place])
+    remarks = [f"{told}, {waited / 1e6:,.3f} ms of waiting for others before them"]
+    held_up = np.bincount(last, (times - least).sum(axis=0), len(traces))  # by the rank that is waited for
+    slowest, source = int(held_up.argmax()), f"{chosen.trace.source}, of {len(traces)} ranks"
+    if held_up.any() and slowest == place:
+        remarks.append("the others wait for this rank most: what changes save here holds until one of them is last")
+        source += ", which wait for it most"
+    elif held_up.any():
+        rank = numbers[slowest]
+        remarks.append(f"waiting stays as long whatever is changed here: the others wait for rank {rank} most, so ask it (--rank {rank})")
+    return replace(
+        chosen, trace=replace(chosen.trace, graph=graph, source=source), remarks=(*chosen.remarks, *remarks), rank=numbers[place]
+    )
 
 
 def ranks_of(traces: Sequence[Imported]) -> list[int]:
@@ -69,9 +81,10 @@ def _kind(graph: Graph, place: int) -> tuple[str, str]:
     return graph.names[place].partition("(")[0], graph.groups[place]
 
 
-def _shortened(graph: Graph, places: Whole, least: Whole) -> tuple[Graph, int]:
-    """The graph with collectives as short as told and gaps before them that keep the rest, and how much that is."""
+def _shortened(graph: Graph, places: Whole, least: Whole, names: Sequence[str]) -> tuple[Graph, int]:
+    """The graph with collectives as short as told and gaps of these names before them that keep the rest, and how much that is."""
     rest = graph.durations[places] - least
+    called = [name for name, more in zip(names, rest.tolist(), strict=True) if more > 0]
     longer, rest = places[rest > 0], rest[rest > 0]
     gap_of = {int(place): len(graph) + number for number, place in enumerate(longer)}
     durations = graph.durations.copy()
@@ -81,7 +94,7 @@ def _shortened(graph: Graph, places: Whole, least: Whole) -> tuple[Graph, int]:
     zeros = np.zeros(len(longer), np.int64)
     grown = replace(
         graph,
-        names=(*graph.names, *[PEERS] * len(longer)),
+        names=(*graph.names, *called),
         kinds=np.concatenate([graph.kinds, zeros + _GAP]),
         places=np.concatenate([graph.places, graph.places[longer]]),
         durations=np.concatenate([durations, rest]),

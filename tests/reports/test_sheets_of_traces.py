@@ -2,6 +2,7 @@
 
 import pytest
 
+from crossopt.crossflow.traces.graph import graph_of
 from crossopt.instances.question import read
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.sheets.sheet import Table, Timeline
@@ -15,9 +16,16 @@ from tests.paths import INSTANCES
 from tests.solvers.traces.drawn import asked
 from tests.trace_steps import few_kernels
 
+_SWAP = "without first and with second it takes"
+
 
 @pytest.mark.parametrize(
-    ("second", "told"), [(90, "Too close to call: without first and with second it takes 5 ns more"), (60, "Nearest: ")]
+    ("second", "told"),
+    [
+        (100, f"Too close to call: {_SWAP} as long."),
+        (90, f"Too close to call: {_SWAP} 5 ns more, and is as quick if what it lacks saved 10.0% less than is assumed."),
+        (60, f"Nearest: {_SWAP} 20 ns more, and is as quick if what it lacks saved 40.0% less than is assumed."),
+    ],
 )
 def test_a_choice_is_too_close_to_call_where_a_tenth_less_saved_would_turn_it(second: int, told: str) -> None:
     """Half of 100 ns or half of another kernel for a day: 45 ns are 10 % less than 50, 30 are 40 % less."""
@@ -28,9 +36,19 @@ def test_a_choice_is_too_close_to_call_where_a_tenth_less_saved_would_turn_it(se
     trace = document_of(Trace(few_kernels((("a", 100, 1), ("b", second, 1)))))
     question = asked({"kind": "what-if", "trace": "trace.json", "changes": changes, "budgets": {"days": 1}}, trace)
     section = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[2]
-    [words] = [part for part in section.parts if isinstance(part, str) and "as quick" in part]
-    assert words.startswith(told)
-    assert words.endswith(f"as quick if what it lacks saved {'10.0' if second == 90 else '40.0'}% less than is assumed.")
+    assert told in section.parts
+
+
+def test_waiting_for_another_rank_is_told_with_the_rank_to_ask() -> None:
+    """20 of 50 ns are waiting, before an exchange of 10; no note where the change takes the waiting too."""
+    rows = [("gemm", "kernel", "s", 20), ("waiting for rank 3", "gap", "s", 20), ("reduce", "collective", "s", 10)]
+    trace = document_of(Trace(graph_of(rows, [(0, 1, "stream"), (1, 2, "stream")])))
+    for pattern, kinds, told in (("gemm", ["kernel"], True), ("waiting*", ["gap"], False)):
+        change = {"name": "half", "transform": "scale", "pattern": pattern, "kinds": kinds, "factor": 0.5}
+        question = asked({"kind": "what-if", "trace": "trace.json", "changes": [change]}, trace)
+        notes = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).notes
+        assert any(note.startswith("20 ns of waiting for rank 3 stay as long as they were: ") for note in notes) == told
+        assert any("ask the trace of rank 3 " in note for note in notes) == told
 
 
 def test_what_is_told_of_days_is_what_their_budgets_give() -> None:

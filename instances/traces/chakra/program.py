@@ -47,6 +47,8 @@ class Exchange:
     kind: Collective
     bytes: int
     group: str
+    is_beside: bool = False
+    """Whether it begins with the work before it, not behind it; what follows waits for both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def pieces_of(program: Sequence[Item]) -> tuple[Piece, ...]:
 
 
 def _nodes(program: Sequence[Item]) -> Iterator[tuple[Node, tuple[str, str] | None]]:
-    last, needed = 0, list[int]()
+    last, needed, before = 0, list[int](), tuple[int, ...]()
     for number, item in enumerate(program, 1):
         if isinstance(item, Receive):
             yield Node(number, item.name, RECEIVE, attributes=_message(item.bytes, item.tag)), ("source", item.source)
@@ -103,10 +105,14 @@ def _nodes(program: Sequence[Item]) -> Iterator[tuple[Node, tuple[str, str] | No
             host = Attribute("is_cpu_op", "bool", value=False)
             yield Node(number, item.name, COMP, data_deps=deps, duration_micros=item.micros, attributes=(host, *more)), None
         else:
+            deps = before if item.is_beside else deps
             kind = Attribute("comm_type", "int64", COLLECTIVES.index(item.kind))
             size, host = Attribute("comm_size", "int64", item.bytes), Attribute("is_cpu_op", "bool", value=False)
             yield Node(number, item.name, COLLECTIVE, data_deps=deps, attributes=(host, kind, size)), ("group", item.group)
-        last, needed = number, []
+            if item.is_beside:
+                needed.append(number)
+                continue
+        last, needed, before = number, [], deps
 
 
 def _message(size: int, tag: int) -> tuple[Attribute, ...]:

@@ -41,7 +41,7 @@ def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> 
     design = design_of(instance, chosen)
     one = planned(model, design.hardware, instance.cluster, plan)
     passes = one.microbatches * plan.interleave
-    if (8 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
+    if (9 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
         raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
     name = file_name(instance.name)
     step = evaluate(model, design, instance.budget, instance.prices).step_time
@@ -102,5 +102,7 @@ def _told(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: 
     yield f"  computations   {sums.flops:.6g} FLOPs, {share:.6%} of those of the step and of what is computed again"
     yield f"  messages       {sums.message_bytes:,} bytes"
     yield f"  collectives    {sums.collective_bytes:,} bytes at their members: the whole of all but gathers, of which the shard"
-    yield "  left out       exchanges of the embedding and the head; nothing hides behind work; exchanges of a pass are one collective"
+    yield "  left out       exchanges of the embedding and the head; exchanges of a pass are one collective, and hide behind no work"
+    if one.amounts.for_weights:
+        yield "                 but what is gathered once more for gradients of weights: that is beside its backward pass"
     yield f"  read again by  crossopt check {target}"

@@ -3,8 +3,9 @@
 A pass is one computation: its seconds are those of `facts.schedule` without exchanges, its FLOPs those of products, as `step_flops` counts
 them, its bytes what crosses into the device's memory. Behind it come what context ranks hand on around attention and the exchanges of
 tensor ranks, of all its layers together: a message for each step of the ring, and a collective. Gradients are exchanged once behind the
-last pass, or where ZeRO shares gradients behind each backward pass. No collective hides behind work: the simulator runs the two beside each
-other only where nothing orders them.
+last pass, or where ZeRO shares gradients behind each backward pass. No collective hides behind work but what sequence parallelism gathers
+once more for the gradients of weights, always behind products (`exchanges.hiding`): it begins with its backward pass, and what follows
+waits for both.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.context import around_bytes, by_all_to_all
-from crossopt.crossflow.exchanges.hiding import turns
+from crossopt.crossflow.exchanges.hiding import gathers_for_weights, hiding_turns, input_bytes, turns
 from crossopt.crossflow.exchanges.replicas import handed_on
 from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
@@ -69,6 +70,8 @@ class Amounts:
     last_bytes: tuple[float, float]
     tensor_bytes: float
     """Of the exchanges of a layer in one direction."""
+    for_weights: float
+    """Of inputs of a layer's products that are gathered once more for the gradients of weights, whole."""
     again: float
     """Which share of the layers repeats its exchanges."""
     again_seconds: float
@@ -140,6 +143,7 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
         tensor_bytes=_number(mean_over_kinds(model, lambda kind: turns(kind, group)) * group.tokens(model))
         * model.hidden
         * model.activation_bytes,
+        for_weights=_number(mean_over_kinds(model, lambda kind: _bytes_for_weights(kind, group))),
         again=again,
         again_seconds=again * _number(mean_over_kinds(model, lambda kind: forward_pass(kind, group, hardware).exchanges())),
         message=_number(message),
@@ -153,6 +157,10 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
 
 def _memory_bytes(one: Pass) -> Real:
     return one.work.energy + one.core.energy
+
+
+def _bytes_for_weights(model: Transformer, group: Ranks) -> Real:
+    return np.where(group.sequence_parallel > 0.5, hiding_turns(model, group) * input_bytes(model, group), 0.0) * gathers_for_weights(model)
 
 
 def _routed_bytes(model: Transformer, group: Ranks) -> Real:
@@ -207,6 +215,8 @@ class _Pass:
         yield from self.received(name, is_back)
         yield from _replicated(f"{name} weights", "all_gather", amounts.gathers.times(self.layers), plan)
         yield self.work(name, is_back)
+        gathered = is_back * self.layers * amounts.for_weights / plan.tensor
+        yield from _collective(f"{name} inputs once more", "all_gather", gathered, TENSOR, plan.tensor, is_beside=True)
         count = self.layers * (1.0 + amounts.again if is_back else 1.0)
         yield from self.around_attention(name, is_back)
         yield from _collective(f"{name} experts", "all_to_all", count * amounts.routed, EXPERT, plan.expert)
@@ -280,9 +290,9 @@ def _replicated(name: str, kind: str, held: Held, plan: Plan) -> Iterator[Item]:
         yield from _collective(name, kind, size / members if kind == "all_gather" else size, group, members)
 
 
-def _collective(name: str, kind: str, size: float, group: str, members: int) -> Iterator[Item]:
+def _collective(name: str, kind: str, size: float, group: str, members: int, is_beside: bool = False) -> Iterator[Item]:
     if members > 1 and round(size) > 0:
-        yield Exchange(name, kind, round(size), group)  # type: ignore[arg-type]
+        yield Exchange(name, kind, round(size), group, is_beside)  # type: ignore[arg-type]
 
 
 def _update(one: Planned, stage: int) -> Iterator[Item]:

@@ -19,6 +19,7 @@ from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
 from crossopt.reports.sheets.traces.nearest import nearest_words
+from crossopt.reports.sheets.traces.waiting import waiting_words
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.answer import Changed, Changes
 
@@ -60,7 +61,7 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
         figures=tuple(figures),
         given=tuple(_given(question)),
         sections=(*sections, rivals_in("choice", result, result.rivals, words)),
-        notes=(_NOTE,) if question.trace.span else (_NOTE, _NO_SPAN),
+        notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_words(question)),
         judged="change by change on the trace",
     )
 

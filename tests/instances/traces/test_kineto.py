@@ -259,14 +259,15 @@ def rank(folder: Path, number: int, took: float, name: str = "ncclKernel_AllRedu
 
 
 def test_of_several_ranks_collectives_take_what_the_fastest_takes(tmp_path: Path) -> None:
-    """10 us on rank 0 and 4 on rank 3: 6 of the 10 are waiting, and rank 0 runs as long as before."""
+    """10 us on rank 0 and 4 on rank 3: 6 of the 10 are waiting for rank 3, and rank 0 runs as long as before."""
     paths = [rank(tmp_path, 0, 10), rank(tmp_path, 3, 4)]
     traces = [read_any(path) for path in paths]
     found = joined(paths, traces, None)
     assert ("ncclKernel_AllReduce(x)", "collective", 8, 12) in told(found)
-    assert ("waiting for other ranks", "gap", 2, 8) in told(found)
+    assert ("waiting for rank 3", "gap", 2, 8) in told(found)
+    assert found.remarks[-1].endswith("the others wait for rank 3 most, so ask it (--rank 3)")
     assert replay(found.trace.graph).span == found.trace.span
-    assert joined(paths, traces, 3).trace.source == "3.json, rank 3, of 2 ranks"
+    assert joined(paths, traces, 3).trace.source == "3.json, rank 3, of 2 ranks, which wait for it most"
 
 
 def test_ranks_that_differ_are_refused(tmp_path: Path) -> None:

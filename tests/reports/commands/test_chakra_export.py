@@ -256,6 +256,24 @@ def test_context_ranks_hand_on_keys_and_values_and_sum_gradients_with_data_ranks
     assert {role: npus[0].peers[role] for role in (AFTER, BEFORE, NEXT)} == {AFTER: 1, BEFORE: 3, NEXT: 8}
 
 
+def test_inputs_are_gathered_once_more_beside_the_backward_pass() -> None:
+    """Of a layer's two products by columns, each of two tensor ranks brings half of 4 x 2,048 tokens of 768 values of 2 bytes; six layers
+    on each of two stages. It begins with the pass, and what follows waits for both. Ranks that sum whole results gather nothing."""
+    instance, plan = read_instance(INSTANCES / "tiny.yaml"), Plan(2, 1, 2, 2, microbatch=4, sequence_parallel=True)
+    assert isinstance(instance.workload, Transformer)
+    one = planned(instance.workload, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
+    program = list(program_of(one, 0))
+    name, shard = "backward 1.1 inputs once more", 4 * 2048 * 768 * 2 // 2
+    place = next(place for place, item in enumerate(program) if item.name == name)
+    assert program[place] == Exchange(name, "all_gather", 6 * 2 * shard, TENSOR, is_beside=True)
+    work, gathered, after = (node_in(piece.node, 0, len(piece.node)) for piece in pieces_of(program)[place - 1 : place + 2])
+    assert (work.type, gathered.type, gathered.data_deps) == (4, COLLECTIVE, work.data_deps)
+    assert after.data_deps == (work.id, gathered.id)
+    whole = replace(plan, sequence_parallel=False)
+    summed = planned(instance.workload, design_of(instance, Candidate(0, whole)).hardware, instance.cluster, whole)
+    assert not any(item.name.endswith("once more") for item in program_of(summed, 0))
+
+
 def test_what_traces_do_not_say_is_refused() -> None:
     model = read_instance(INSTANCES / "tiny.yaml").workload
     assert isinstance(model, Transformer)
