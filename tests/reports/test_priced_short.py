@@ -3,7 +3,7 @@
 import pytest
 
 from crossopt.instances.catalogue import known_runs
-from crossopt.instances.catalogue.known_runs import errors_like, short_of
+from crossopt.instances.catalogue.known_runs import errors_like, short_alike, short_of
 from crossopt.reports.facts.priced_short import short_words
 from tests.every import every
 from tests.reports.answers import answered
@@ -30,6 +30,17 @@ def test_a_kind_of_ranks_is_priced_short_where_every_run_with_it_is(stack: str, 
     assert short_of(stack, plans) == (kind, errors)
     none_known = known_runs.known_errors(stack, plans) is None
     assert not none_known or errors_like(stack, plans) == (errors or (-known_runs.elsewhere(stack), known_runs.elsewhere(stack)))
+
+
+def test_runs_of_just_such_plans_are_told_where_all_took_longer() -> None:
+    """1 / (1 - 0.181) and 1 / (1 - 0.329) are 1.22 and 1.49; other runs with tensor ranks were quicker."""
+    rows = ("workload.precision=fp8", "workload.scaling=rows", "stack=torchtitan", "choices.rest=all")
+    words = short_words(ask(LLAMA_ON_H100, *rows, "choices.tensor=8"), {"tensor": 8}, 1.0)
+    assert words.startswith(
+        "all 4 known runs of torchtitan with tensor ranks in 8 bits with scales of rows took longer than predicted, by 22% to 49%"
+    )
+    assert short_alike("torchtitan", "tensor ranks in 8 bits") == ()
+    assert short_words(ask(LLAMA_ON_H100, *rows), {"tensor": 1}, 1.0) == ""
 
 
 def test_one_quicker_run_or_many_runs_clear_a_kind_of_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
