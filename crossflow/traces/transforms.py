@@ -23,12 +23,15 @@ import numpy as np
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
 from crossopt.crossflow.traces.replay import followers_of, order_along_streams
 
-Transform = Literal["scale", "amp", "fuse", "remove", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"]
+Transform = Literal[
+    "scale", "amp", "fuse", "remove", "unwait", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"
+]
 ASSUMPTIONS: Mapping[Transform, str] = {
     "scale": "each of these operations takes `factor` of its time, and all else stays as it was",
     "amp": "kernels of matrix products take a third of their time and other kernels half, as in Daydream; copies and threads stay",
     "fuse": "kernels in a row on a stream are one, begun and ended together, in `factor` of their times; none is fused across other work",
     "remove": "these operations and the launches of nothing else take no time; what waited for them waits for what they waited for",
+    "unwait": "these calls are gone, and threads wait for nothing there: what they read behind them they do not need yet",
     "cpu": "threads take `factor` of their time, gaps of which nothing is known with it; devices stay as they were",
     "cuda-graph": "launches in a row become one, what lies between goes too; waits, blocking copies, memory calls, long gaps stay",
     "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
@@ -210,6 +213,12 @@ def remove(graph: Graph, places: Sequence[int]) -> Effect:
     gone = set(places)
     gaps = {gap for gap, work in _gaps(graph).items() if work in gone}
     return Effect(((tuple(sorted(gone | gaps | _launches_of(graph, gone))), NOTHING),))
+
+
+def unwait(graph: Graph, places: Sequence[int]) -> Effect:
+    """Calls that wait for devices, which are not made: their thread goes on, and the work runs on beside it."""
+    waits = (graph.reasons == EDGES.index("wait")) & np.isin(graph.after, places)
+    return Effect(((tuple(places), NOTHING),), frozenset(np.flatnonzero(waits).tolist()))
 
 
 def cpu(graph: Graph, factor: Fraction) -> Effect:

@@ -29,6 +29,7 @@ _SAYS: dict[Transform, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "amp": ((), ("pattern",)),
     "fuse": (("pattern",), ("factor",)),
     "remove": (("pattern",), ("kinds",)),
+    "unwait": ((), ("pattern",)),
     "cpu": (("factor",), ()),
     "cuda-graph": ((), ("pattern", "longest_gap")),
     "bandwidth": (("times",), ("pattern", "latency")),

@@ -23,6 +23,7 @@ from crossopt.crossflow.traces.transforms import (
     recompute,
     remove,
     scale,
+    unwait,
 )
 
 
@@ -61,6 +62,7 @@ def span(*effects: Effect) -> int:
         (amp([8], [9, 10]), 32),  # 4, 2 and 3: gemm 2-6, add 6-8, grad 8-11, all-reduce 11-31
         (fuse(step(), [8, 9], Fraction(1, 2)), 36),  # 5 and 2, no launch of add: gemm 2-7, add 7-9, grad 9-15
         (remove(step(), [9]), 39),
+        (unwait(step(), [7]), 41),  # until the all-reduce ends
         (cpu(step(), Fraction(1, 2)), 41),  # the first launch takes 1
         (cuda_graph(step(), [8, 9, 10]), 42),
         (bandwidth([11], Fraction(3), 8), 34),  # 8 + 12 / 3
@@ -156,6 +158,19 @@ def test_a_fused_kernel_begins_when_all_is_there_that_its_parts_wait_for() -> No
     assert replay(graph).span == 351
     after = replay(changed(graph, [fuse(graph, [2, 3], Fraction(1, 2))]))
     assert (int(after.begins[2]), after.span) == (201, 301)
+
+
+def test_a_thread_that_does_not_wait_launches_ahead() -> None:
+    """Twice a launch of 10, a kernel of 100, a wait that takes 1 behind it, and 50 of the thread: 2 x 161. Without the waits the second is
+    launched at 70, and runs from 110 to 210. A wait that takes no time leaves its thread waiting: 2 x 160."""
+    one = [("launch", "host", "thread", 10), ("k", "kernel", "s", 100), ("synchronize", "wait", "thread", 1), ("gap", "gap", "thread", 50)]
+    edges = [(first + before, first + after, why) for first in (0, 4) for before, after, why in _OF_ONE]
+    graph = graph_of(one * 2, [*edges, (3, 4, "thread"), (1, 5, "stream")])
+    effects = ([], [unwait(graph, [2, 6])], [remove(graph, [2, 6])])
+    assert [replay(changed(graph, some)).span for some in effects] == [322, 210, 320]
+
+
+_OF_ONE = ((0, 1, "launch"), (1, 2, "wait"), (0, 2, "thread"), (2, 3, "thread"))
 
 
 def test_gaps_before_work_on_streams_belong_to_its_launch() -> None:
