@@ -5,13 +5,17 @@
 The span is the last end. Monotone: less of any duration, or an edge less, ends nothing later. That is what bounds of what-ifs rest on.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.traces.graph import Graph
+from crossopt.crossflow.traces.graph import KINDS, Graph
+
+_WORK = [KINDS.index(kind) for kind in ("kernel", "copy", "collective")]
+"""Of a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,30 @@ def order_of(graph: Graph) -> list[int]:
             waits[follower] -= 1
             if waits[follower] == 0:
                 order.append(follower)
+    if len(order) < len(graph):
+        raise ValueError("operations wait for one another")
+    return order
+
+
+def order_along_streams(graph: Graph) -> list[int]:
+    """The same, where work of a device is followed by the next on its stream, or the gap before that, unless this waits for more; else
+    threads come before devices. What stands in a row may become one: whatever waits for a part of it comes behind all of it."""
+    waits, followers = np.bincount(graph.after, minlength=len(graph)).tolist(), followers_of(graph)
+    works, places = np.isin(graph.kinds, _WORK).tolist(), graph.places.tolist()
+    threads, devices = deque[int](), deque[int]()
+    for operation in np.flatnonzero(np.equal(waits, 0)).tolist():
+        (devices if works[operation] else threads).append(operation)
+    order, following = list[int](), -1
+    while following >= 0 or threads or devices:
+        operation = following if following >= 0 else (threads or devices).popleft()
+        along, following = following >= 0 or works[operation], -1
+        order.append(operation)
+        for one in followers[operation]:
+            waits[one] -= 1
+            if waits[one] == 0 and along and following < 0 and places[one] == places[operation]:
+                following = one
+            elif waits[one] == 0:
+                (devices if works[one] else threads).append(one)
     if len(order) < len(graph):
         raise ValueError("operations wait for one another")
     return order

@@ -7,7 +7,8 @@ a change does not give:
     a time of d becomes  ceil(g min(d, l)) + ceil(f max(d - l, 0)) + m      latency l and its factor g, factor f of the rest, m more
 
 which never falls where d grows. A change that shortens has f, g <= 1, no m, no copy and no new edge: with it nothing ends later, whatever
-else is changed (replay.py). Edges are new only from earlier to later operations of one order of the traced graph: none closes a cycle.
+else is changed (replay.py). Edges are new only from earlier to later operations of one order of the traced graph, in which parts of what
+becomes one stand in a row (`order_along_streams`): none closes a cycle.
 The changes are those of Daydream (Zhu, Phanishayee, Pekhimenko, USENIX ATC 2020) as far as a trace alone holds what they need.
 """
 
@@ -20,14 +21,17 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
-from crossopt.crossflow.traces.replay import followers_of, order_of
+from crossopt.crossflow.traces.replay import followers_of, order_along_streams
 
-Transform = Literal["scale", "amp", "fuse", "remove", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"]
+Transform = Literal[
+    "scale", "amp", "fuse", "remove", "unwait", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"
+]
 ASSUMPTIONS: Mapping[Transform, str] = {
     "scale": "each of these operations takes `factor` of its time, and all else stays as it was",
     "amp": "kernels of matrix products take a third of their time and other kernels half, as in Daydream; copies and threads stay",
-    "fuse": "kernels that follow each other on a stream are one: `factor` of the sum of their times, and the first one's launch alone",
+    "fuse": "kernels in a row on a stream are one, begun and ended together, in `factor` of their times; none is fused across other work",
     "remove": "these operations and the launches of nothing else take no time; what waited for them waits for what they waited for",
+    "unwait": "these calls are gone, and threads wait for nothing there: what they read behind them they do not need yet",
     "cpu": "threads take `factor` of their time, gaps of which nothing is known with it; devices stay as they were",
     "cuda-graph": "launches in a row become one, what lies between goes too; waits, blocking copies, memory calls, long gaps stay",
     "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
@@ -84,15 +88,17 @@ class Effect:
     """Originals of operations that run once more."""
     added: tuple[tuple[int, int], ...] = ()
     """Edges between places; a copy is -1 less its place among the copies."""
+    fused: tuple[tuple[int, ...], ...] = ()
+    """Operations in a row that become one: what waits for a part waits for the last, and the first for what any part waits for."""
 
     @property
     def shortens(self) -> bool:
         """Whether nothing ends later with it, whatever else is changed."""
-        return not self.copies and not self.added and all(rescale.shortens for _, rescale in self.rescaled)
+        return not self.copies and not self.added and not self.fused and all(rescale.shortens for _, rescale in self.rescaled)
 
     @property
     def touches(self) -> bool:
-        return bool(self.dropped or self.copies or self.added or any(places for places, _ in self.rescaled))
+        return bool(self.dropped or self.copies or self.added or self.fused or any(places for places, _ in self.rescaled))
 
 
 def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
@@ -110,7 +116,26 @@ def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
                     durations[place] = rescale(durations[place])
         added += [(_place(one, first), _place(other, first)) for one, other in effect.added]
         dropped |= effect.dropped
+    edges = zip(graph.before.tolist(), graph.after.tolist(), strict=True)
+    held = [*(edge for place, edge in enumerate(edges) if place not in dropped), *added]
+    for effect in effects:
+        parts = ends_of_parts(effect)
+        more = [edge for one in held for edge in joined_ends(parts, one, len(graph))] if parts else []
+        held, added = held + more, added + more
     return _built(graph, durations, originals, added, dropped)
+
+
+def ends_of_parts(effect: Effect) -> dict[int, tuple[int, int]]:
+    """The first and the last of what becomes one, for each part."""
+    return {part: (chain[0], chain[-1]) for chain in effect.fused for part in chain}
+
+
+def joined_ends(parts: Mapping[int, tuple[int, int]], edge: tuple[int, int], count: int) -> Iterator[tuple[int, int]]:
+    """The edge that another one brings with it where parts become one; copies, beyond what was traced, run between parts where they do."""
+    before, after = (parts.get(end, (end, end)) for end in edge)
+    joined = before[1], after[0]
+    if before != after and joined != edge and max(edge) < count:
+        yield joined
 
 
 def _place(end: int, first: int) -> int:
@@ -150,16 +175,37 @@ def amp(products: Sequence[int], others: Sequence[int]) -> Effect:
 
 
 def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
-    """Kernels that follow each other on a stream become one."""
-    wanted, stream = set(places), EDGES.index("stream")
-    edges = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
-    pairs = [(one, other) for one, other, reason in edges if reason == stream and one in wanted and other in wanted]
-    followers, fused = {other for _, other in pairs}, {end for pair in pairs for end in pair}
+    """Kernels that follow each other on a stream become one, as far as none waits for anything that comes of one before it."""
+    chains = _rows_of(graph, set(places))
+    followers = {part for chain in chains for part in chain[1:]}
     dropped = frozenset(launch.edge for launch in _launches(graph) if launch.work in followers)
     gone = _launches_of(graph, followers) | {gap for gap, work in _gaps(graph).items() if work in followers}
+    fused = {part for chain in chains for part in chain} - gone
     rescaled = [(tuple(sorted(gone)), NOTHING)]
     rescaled += [(tuple(sorted(fused)), Rescale(factor))] if factor != 1 else []
-    return Effect(tuple(rescaled) if fused else (), dropped)
+    return Effect(tuple(rescaled) if fused else (), dropped, fused=tuple(chains))
+
+
+def _rows_of(graph: Graph, wanted: set[int]) -> list[tuple[int, ...]]:
+    """Kernels each of which follows the one before it on their stream, with nothing in the order between but gaps before it alone."""
+    ends = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    streamed = {(one, other) for one, other, reason in ends if reason == EDGES.index("stream")}
+    gap_before, followers, rows, between = _gaps(graph), followers_of(graph), list[list[int]](), list[int]()
+    for place in order_along_streams(graph):
+        if place in wanted:
+            is_next = (
+                rows
+                and (rows[-1][-1], place) in streamed
+                and all(gap_before.get(one) == place and set(followers[one]) == {place} for one in between)
+            )
+            if is_next:
+                rows[-1] += [*between, place]
+            else:
+                rows.append([place])
+            between = []
+        else:
+            between.append(place)
+    return [tuple(row) for row in rows if len(row) > 1]
 
 
 def remove(graph: Graph, places: Sequence[int]) -> Effect:
@@ -167,6 +213,12 @@ def remove(graph: Graph, places: Sequence[int]) -> Effect:
     gone = set(places)
     gaps = {gap for gap, work in _gaps(graph).items() if work in gone}
     return Effect(((tuple(sorted(gone | gaps | _launches_of(graph, gone))), NOTHING),))
+
+
+def unwait(graph: Graph, places: Sequence[int]) -> Effect:
+    """Calls that wait for devices, which are not made: their thread goes on, and the work runs on beside it."""
+    waits = (graph.reasons == EDGES.index("wait")) & np.isin(graph.after, places)
+    return Effect(((tuple(places), NOTHING),), frozenset(np.flatnonzero(waits).tolist()))
 
 
 def cpu(graph: Graph, factor: Fraction) -> Effect:
@@ -181,7 +233,7 @@ def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_G
     for launch in _launches(graph):
         launched.setdefault(launch.call, set()).add(launch.work)
     found, lines = list[int](), dict[int, list[int]]()
-    for place in order_of(graph):
+    for place in order_along_streams(graph):
         lines.setdefault(int(graph.places[place]), []).append(place)
     for line in lines.values():
         open_, since = False, list[int]()
@@ -228,7 +280,7 @@ def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Ef
 
     Only those that wait for some gradient as traced. Of k gradients a collective waits for the ceil(k times the share of bytes that is
     sent when it ends)-th, or for the last one before it in the order of the trace."""
-    order = order_of(graph)
+    order = order_along_streams(graph)
     rank = {place: number for number, place in enumerate(order)}
     behind = _behind(graph, order, set(gradients))
     sent, ready = [place for place in order if place in behind.intersection(places)], sorted(gradients, key=rank.__getitem__)
@@ -285,7 +337,7 @@ def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Eff
     """Kernels that run again before the next operation of their stream that is named, one after another in their order."""
     ends, again = set(before), set(places)
     lines = dict[int, list[int]]()
-    for place in order_of(graph):
+    for place in order_along_streams(graph):
         lines.setdefault(int(graph.places[place]), []).append(place)
     copies, added = list[int](), list[tuple[int, int]]()
     for line in lines.values():

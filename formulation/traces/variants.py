@@ -11,7 +11,7 @@ leaves open, and with fewer edges and less time nothing ends later (crossflow/tr
 them, and without open changes the time itself. What no change touches is contracted first (contracted.py). All in whole nanoseconds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,13 +20,15 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import EDGES, Graph
 from crossopt.crossflow.traces.replay import order_of
-from crossopt.crossflow.traces.transforms import Effect, Rescale, changed
+from crossopt.crossflow.traces.transforms import Effect, Rescale, changed, ends_of_parts, joined_ends
 from crossopt.formulation.traces.contracted import contracted, without_implied
 
 OUT, IN, OPEN = 0, 1, 2
 BATCH = 1024
 """States that are looked at together."""
 _IN_TURN = (EDGES.index("thread"), EDGES.index("stream"))
+_Edge = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+"""Both ends, changes all of which must be out, and others all of which must be in."""
 Step = tuple[int, Rescale]
 """A change by its place, and what it makes of a time."""
 
@@ -41,12 +43,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An edge to an operation: from where, its delay, and changes all of which must be out, or one of which must be in, for it to hold."""
+    """An edge to an operation: from where, its delay, and changes all of which must be out, and others all of which must be in, for it to
+    hold."""
 
     before: int
     delay: int
     without: tuple[int, ...] = ()
-    added: int = -1
+    within: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,9 @@ class Variants:
             begin: Whole | int = one.release
             for wait in one.waits:
                 came = ends[wait.before] + wait.delay
-                if wait.added >= 0:
-                    came = np.where(within[wait.added], came, 0)
-                elif wait.without:
-                    came = np.where(np.logical_and.reduce([out[place] for place in wait.without]), came, 0)
+                if wait.within or wait.without:
+                    conditions = [*(within[place] for place in wait.within), *(out[place] for place in wait.without)]
+                    came = np.where(np.logical_and.reduce(conditions), came, 0)
                 begin = np.maximum(begin, came)
             took: Whole | int = one.duration
             if one.group >= 0:
@@ -113,10 +115,14 @@ class Variants:
 
 def variants_of(graph: Graph, effects: Sequence[Effect]) -> Variants:
     """The graph with what each change does."""
-    whole, steps, copied = changed(graph, [Effect(copies=one.copies, added=one.added) for one in effects]), _steps(graph, effects), []
+    whole, steps, copied = (
+        changed(graph, [Effect(copies=one.copies, added=one.added, fused=one.fused) for one in effects]),
+        _steps(graph, effects),
+        [],
+    )
     for place, effect in enumerate(effects):
         copied += [(place, original) for original in effect.copies]
-    count, open_edges = len(graph), list(_open_edges(graph, effects))
+    count, open_edges = len(graph), _open_edges(graph, effects)
     touched = [bool(steps[place]) for place in range(count)] + [True] * len(copied)
     for before, after, _, _ in open_edges:
         touched[before] = touched[after] = True
@@ -128,8 +134,8 @@ def variants_of(graph: Graph, effects: Sequence[Effect]) -> Variants:
     small = contracted(whole.durations.tolist(), needed, touched)
     originals = [*range(count), *(original for _, original in copied)]
     waits: dict[int, list[Wait]] = {place: [Wait(one, delay) for one, delay in small.before[place].items()] for place in small.left}
-    for before, after, without, added in open_edges:
-        waits[after].append(Wait(before, 0, without, added))
+    for before, after, without, within in open_edges:
+        waits[after].append(Wait(before, 0, without, within))
     groups, row_of = _groups(graph, steps)
     order = [place for place in order_of(whole) if small.tails[place] >= 0]
     freed = _last_uses(order, waits)
@@ -159,19 +165,25 @@ def _steps(graph: Graph, effects: Sequence[Effect]) -> list[tuple[Step, ...]]:
     return found
 
 
-def _open_edges(graph: Graph, effects: Sequence[Effect]) -> Iterator[tuple[int, int, tuple[int, ...], int]]:
-    """Edges that a change may drop or add: both ends, the changes that drop it, the one that adds it."""
+def _open_edges(graph: Graph, effects: Sequence[Effect]) -> list[_Edge]:
+    """Edges that a change may drop or add, with those that come of any where parts become one."""
     dropped = dict[int, list[int]]()
     for place, effect in enumerate(effects):
         for edge in effect.dropped:
             dropped.setdefault(edge, []).append(place)
-    for edge, without in dropped.items():
-        yield int(graph.before[edge]), int(graph.after[edge]), tuple(without), -1
+    rows = enumerate(zip(graph.before.tolist(), graph.after.tolist(), strict=True))
+    found: list[_Edge] = [(*ends, tuple(dropped.get(edge, ())), ()) for edge, ends in rows]
     first = len(graph)
     for place, effect in enumerate(effects):
         for one, other in effect.added:
-            yield *(end if end >= 0 else first - 1 - end for end in (one, other)), (), place  # type: ignore[misc]
+            ends = [end if end >= 0 else first - 1 - end for end in (one, other)]
+            found.append((ends[0], ends[1], (), (place,)))
         first += len(effect.copies)
+    for place, effect in enumerate(effects):
+        parts = ends_of_parts(effect)
+        held = [edge for edge in found if place not in edge[2]] if parts else []
+        found += [(*ends, edge[2], (*edge[3], place)) for edge in held for ends in joined_ends(parts, edge[:2], len(graph))]
+    return list(dict.fromkeys(edge for edge in found if edge[2] or edge[3]))
 
 
 def _groups(graph: Graph, steps: Sequence[tuple[Step, ...]]) -> tuple[tuple[Group, ...], dict[int, tuple[int, int]]]:

@@ -182,6 +182,18 @@ def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
+def short_alike(stack: str, plans: str) -> tuple[float, ...]:
+    """What all runs of just such plans are off by where each took longer than predicted, one by more than taking constants over cost."""
+    errors = known_errors(stack, plans) or ()
+    off = elsewhere(USUAL if not stack or stack.startswith(_MEGATRON) else stack)
+    return tuple(sorted(errors)) if errors and max(errors) < 0.0 and min(errors) < -off else ()
+
+
+def first_kind(plans: str) -> str:
+    """The first kind of ranks in words of `features`; empty of data ranks."""
+    return next((kind for kind in _KINDS if kind in _ranks(plans)), "")
+
+
 def errors_like(stack: str, plans: str, own: float | None = None) -> tuple[float, ...]:
     """By which a range is to reach at the least; of a run that is known what others were off by."""
     known = known_errors(stack, plans)

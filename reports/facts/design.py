@@ -32,7 +32,7 @@ from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.linear.terms import Linearized
 from crossopt.reports.facts.measured_runs import runs_words
 from crossopt.reports.facts.network import Network, network_of
-from crossopt.reports.facts.priced_short import short_words
+from crossopt.reports.facts.priced_short import once_words, short_words
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.uses import Uses, uses_of
@@ -122,6 +122,7 @@ def facts_of(
             *((f"Of L2: {words}.",) if (words := l2_limit_words(instance, design)) else ()),
             f"Measured runs: {runs_words(instance, design['plan'])}.",
             *((f"Priced short: {words}.",) if (words := short_words(instance, design["plan"])) else ()),
+            *((f"Priced once: {words}.",) if (words := once_words(instance, design)) else ()),
         ),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),

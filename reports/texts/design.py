@@ -21,7 +21,7 @@ from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, likely_words, runs_words
 from crossopt.reports.facts.network import network_lines
-from crossopt.reports.facts.priced_short import short_words
+from crossopt.reports.facts.priced_short import once_words, short_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
@@ -77,6 +77,7 @@ def _rests_on(asked: Instance, design: dict[str, Any], evaluation: dict[str, Any
         ("above published", above_words(asked, evaluation)),
         ("measured runs", runs_words(asked, design["plan"])),
         ("priced short", short_words(asked, design["plan"], evaluation["step_time"])),
+        ("priced once", once_words(asked, design)),
         ("not launched", _unsaid(asked, design)),
         ("not named", unnamed_words(asked)),
     )

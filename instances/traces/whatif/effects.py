@@ -15,6 +15,7 @@ _AMONG: Mapping[Transform, Sequence[str]] = {
     **dict.fromkeys(("scale", "remove", "cuda-graph"), _DEVICE),
     **dict.fromkeys(("bandwidth", "latency", "compress", "overlap"), ("collective",)),
     **dict.fromkeys(("amp", "fuse", "recompute"), ("kernel",)),
+    "unwait": ("wait",),
     "cpu": (),
 }
 """Kinds of operations among which each transform looks where nothing is said."""
@@ -56,6 +57,7 @@ _MADE: Mapping[Transform, Callable[[Graph, ChangeSection, Places], Effect]] = {
     "amp": lambda graph, _, at: _amp(graph, at),
     "fuse": lambda graph, change, at: transforms.fuse(graph, at["pattern"], _factor(change)),
     "remove": lambda graph, _, at: transforms.remove(graph, at["pattern"]),
+    "unwait": lambda graph, _, at: transforms.unwait(graph, at["pattern"]),
     "cpu": lambda graph, change, _: transforms.cpu(graph, _factor(change)),
     "cuda-graph": lambda graph, change, at: transforms.cuda_graph(graph, at["pattern"], _longest(change)),
     "bandwidth": lambda _, change, at: transforms.bandwidth(at["pattern"], change.times or Fraction(1), _ns(change.latency)),

@@ -29,6 +29,7 @@ _SAYS: dict[Transform, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "amp": ((), ("pattern",)),
     "fuse": (("pattern",), ("factor",)),
     "remove": (("pattern",), ("kinds",)),
+    "unwait": ((), ("pattern",)),
     "cpu": (("factor",), ()),
     "cuda-graph": ((), ("pattern", "longest_gap")),
     "bandwidth": (("times",), ("pattern", "latency")),
@@ -82,7 +83,7 @@ def read(written: Written) -> WhatIfQuestion:
     if found := list(_unmatched(file, trace.graph)):
         raise written.refused(written.fault(path, message) for path, message in found)
     effects = tuple(effect_of(trace.graph, change) for change in file.changes)
-    if found := list(_effect_faults(trace.graph, effects)):
+    if found := list(_effect_faults(file, trace.graph, effects)):
         raise written.refused(written.fault(path, message) for path, message in found)
     target = None if file.target is None else int(file.target * _NS)
     return WhatIfQuestion(file.name or Path(written.source).stem, file, trace, effects, target, written.document)
@@ -180,11 +181,13 @@ def _unmatched(file: WhatIfFile, graph: Graph) -> Iterator[tuple[str, str]]:
                 yield f"changes[{place}].{key}", words
 
 
-def _effect_faults(graph: Graph, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
+def _effect_faults(file: WhatIfFile, graph: Graph, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
     """Changes that change nothing, and times that leave 64 bits."""
-    for place, effect in enumerate(effects):
+    for place, (change, effect) in enumerate(zip(file.changes, effects, strict=True)):
         if not effect.touches:
-            yield f"changes[{place}]", "it changes nothing in this trace (look at its pattern, or take it away)"
+            alone = "no two of these kernels follow each other on a stream without other work between that needs the first"
+            words = alone if change.transform == "fuse" else "it changes nothing in this trace"
+            yield f"changes[{place}]", f"{words} (look at its pattern, or take it away)"
     copies = 1 + sum(bool(effect.copies) for effect in effects)
     rescales = [rescale for effect in effects for _, rescale in effect.rescaled]
     grown = prod((max(rescale.factor, rescale.of_latency, Fraction(1)) for rescale in rescales), start=Fraction(1))

@@ -43,6 +43,7 @@ def random_change(draw: Random, name: str) -> dict[str, Any]:
             {"transform": "amp", "pattern": pattern},
             {"transform": "fuse", "pattern": pattern, "factor": 0.7},
             {"transform": "remove", "pattern": pattern},
+            {"transform": "unwait", "pattern": pattern},
             {"transform": "cpu", "factor": factor},
             {"transform": "cuda-graph", "pattern": pattern},
             {"transform": "bandwidth", "times": draw.choice((0.5, 2, 3))},
