@@ -69,7 +69,7 @@ def _coded(run: Callable[[], int]) -> int:
         _leave_output()
         return ANSWERED
     except KeyboardInterrupt as ended:
-        sys.stderr.write(f"{ended or 'interrupted before there was an answer'}\n")
+        sys.stderr.write(f"{str(ended) or 'interrupted before there was an answer'}\n")
         return NO_DESIGN
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
         return _failed(error)

@@ -44,8 +44,10 @@ def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) ->
     trace: list[tuple[float, float | None, float | None]] = []
     try:
         if (recipe := recipes_design(instance, began + limits.seconds)) is not None:
-            best, value = recipe, incumbent_of(instance, grid(instance), recipe).value
-            trace.append((monotonic() - began, value, None))
+            value = incumbent_of(instance, grid(instance), recipe).value
+            if value < np.inf:  # else it breaks a limit of times or of objectives
+                best = recipe
+                trace.append((monotonic() - began, value, None))
         for starts, turns in enumerate(_descents(half, instance, limits, began, recipe), 1):
             left -= 1
             for cost, design in turns:

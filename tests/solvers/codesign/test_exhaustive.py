@@ -20,7 +20,7 @@ from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate,
 from crossopt.solvers.codesign.enumeration import exhaustive as engine
 from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
 from crossopt.solvers.codesign.objective import value
-from crossopt.solvers.codesign.pricing import times_and_values
+from crossopt.solvers.codesign.pricing import Limited, times_and_values
 from crossopt.solvers.proofs import Conflict, Enumerated
 from tests.every import every
 from tests.once import once
@@ -279,9 +279,9 @@ def test_figures_that_overflow_the_model_are_an_error_and_no_answer(setting: str
 
 
 def test_an_enumeration_that_the_full_model_contradicts_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*arguments: Any) -> tuple[Array, Array]:  # noqa: ANN401
-        times, found = times_and_values(*arguments)
-        return times, found * 0.99
+    def wrong(*arguments: Any) -> tuple[Array, Array, Limited]:  # noqa: ANN401
+        times, found, limited = times_and_values(*arguments)
+        return times, found * 0.99, limited
 
     monkeypatch.setattr(engine, "times_and_values", wrong)
     with pytest.raises(VerificationError, match="the engine prices the design at"):

@@ -37,7 +37,7 @@ from tests.solvers.codesign.several_questions import (
 
 SEEDS = (1, 2, 5, 11, 8, 12)
 """Of few designs, since each is priced on its own."""
-RATED = several(TWO, "objective=rated_energy_per_token")
+RATED = several(TWO, "objective=rated_energy_per_token", "compute_power={from: 40 W, to: 240 W, step: 10 W}")
 REGRET = ("combine=worst_regret", "workloads.0.weight=null")
 
 
@@ -218,7 +218,7 @@ def test_figures_that_overflow_are_an_error_and_no_answer() -> None:
 
 
 def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
-    portfolio = small("l2_area={from: 10 mm^2, to: 130 mm^2, step: 20 mm^2}", "budget.power=300 W")
+    portfolio = small("l2_area={from: 10 mm^2, to: 130 mm^2, step: 20 mm^2}", "budget.power=250 W")
     asked = joint(portfolio, (None, None))
     found = by_boxes.search(asked, silent, Spend())
     assert found.bound is not None
