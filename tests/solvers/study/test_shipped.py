@@ -117,7 +117,7 @@ def test_taking_turns_finds_most_optima_and_one_half_alone_few() -> None:
     plan, chip = halves.pop("LSTM, 64 chips")
     assert (round(plan, 2), round(chip, 2)) == (0.86, 0.71)
     plans, chips = zip(*halves.values(), strict=True)
-    assert (sum(plan < 0.01 for plan in plans), round(max(plans), 2)) == (1, 0.08)
+    assert (sum(plan < 0.01 for plan in plans), round(max(plans), 2)) == (2, 0.12)
     assert (sum(chip < 0.01 for chip in chips), round(max(chips), 2)) == (9, 0.12)
 
 
@@ -128,7 +128,7 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
         engine: [1.0 - 1.0 / (1.0 + gap_of(study, at, engine)) for at in transformers]
         for engine in ("expert", "recipes", "hardware-only", "alternating")
     }
-    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.09, 0.24)
+    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.05, 0.24)
     assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.0, 0.15)
     assert round(max(gains["hardware-only"]), 2) == 0.11
     assert round(max(gains["alternating"]), 3) == 0.001
