@@ -246,6 +246,8 @@ def peak_words(chips: list[Chip]) -> str:
         chip for chip in chips if (chip.asked.bought, chip.asked.area, chip.asked.power, chip.asked.goal) == ("a100-80g", 826, 400, ())
     ]
     ratios = [float(chip.hardware.throughput) / float(chip.sold.throughput) - 1.0 for chip in alike]
+    if not ratios:
+        return "another share of its peak"
     low, high = (f"{end(ratios):+.1%}" for end in (min, max))
     return f"{low} of its peak" if low == high else f"{low} to {high} of its peak"
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import asked_of, facts_of
+from crossopt.reports.pages.shell import said
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.codesign.answer import Designs, Priced
 from tests.every import every
@@ -59,7 +59,7 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
         *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known", "The question"),
     ]
     assert f"{len(technology('accelerator-7nm').sources)} lines, of which" in page
-    assert all(escape(words) in page for words in technology("accelerator-7nm").sources.values())
+    assert all(said(words) in page for words in technology("accelerator-7nm").sources.values())
     assert len(seen.pictures) == 13
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page
