@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Mask, Real
 
 LONGEST = 0.033
 """Metres of the longer side of a scanner's field, which no side of a die is above, as long as its area leaves it a choice."""
@@ -33,6 +33,8 @@ SLACK = 1.0 + 1.0e-9
 in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
 would decide such counts."""
 _LOOKED_AT = 32
+_COUNTED = 2.0**52
+"""Up to which whole numbers halves of sums are exact: no chip has so many stacks a side."""
 
 
 class Stack(Protocol):
@@ -122,14 +124,20 @@ def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
     a package with a limit may hold any number."""
     if not stack.stack_edge:
         return count(np.maximum(package_area - large.die_area, 0.0), stack.stack_area)
-    places = int(np.max(count(np.maximum(small.longer(), large.longer()), stack.stack_edge), initial=0))
-    held: Real = 0.0
-    for each in (1, *range(2, 2 * places + 1, 2)):
-        fits = np.less_equal(_box(stack, each * large.dies, large), package_area * SLACK)
-        held = np.where(fits, each, held)
+
+    def fits(each: Real) -> Mask:
+        return np.less_equal(_box(stack, each * large.dies, large), package_area * SLACK)
+
+    low = np.zeros_like(np.asarray(package_area + large.die_area + small.die_area))
+    high = low + np.minimum(count(np.maximum(small.longer(), large.longer()), stack.stack_edge), _COUNTED)
+    while np.any(low < high):  # by halving, as the box grows with them
+        middle = np.minimum(np.floor((low + high) / 2.0) + 1.0, high)
+        holds = fits(2.0 * middle)
+        low, high = np.where(holds, middle, low), np.where(holds, high, middle - 1.0)
+    held = np.where(low > 0.0, 2.0 * low, np.where(fits(1.0), 1.0, 0.0))
     open_dies = np.not_equal(small.dies, large.dies) & np.isfinite(package_area)
     unknown = np.where(np.less(small.dies, large.dies), 0.0, np.inf)
-    return np.where(open_dies, unknown, np.asarray(held) * small.dies)[()]
+    return np.where(open_dies, unknown, held * small.dies)[()]
 
 
 def _box(stack: Stack, stacks: Real, row: Row) -> Real:

@@ -133,6 +133,18 @@ def test_a_package_is_the_box_around_dies_and_stacks(dies: int, stacks: int, are
     assert room_for(MADE.dram, box * MM2, row, row) >= stacks > room_for(MADE.dram, 0.999 * box * MM2, row, row)
 
 
+def test_room_beside_dies_of_any_size_is_told_at_once() -> None:
+    """As many as fit one by one; of dies that nobody makes a count without an end would never come back."""
+    for area, dies, package in ((815.0, 1.0, 1700.0), (1600.0, 2.0, 2900.0), (500.0, 1.0, 900.0), (3200.0, 4.0, 9000.0)):
+        row = Row(area * MM2, dies)
+        fits = [float(dies * each) for each in range(1, 13) if package_area_of(MADE.dram, dies * each, row, row) <= package * MM2]
+        assert room_for(MADE.dram, package * MM2, row, row) == max(
+            [*(one for one in fits if one in (dies, 2 * dies, 4 * dies, 6 * dies)), 0.0]
+        )
+    for area in (1e15, 1e200, 1e300):
+        assert room_for(MADE.dram, area, Row(area), Row(area)) >= 0.0
+
+
 def test_a_larger_box_is_needed_for_more_dies_stacks_and_area() -> None:
     """What bounds rest on; and what lies beside dies grows with them, too."""
     areas, dies, stacks = (axis.ravel() for axis in np.meshgrid(np.linspace(100.0, 3400.0, 67) * MM2, np.arange(1.0, 6.0), np.arange(13.0)))
