@@ -14,6 +14,7 @@ from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Mem
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.solvers.backends import wall
+from tests.paths import NO_DATA
 
 os.environ.pop("COLUMNS", None)  # texts are as wide as without a terminal, wherever tests run
 
@@ -34,6 +35,13 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for all tests that found no reference data, as in a clone with nothing beside it."""
+    absent = [report for report in terminalreporter.stats.get("skipped", []) if NO_DATA in str(report.longrepr)]
+    if absent:
+        terminalreporter.write_line(f"{len(absent)} tests skipped: {NO_DATA}")
 
 
 @pytest.fixture

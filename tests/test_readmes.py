@@ -13,12 +13,11 @@ import pytest
 from crossopt.instances.files.keys.reference import slug
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.cli import main
-from tests.paths import INSTANCES, ROOT
+from tests.paths import DATA, INSTANCES, NO_DATA, ROOT
 
 ROOMS = ("", "instances", "crossflow", "formulation", "solvers", "reports", "instances/course")
 PAGES = [ROOT / room / "README.md" for room in ROOMS] + [ROOT / "CONTRIBUTING.md"]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-DATA = ROOT / "../shared/data"
 COMMAND = re.compile(r"^\$ (?:crossopt )?((?:solve|[a-z]+) .*?)(?:\s+# exit code (\d+)|\s+#.*)?$")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
@@ -100,13 +99,20 @@ def left_out(command: Shown) -> bool:
     return any(command.text.startswith(beginning) for beginning in LEFT_OUT)
 
 
-def without_input(command: Shown) -> bool:
-    """Whether a published input of the command is not on this machine; those that are there are linked to the folder of the test."""
+def without_input(command: Shown, absent: list[Shown]) -> bool:
+    """Whether an input is not on this machine, or is written by such a command; published inputs that are there are linked here."""
+    if any(written(other) in command.words for other in absent if written(other)):
+        return True
     needed = {name: DATA / PUBLIC[name] for name in command.words if name in PUBLIC}
     for name, path in needed.items():
         if path.is_file() and not Path(name).exists():
             Path(name).symlink_to(path)
     return not all(path.is_file() for path in needed.values())
+
+
+def written(command: Shown) -> str | None:
+    """The file that a command writes."""
+    return command.words[command.words.index("--out") + 1] if "--out" in command.words else None
 
 
 def run(command: Shown, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -134,12 +140,12 @@ def test_the_commands_of_a_page_end_as_it_says(
     """One after the other in a folder, where later ones read what earlier ones wrote; and they print what the page shows."""
     monkeypatch.chdir(tmp_path)
     Path("instances").symlink_to(INSTANCES)
-    wrong, absent = {}, list[str]()
+    wrong, absent = {}, list[Shown]()
     for item in shown(page):
         if isinstance(item, tuple):
             Path(item[0]).write_text(item[1], encoding="utf-8")
-        elif without_input(item):
-            absent.append(item.text)
+        elif without_input(item, absent):
+            absent.append(item)
         elif not left_out(item) and not item.text.startswith(without):
             code, printed = run(item, capsys)
             unseen = lines_of("\n".join(item.lines)) - lines_of(printed)
@@ -147,7 +153,7 @@ def test_the_commands_of_a_page_end_as_it_says(
                 wrong[item.text] = (code, unseen, printed[-500:] if code != item.code else "")
     assert wrong == {}
     if absent:
-        pytest.skip(f"the others ran; inputs that are not on this machine: {', '.join(absent)}")
+        pytest.skip(f"{NO_DATA}: inputs of {', '.join(command.text for command in absent)} (the others ran)")
 
 
 def test_the_question_about_a_configuration_of_the_hub_is_read(

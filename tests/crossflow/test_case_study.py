@@ -3,7 +3,6 @@
 import csv
 from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +20,8 @@ from crossopt.crossflow.technology import (
     scale_network,
 )
 from tests.every import every
+from tests.paths import reference
 
-DATA = Path(__file__).parents[2] / "../shared/data/crossflow"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published case study is not on this machine")
 MM2 = 1.0e-6
 GIB = 2.0**30
 
@@ -37,7 +35,7 @@ def overlaid(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def author_inputs() -> dict[str, Any]:
-    inputs: dict[str, Any] = yaml.safe_load((DATA / "author_inputs.yaml").read_text())
+    inputs: dict[str, Any] = yaml.safe_load(reference("crossflow/author_inputs.yaml").read_text())
     return inputs
 
 
@@ -128,7 +126,7 @@ def architecture_of(sweep: str, level: str) -> Architecture:
 
 def case_study() -> list[tuple[str, str, dict[str, str]]]:
     """Every published row with its sweep and level, also under the further names that gave the same row."""
-    with (DATA / "author_casestudy.csv").open() as file:
+    with reference("crossflow/author_casestudy.csv").open() as file:
         rows = list(csv.DictReader(file))
     points = [(f"{row['sweep']}:{row['level']};{row['same_as']}".strip(";").split(";"), row) for row in rows]
     return [(*point.split(":"), row) for names, row in points for point in names]  # type: ignore[misc]
@@ -144,7 +142,6 @@ def assert_same_figures(one: Technology, other: Technology) -> None:
         assert asdict(getattr(one, part)) == pytest.approx(asdict(getattr(other, part)), rel=1e-12), part
 
 
-@needs_data
 def test_counts_and_capacities_of_the_case_study_are_exact() -> None:
     checked = 0
     for sweep, level, row in case_study():
@@ -157,7 +154,6 @@ def test_counts_and_capacities_of_the_case_study_are_exact() -> None:
     assert checked >= 1344
 
 
-@needs_data
 def test_peak_and_operating_point_of_the_case_study_are_reproduced() -> None:
     for sweep, level, row in case_study():
         core = architecture_of(sweep, level).core
@@ -166,7 +162,6 @@ def test_peak_and_operating_point_of_the_case_study_are_reproduced() -> None:
         assert core.voltage == pytest.approx(float(row["core_V"]), abs=0.0051)
 
 
-@needs_data
 def test_bandwidths_of_the_case_study_agree_to_the_last_printed_digit() -> None:
     for sweep, level, row in case_study():
         built = architecture_of(sweep, level)
@@ -183,7 +178,6 @@ def test_bandwidths_of_the_case_study_agree_to_the_last_printed_digit() -> None:
             assert computed == pytest.approx(float(row[column]), abs=printed_half_unit(computed) * (1 + 1e-9)), (sweep, level, column)
 
 
-@needs_data
 def test_no_core_or_dram_of_the_case_study_is_throttled() -> None:
     """There the authors' rule f(V / lowest V)^2 differs from the linear one here; as no published chip is there, one rule is enough."""
     for sweep, level, _ in case_study():
@@ -192,7 +186,6 @@ def test_no_core_or_dram_of_the_case_study_is_throttled() -> None:
             assert voltage > circuit.threshold_voltage + circuit.margin_voltage
 
 
-@needs_data
 @pytest.mark.parametrize("step", range(7))
 def test_logic_steps_give_the_published_nodes(step: int) -> None:
     level = ("14", "10", "7", "5", "3", "2", "1")[step]
@@ -200,7 +193,6 @@ def test_logic_steps_give_the_published_nodes(step: int) -> None:
     assert_same_figures(scaled, technology_of(inputs_of("v100-energy_per_flop", level)))
 
 
-@needs_data
 @every("step", range(19))
 def test_network_steps_give_the_published_links(step: int) -> None:
     scaled = scale_network(technology_of(inputs_of("energy_per_xbit", "1")), step)

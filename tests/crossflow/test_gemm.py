@@ -2,7 +2,6 @@
 
 import csv
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,9 @@ from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Mem
 from crossopt.crossflow.kernels.gemm import bill, price
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
 from crossopt.crossflow.workload import Gemm
+from tests.paths import reference
 
-RUNS = Path(__file__).parents[2] / "../shared/data/crossflow/deepflow_runs.csv"
+RUNS = "crossflow/deepflow_runs.csv"
 GIB, MIB = 2.0**30, 2.0**20
 ENDLESS = 1.0e30
 
@@ -109,7 +109,7 @@ def reference_device(name: str) -> Hardware:
 
 def reference_runs(name: str) -> list[tuple[Gemm, float]]:
     """Single-device products of the reference and their seconds."""
-    with RUNS.open() as file:
+    with reference(RUNS).open() as file:
         rows = [row for row in csv.DictReader(file) if row["mode"] == "GEMM" and row["hw"] == name and row["rc"] == "0"]
     single = [row for row in rows if row["dp"] == row["kp1"] == row["kp2"] == "1"]
     sizes = [{part[0]: int(part[2:]) for part in row["model"].split()} for row in single]
@@ -127,7 +127,6 @@ def is_compute_bound(gemm: Gemm) -> bool:
     return min(gemm.rows, gemm.depth, gemm.columns) >= 1024
 
 
-@pytest.mark.skipif(not RUNS.is_file(), reason="the reference runs are not on this machine")
 @pytest.mark.parametrize("name", ["a100_80GB", "H100_SXM5_80GB"])
 def test_compute_bound_products_agree_with_the_reference_but_for_waves(name: str) -> None:
     """The reference has no waves of tiles, so the comparison is with one bundle; its V100 products are bound by L2 instead."""
@@ -137,7 +136,6 @@ def test_compute_bound_products_agree_with_the_reference_but_for_waves(name: str
         assert seconds_alone(gemm, replace(reference_device(name), bundles=1.0)) == pytest.approx(seconds, rel=0.02), gemm
 
 
-@pytest.mark.skipif(not RUNS.is_file(), reason="the reference runs are not on this machine")
 def test_waves_cost_little_on_large_products() -> None:
     """From 8192^3 FLOPs on the last wave of the 108 or 132 bundles is a small part, and the reference is met within 6 %."""
     for name in ("a100_80GB", "H100_SXM5_80GB"):

@@ -16,9 +16,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
 from crossopt.crossflow.kernels.lstm import bill, price
 from crossopt.crossflow.kernels.lstm_memory import memory
 from crossopt.crossflow.workload import Lstm
-from tests.crossflow.test_case_study import GIB, architecture_of, case_study, inputs_of, needs_data, technology_of
-
-pytestmark = needs_data
+from tests.crossflow.test_case_study import GIB, architecture_of, case_study, inputs_of, technology_of
 
 MODEL = Lstm("language model", layers=2, hidden=19968, vocabulary=800_000, sequence=20, global_batch=4096)
 CLUSTER = Cluster(64, (64,))

@@ -3,7 +3,6 @@
 import csv
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads, placement
 from tests.every import every
+from tests.paths import reference
 
-DERATES = Path(__file__).parents[2] / "../shared/data/crossflow/derates.csv"
+DERATES = "crossflow/derates.csv"
 NAMES = ("kp1", "kp2", "dp", "lp")
 NOTHING = frozenset[str]()
 CHAINS = frozenset({"lp"})
@@ -188,10 +188,9 @@ def test_a_mesh_has_devices(side: int, groups: int) -> None:
 # Golden data.
 
 
-@pytest.mark.skipif(not DERATES.exists(), reason="the reference data is not beside this checkout")
 def test_loads_equal_the_factors_of_the_public_code() -> None:
     """Factors computed with nanocad-lab/DeepFlow: layouts of 64 devices on four shapes of machine."""
-    with DERATES.open(newline="") as file:
+    with reference(DERATES).open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 400
     for row in rows:

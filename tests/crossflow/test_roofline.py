@@ -2,7 +2,6 @@
 
 import csv
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from crossopt.crossflow.roofline import (
 )
 from crossopt.instances.catalogue.registry import build_device, device
 from tests.conftest import scaled
+from tests.paths import reference
 
 SIDES = st.integers(1, 20_000)
 PRODUCTS = st.builds(lambda rows, depth, columns: Product(float(rows), float(depth), float(columns)), SIDES, SIDES, SIDES)
@@ -322,10 +322,9 @@ def test_experts_launched_one_by_one_take_as_long_as_their_launches(plain: Hardw
     )
 
 
-MEASURED = Path(__file__).parents[2] / "../shared/data/kernels/gemm_small.csv"
+MEASURED = "kernels/gemm_small.csv"
 
 
-@pytest.mark.skipif(not MEASURED.is_file(), reason="the published measurements of kernels are not on this machine")
 @pytest.mark.parametrize(("name", "gpu", "error"), [("a100-80g", "A100", 0.25), ("h100-sxm", "H100", 0.15), ("b200", "B200", 0.16)])
 def test_large_products_follow_measured_kernels_which_no_size_of_l2_hastens(name: str, gpu: str, error: float) -> None:
     """Of ai-dynamo/aiconfigurator, in 16 bits and alone, so without a gap to the next kernel. Kernels lose nothing where their operands are
@@ -333,7 +332,7 @@ def test_large_products_follow_measured_kernels_which_no_size_of_l2_hastens(name
     built = build_device(device(name), name, "bf16", 2)
     alone = replace(built, efficiency=replace(built.efficiency, kernel=0.0))
     small = replace(alone, l2=replace(alone.l2, capacity=alone.l2.capacity / 16.0))
-    with MEASURED.open() as file:
+    with reference(MEASURED).open() as file:
         rows = [row for row in csv.DictReader(file) if row["gpu"] == gpu and row["dtype"] == "bfloat16" and int(row["m"]) >= 128]
     m, n, k, seconds = (np.array([float(row[name]) for row in rows]) for name in ("m", "n", "k", "time_us"))
     products, seconds = Product(m[:, None], k[:, None], n[:, None]), seconds * 1e-6

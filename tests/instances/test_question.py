@@ -9,23 +9,28 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
 from tests.paths import INSTANCES, reference
 
-PROFILE = reference("placement/pipedream/vgg16/graph.txt")
+PROFILE = "placement/pipedream/vgg16/graph.txt"
 ASKED = [
-    ("codesign", INSTANCES / "tiny.yaml", ("tensor=2",)),
-    ("codesign", INSTANCES / "tiny.yaml", ("cluster.devices=[8, 16]",)),
-    ("codesign", INSTANCES / "two-models-one-chip.yaml", ()),
-    ("chain", INSTANCES / "stages/gpt3-96-layers.yaml", ("copies=3",)),
-    ("placement", INSTANCES / "placement/gpt3-13b-on-8.yaml", ("devices=4",)),
-    ("placement", reference("placement/throughput/layer/gnmt_inference.json"), ("devices=4", "contiguous=no")),
-    ("sharding", reference("sharding/example.json"), ("limit=9 B",)),
-    ("piper", reference("placement/piper/bert32a100.json"), ("devices=16", "without=[recompute, data]")),
+    ("codesign", "tiny.yaml", ("tensor=2",)),
+    ("codesign", "tiny.yaml", ("cluster.devices=[8, 16]",)),
+    ("codesign", "two-models-one-chip.yaml", ()),
+    ("chain", "stages/gpt3-96-layers.yaml", ("copies=3",)),
+    ("placement", "placement/gpt3-13b-on-8.yaml", ("devices=4",)),
+    ("placement", "placement/throughput/layer/gnmt_inference.json", ("devices=4", "contiguous=no")),
+    ("sharding", "sharding/example.json", ("limit=9 B",)),
+    ("piper", "placement/piper/bert32a100.json", ("devices=16", "without=[recompute, data]")),
     ("pipedream", PROFILE, ("devices=4x2", "bandwidth=[6 GB/s, 1 GB/s]")),
 ]
 
 
-@pytest.mark.parametrize(("kind", "path", "settings"), ASKED, ids=[f"{kind}-{path.stem}" for kind, path, _ in ASKED])
-def test_a_question_is_text_and_settings_and_is_asked_again_from_them(kind: str, path: Path, settings: tuple[str, ...]) -> None:
-    question = read(path, settings)
+def file_of(name: str) -> Path:
+    """A question that comes along, or else a file of the reference data."""
+    return INSTANCES / name if (INSTANCES / name).exists() else reference(name)
+
+
+@pytest.mark.parametrize(("kind", "name", "settings"), ASKED, ids=[f"{kind}-{Path(name).stem}" for kind, name, _ in ASKED])
+def test_a_question_is_text_and_settings_and_is_asked_again_from_them(kind: str, name: str, settings: tuple[str, ...]) -> None:
+    question = read(file_of(name), settings)
     assert question.document["settings"] == list(settings)
     assert read_again(json.loads(json.dumps(question.document)), kind).document == question.document
 
@@ -37,23 +42,24 @@ def test_what_is_asked_in_yaml_alone_was_in_no_authors_file(kind: str, source: s
         read_again({"source": source, "text": "kind: chain", "settings": []}, kind)
 
 
-@pytest.mark.parametrize(("kind", "path", "settings"), ASKED[3:], ids=[f"{kind}-{path.stem}" for kind, path, _ in ASKED[3:]])
-def test_keys_that_there_are_not_are_refused_of_every_kind(kind: str, path: Path, settings: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("kind", "name", "settings"), ASKED[3:], ids=[f"{kind}-{Path(name).stem}" for kind, name, _ in ASKED[3:]])
+def test_keys_that_there_are_not_are_refused_of_every_kind(kind: str, name: str, settings: tuple[str, ...]) -> None:
     del kind
     with pytest.raises(InstanceError, match=r"colours: unknown key .* \[from --set colours=7\]"):
-        read(path, (*settings, "colours=7"))
+        read(file_of(name), (*settings, "colours=7"))
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "line"),
+    ("kind", "name", "line"),
     [
-        ("piper", reference("placement/piper/bert32a100.json"), "file: {}"),
+        ("piper", "placement/piper/bert32a100.json", "file: {}"),
         ("pipedream", PROFILE, "file: {}"),
-        ("placement", reference("placement/throughput/layer/gnmt_inference.json"), "graph: {{file: {}}}"),
-        ("sharding", reference("sharding/example.json"), "file: {}"),
+        ("placement", "placement/throughput/layer/gnmt_inference.json", "graph: {{file: {}}}"),
+        ("sharding", "sharding/example.json", "file: {}"),
     ],
 )
-def test_an_authors_file_is_short_for_yaml_that_names_it(kind: str, path: Path, line: str, tmp_path: Path) -> None:
+def test_an_authors_file_is_short_for_yaml_that_names_it(kind: str, name: str, line: str, tmp_path: Path) -> None:
+    path = reference(name)
     target = tmp_path / "question.yaml"
     target.write_text(f"kind: {kind}\nmemory: 2 GiB\n{line.format(path)}\n".replace("memory", "limit" if kind == "sharding" else "memory"))
     short, long = read(path, ("limit=2 GiB",) if kind == "sharding" else ("memory=2 GiB",)), read(target)

@@ -28,10 +28,9 @@ from crossopt.instances.catalogue.registry import (
 )
 from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from tests.every import every
-from tests.paths import ROOT
+from tests.paths import reference
 
-DATA = ROOT / "../shared/data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published reference data is not on this machine")
+ALL_REDUCES = "measured/allreduce-nvlink.csv"
 GIB = 2.0**30
 MIB = 2.0**20
 
@@ -253,12 +252,11 @@ def test_large_products_draw_what_the_board_may_and_streams_stay_within_it(name:
     assert entry.die_area < entry.package_area
 
 
-@needs_data
 @pytest.mark.parametrize(("name", "gpu"), [("a100-80g", "A100"), ("v100-32g", "V100")])
 def test_all_reduces_take_the_measured_time(name: str, gpu: str) -> None:
     """Measured by VIA-Research/vTrain on 2 to 8 ranks, 1 MiB to 1 GiB; below 16 MiB NCCL changes its protocol from size to size."""
     link, errors = build_device(device(name), name, "fp16", 1).links[0], {}
-    with (DATA / "measured/allreduce-nvlink.csv").open() as file:
+    with reference(ALL_REDUCES).open() as file:
         for row in csv.DictReader(file):
             if row["gpu"] == gpu:
                 size, ranks = float(row["bytes"]), float(row["ranks"])

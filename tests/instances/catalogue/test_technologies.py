@@ -20,7 +20,8 @@ from crossopt.instances.catalogue.registry import (
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, TechnologyEntry
 from crossopt.instances.codesign.chips import used_dies
-from tests.instances.catalogue.test_registry import DATA, GIB, MIB, needs_data
+from tests.instances.catalogue.test_registry import GIB, MIB
+from tests.paths import reference
 
 
 def usual_chip(name: str, memory: str | None = None, network: str | None = None) -> Architecture:
@@ -88,7 +89,7 @@ def test_generations_of_the_network_give_the_published_bandwidths() -> None:
 
 
 def published_points() -> list[tuple[str, str, dict[str, str]]]:
-    with (DATA / "crossflow/author_casestudy.csv").open() as file:
+    with reference("crossflow/author_casestudy.csv").open() as file:
         rows = {(row["sweep"], row["level"]): row for row in csv.DictReader(file)}
     return [(sweep, level, row) for (sweep, level), row in rows.items()]
 
@@ -104,7 +105,6 @@ def on_a_wafer(entry: TechnologyEntry) -> ShareEntry:
     return replace(smaller, node_network_edge=split.network_edge, network_edge=0.0)
 
 
-@needs_data
 def test_every_published_point_of_the_case_study_follows_from_the_entry() -> None:
     """All sweeps: logic nodes on three networks and on a wafer, memories, networks. No voltage limit of the entry may bind there."""
     entry, checked = technology("v100-class"), 0
