@@ -9,7 +9,6 @@ export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of w
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
-	$(BIN)/crossopt compile
 
 test: $(INSTALLED) # types are checked beside the compiler, as each of them keeps one core busy for the better part of a minute
 	$(MAKE) -j2 lint compiled
