@@ -9,8 +9,8 @@ from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
+from crossopt.reports.sheets.amounts import amount, time_of
 from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import amount, time_of
 from crossopt.reports.texts.devices import (
     beside_batches,
     best_part,

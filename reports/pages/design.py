@@ -25,22 +25,12 @@ from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, folded, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
+from crossopt.reports.sheets.amounts import amount, count_of, seconds_of, shown, time_of
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.combinations import head_of, reasons_of
-from crossopt.reports.texts.design import (
-    CHECKED,
-    amount,
-    proof_words,
-    prover_words,
-    rival_label,
-    rival_words,
-    seconds_of,
-    shown,
-    time_of,
-)
+from crossopt.reports.texts.design import CHECKED, proof_words, prover_words, rival_label, rival_words
 from crossopt.reports.texts.goals import run_figures
 from crossopt.reports.texts.near import option_word
-from crossopt.reports.texts.width import count_of
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
 from crossopt.solvers.proofs import Conflict, Enumerated

@@ -14,7 +14,7 @@ from crossopt.reports.facts.chip.words import chip_words, hardware_words
 from crossopt.reports.facts.design import Facts
 from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
 from crossopt.reports.pages.shell import figure, named, paragraph, parts_columns, parts_table, section, table
-from crossopt.reports.texts.design import shown, time_of
+from crossopt.reports.sheets.amounts import shown, time_of
 
 FULL = 0.95
 

@@ -8,8 +8,7 @@ from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.design import Asked
 from crossopt.reports.pages.design import question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
-from crossopt.reports.sheets.amounts import several
-from crossopt.reports.texts.design import amount, bound_amount
+from crossopt.reports.sheets.amounts import amount, bound_amount, several
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front
 from crossopt.solvers.codesign.objective import UNITS as OF_OBJECTIVES

@@ -4,7 +4,7 @@ from crossopt.reports.drawing.plots import parity
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.linear.terms import Linearized, Term
 from crossopt.reports.pages.shell import figure, paragraph, section, table
-from crossopt.reports.texts.design import time_of
+from crossopt.reports.sheets.amounts import time_of
 
 _TITLE = "The integer model against the full one"
 _FORMS = {

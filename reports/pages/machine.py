@@ -9,7 +9,7 @@ from crossopt.reports.facts.network import Network
 from crossopt.reports.facts.roofline import MEMORIES, Roofs, Work
 from crossopt.reports.pages.evaluated import ALONE, Of
 from crossopt.reports.pages.shell import figure, paragraph, section, table
-from crossopt.reports.texts.design import shown, time_of
+from crossopt.reports.sheets.amounts import shown, time_of
 
 
 def operators_section(roofs: Roofs | None, of: Of = ALONE) -> str:

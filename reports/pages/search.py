@@ -5,7 +5,7 @@ from typing import Any
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import figure, paragraph, section
-from crossopt.reports.texts.design import seconds_of
+from crossopt.reports.sheets.amounts import seconds_of
 from crossopt.solvers.answer import Result
 
 

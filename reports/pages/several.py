@@ -9,8 +9,7 @@ from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, heading, listing, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
-from crossopt.reports.texts.design import seconds_of, time_of
-from crossopt.reports.texts.width import count_of
+from crossopt.reports.sheets.amounts import count_of, seconds_of, time_of
 from crossopt.reports.texts.workloads import OF_PLANS, figure_of, joint_proof
 from crossopt.solvers.codesign.answer import DesignResult, Share
 

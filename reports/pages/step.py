@@ -12,7 +12,7 @@ from crossopt.reports.drawing.svg import WIDTH, Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
 from crossopt.reports.pages.evaluated import ALONE, Of
 from crossopt.reports.pages.shell import figure, paragraph, section, swatch_row, table
-from crossopt.reports.texts.design import time_of
+from crossopt.reports.sheets.amounts import time_of
 
 _KINDS = ("forward", "backward", "recompute", "communication")
 _IN_PARTS = ("forward", "gradients of inputs", "recompute", "communication", "gradients of weights")

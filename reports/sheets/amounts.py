@@ -1,14 +1,21 @@
 """Values and bounds in words: exactly, and as people say them. No bound is told above what it is."""
 
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
 
-from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.texts.design import bound_amount, lowered
+from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.solvers.answer import Number
 
 _DIGITS = 7
 _SECONDS = {"s": 1, "ms": 10**3, "ns": 10**9}
 """Units of time by how many of them a second has."""
+_DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
+_SHOWN = 4
+"""Digits of a quantity: more say nothing to a reader."""
+_BLINK = 0.001
+"""Seconds that nobody tells apart from none."""
+_COUNTABLE = 10**10
 _SUITED = ((9, "s"), (6, "ms"), (3, "us"))
 _FEW = 6
 """Names that are told."""
@@ -82,3 +89,50 @@ def listed(names: Sequence[str]) -> str:
     if len(names) <= _FEW:
         return ", ".join(names)
     return f"{', '.join(names[: _FEW - 1])} and {len(names) - _FEW + 1:,} more"
+
+
+def seconds_of(seconds: float) -> str:
+    """How long it took, as a person would say it."""
+    if 0.0 < seconds < _BLINK:
+        return "under 1 ms"
+    return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A value of an objective."""
+    if value is None:
+        return "none"
+    return shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
+
+
+def bound_amount(bound: float, unit: str) -> str:
+    """A bound in the unit that `amount` shows such a value in, with six digits, and never more than it is."""
+    named = amount(bound, unit).rpartition(" ")[2]
+    size = dimension_named(_DIMENSIONS[unit]).units[named] if unit in _DIMENSIONS else Fraction(1)
+    scaled = Fraction(bound) / size
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
+        number = Decimal(scaled.numerator) / Decimal(scaled.denominator)
+        place = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
+        return f"{float(number.quantize(place)):.6g} {named}"
+
+
+def time_of(seconds: float) -> str:
+    """A time with four digits."""
+    return shown(seconds, "time")
+
+
+def shown(value: float, dimension: str) -> str:
+    """A quantity with four digits: more say nothing to a reader."""
+    return rounded_quantity(value, dimension, _SHOWN)
+
+
+def lowered(bound: float, digits: int = 6) -> str:
+    """A bound with so many digits, and never more than it is."""
+    exact = Decimal(bound)
+    place = Decimal(1).scaleb(exact.adjusted() + 1 - digits) if bound else Decimal(1)
+    return f"{float(exact.quantize(place, ROUND_FLOOR)):.{digits}g}"
+
+
+def count_of(number: int) -> str:
+    """With commas; beyond a billion only how large it is."""
+    return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")

@@ -5,8 +5,8 @@ from dataclasses import astuple, fields
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.sharding.extent import Extent
 from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.reports.sheets.amounts import seconds_of
 from crossopt.reports.sheets.sheet import Column, Part, Search, Section, Share, Sheet, Table, counts, names
-from crossopt.reports.texts.design import seconds_of
 from crossopt.solvers.proofs import Reductions, Steps
 from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, Meaning
 

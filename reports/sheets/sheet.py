@@ -2,19 +2,25 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import Track
-from crossopt.reports.sheets.amounts import digits, digits_below, share_of, short, short_below
-from crossopt.reports.texts.design import seconds_of
+from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, share_of, short, short_below
 from crossopt.solvers.answer import Number, Result, Rival
 
-if TYPE_CHECKING:
-    from crossopt.reports.tables.digest import Cell
-
 ALL = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A figure that nothing is below, which no rounding may raise."""
+
+    value: float
+
+
+Cell = str | float | Bound | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class Column:
 
     head: str
     words: tuple[str, ...]
-    exact: tuple["Cell", ...] = ()
+    exact: tuple[Cell, ...] = ()
     """Figures, for spreadsheets with every digit; columns of figures stand to the right."""
     exact_head: str = ""
     """With the unit of the figures, where it is not that of the words."""

@@ -10,24 +10,14 @@ from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.question import several_words
 from crossopt.reports.facts.chip.words import design_words
-from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import amount, lowered, rival_label, rival_words, shown, time_of
+from crossopt.reports.sheets.amounts import amount, count_of, lowered, several, shown, time_of
+from crossopt.reports.sheets.sheet import Bound, Cell, label_of
+from crossopt.reports.texts.design import rival_label, rival_words
 from crossopt.reports.texts.devices import best_part, best_place, part_heads, part_values
-from crossopt.reports.texts.width import count_of
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.objective import UNITS
 
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A figure that nothing is below, which no rounding may raise."""
-
-    value: float
-
-
-Cell = str | float | Bound | None
 DIGITS = 6
 
 

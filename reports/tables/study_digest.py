@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.tables.digest import Bound, Cell, Digest, Table
+from crossopt.reports.sheets.sheet import Bound, Cell
+from crossopt.reports.tables.digest import Digest, Table
 from crossopt.solvers.study.figures import NEVER, Spread, asked_in_full, best_of, bound_of, cell, courses, overall, values_along
 from crossopt.solvers.study.records import Study
 

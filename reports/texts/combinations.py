@@ -5,7 +5,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut
-from crossopt.reports.texts.width import count_of
+from crossopt.reports.sheets.amounts import count_of
 
 _TOLD = 5
 """Reasons that a terminal shows."""

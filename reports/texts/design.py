@@ -1,15 +1,12 @@
 """Answers for the terminal: what was chosen, where the time goes, what is full, how far the rivals are, and the proof in one sentence."""
 
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Decimal, localcontext
-from fractions import Fraction
 from typing import Any
 
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
 from crossopt.instances.codesign.stacks.known import mean_error
-from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.building import clock_words, reticle_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.held import held_words
@@ -23,20 +20,19 @@ from crossopt.reports.facts.measured_runs import doubt_words, likely_words, runs
 from crossopt.reports.facts.network import network_lines
 from crossopt.reports.facts.priced_short import once_words, short_words
 from crossopt.reports.facts.uses import saved_words, uses_of
+from crossopt.reports.sheets.amounts import amount, count_of, lowered, seconds_of, shown, time_of
 from crossopt.reports.texts.combinations import head_of, shortly, unnamed_words
 from crossopt.reports.texts.goals import run_lines
 from crossopt.reports.texts.near import common_words
-from crossopt.reports.texts.width import bar, count_of, listed, wrapped
+from crossopt.reports.texts.width import bar, listed, wrapped
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, from_words, space_in
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
 
-_LABEL, _DIGITS = 20, 4
+_LABEL = 20
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
-_BLINK = 0.001
-"""Seconds that nobody tells apart from none."""
 
 
 def answer(result: DesignResult, asked: Instance | None = None) -> str:
@@ -155,13 +151,6 @@ def _left_out_lines(out: LeftOut | None) -> list[str]:
         return listed(f"  {'nothing is chosen':<{_LABEL}}", "every setting of the plan is fixed (`choices: all` opens them)")
     lines = [line for why in shortly(out) for line in wrapped(" " * (_LABEL + 2), why)]
     return [*listed(f"  {'plans':<{_LABEL}}", f"{head_of(out)}; of the others"), *lines] if lines else []
-
-
-def seconds_of(seconds: float) -> str:
-    """How long it took, as a person would say it."""
-    if 0.0 < seconds < _BLINK:
-        return "under 1 ms"
-    return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
 
 
 def _why(result: DesignResult) -> str:
@@ -337,13 +326,6 @@ def prover_words(result: DesignResult) -> str:
     return f"the word of {result.proved_by}" if solver else result.proved_by
 
 
-def lowered(bound: float, digits: int = 6) -> str:
-    """A bound with so many digits, and never more than it is."""
-    exact = Decimal(bound)
-    place = Decimal(1).scaleb(exact.adjusted() + 1 - digits) if bound else Decimal(1)
-    return f"{float(exact.quantize(place, ROUND_FLOOR)):.{digits}g}"
-
-
 def _no_design(result: DesignResult, out: LeftOut | None, asked: Instance | None) -> str:
     name = result.question["name"]
     if not result.settled:
@@ -356,37 +338,6 @@ def _no_design(result: DesignResult, out: LeftOut | None, asked: Instance | None
     lines += [line for note in result.notes for line in wrapped("  ", f"{note}.")]
     lines += [*_left_out_lines(out), *(wrapped(f"  {'not named':<{_LABEL}}", left) if asked and (left := unnamed_words(asked)) else [])]
     return "\n".join(lines) + "\n"
-
-
-_DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
-
-
-def amount(value: float | None, unit: str) -> str:
-    """A value of an objective."""
-    if value is None:
-        return "none"
-    return shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
-
-
-def bound_amount(bound: float, unit: str) -> str:
-    """A bound in the unit that `amount` shows such a value in, with six digits, and never more than it is."""
-    named = amount(bound, unit).rpartition(" ")[2]
-    size = dimension_named(_DIMENSIONS[unit]).units[named] if unit in _DIMENSIONS else Fraction(1)
-    scaled = Fraction(bound) / size
-    with localcontext(prec=60, rounding=ROUND_FLOOR):
-        number = Decimal(scaled.numerator) / Decimal(scaled.denominator)
-        place = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
-        return f"{float(number.quantize(place)):.6g} {named}"
-
-
-def time_of(seconds: float) -> str:
-    """A time with four digits."""
-    return shown(seconds, "time")
-
-
-def shown(value: float, dimension: str) -> str:
-    """A quantity with four digits: more say nothing to a reader."""
-    return rounded_quantity(value, dimension, _DIGITS)
 
 
 def _designs(number: int) -> str:

@@ -5,8 +5,9 @@ from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_words
 from crossopt.reports.facts.chip.words import design_words
-from crossopt.reports.texts.design import amount, answer, seconds_of, time_of
-from crossopt.reports.texts.width import count_of, listed, wrapped
+from crossopt.reports.sheets.amounts import amount, count_of, seconds_of, time_of
+from crossopt.reports.texts.design import answer
+from crossopt.reports.texts.width import listed, wrapped
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 

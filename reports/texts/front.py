@@ -1,7 +1,7 @@
 """A Pareto front for the terminal: one line a point, with its bound where one is known and what was chosen."""
 
 from crossopt.reports.facts.chip.words import design_words
-from crossopt.reports.texts.design import amount, bound_amount
+from crossopt.reports.sheets.amounts import amount, bound_amount
 from crossopt.reports.texts.width import listed, wrapped
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point

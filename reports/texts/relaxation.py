@@ -7,7 +7,7 @@ from itertools import groupby
 from crossopt.reports.drawing.svg import WIDTH
 from crossopt.reports.drawing.tree import TreeNode, tree_svg
 from crossopt.reports.pages.frame.style import alone
-from crossopt.reports.texts.design import lowered
+from crossopt.reports.sheets.amounts import lowered
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
 

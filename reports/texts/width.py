@@ -11,10 +11,11 @@ from crossopt.reports.render.colour import coloured, wants_colour
 _LEAST, _MOST, _USUAL = 60, 120, 100
 _OF_SHEETS = 80
 _HANGING = 4
-_COUNTABLE = 10**10
 _TIE = "\N{NO-BREAK SPACE}"
 _WIDTH, _FRAMED = 24, 66
 """Of a bar, and of what stands beside one in a frame."""
+_NARROWEST = 4
+"""Of a bar in a frame, where there is hardly room for one."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 
@@ -74,14 +75,9 @@ def _columns() -> int | None:
     return None
 
 
-def count_of(number: int) -> str:
-    """With commas; beyond a billion only how large it is."""
-    return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
-
-
 def bar(share: float, *, framed: bool = False) -> str:
     """A share as a bar of eighths of signs."""
-    width = min(_WIDTH, page_width() - _FRAMED) if framed else _WIDTH
+    width = max(min(_WIDTH, page_width() - _FRAMED), _NARROWEST) if framed else _WIDTH
     eighths = round(share * width * 8)
     filled = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
     return f"|{filled:<{width}}|" if framed else filled

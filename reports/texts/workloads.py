@@ -4,18 +4,9 @@ from collections.abc import Sequence
 
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.texts.design import (
-    CHECKED,
-    amount,
-    chip_lines,
-    chosen_words,
-    end_lines,
-    limit_line,
-    model_lines,
-    seconds_of,
-    time_of,
-)
-from crossopt.reports.texts.width import count_of, listed, wrapped
+from crossopt.reports.sheets.amounts import amount, count_of, seconds_of, time_of
+from crossopt.reports.texts.design import CHECKED, chip_lines, chosen_words, end_lines, limit_line, model_lines
+from crossopt.reports.texts.width import listed, wrapped
 from crossopt.solvers.codesign.answer import DesignResult, Share
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, EnumeratedTogether

@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -163,3 +165,12 @@ def test_spreadsheets_have_every_digit_and_pages_every_stage(name: str, tmp_path
     for load in data["details"]["loads"]:
         assert {repr(float(load[key])) for key in ("compute", "transfer", "total", "memory")} <= values
     assert {repr(rival["value"]) for rival in data["rivals"] if rival["value"] is not None} <= values
+
+
+def test_a_placement_is_shown_without_a_module_of_chips() -> None:
+    """What all kinds share imports no kind."""
+    loading = "import sys; from crossopt.reports.cli import main; main(sys.argv[1:])"
+    listing = f"{loading}; print([name for name in sys.modules if '.codesign' in name])"
+    command = [sys.executable, "-c", listing, "solve", "gpt3-13b-on-8"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
 from crossopt.reports.render.colour import coloured, wants_colour
+from crossopt.reports.shown import shown_of
 from crossopt.reports.texts.width import fitted, page_width
 from crossopt.solvers.answer import Progress
 from tests.paths import INSTANCES
+from tests.reports.answers import answered
 
 QUICK = (str(INSTANCES / "quickstart.yaml"), "--set=tensor=[1, 2]", "--set=microbatch=1")
 TWO = (str(INSTANCES / "two-models-one-chip.yaml"), "--time-limit=0.3s")
@@ -84,6 +87,16 @@ def test_wide_terminals_are_used_up_to_120_signs(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("COLUMNS", columns)
         assert main(arguments) == 0
         assert 80 < max(map(len, capsys.readouterr().out.splitlines())) <= 120
+
+
+def test_an_answer_is_drawn_on_terminals_of_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars in frames have a width of their own, however narrow the terminal is."""
+    question = read_instance(INSTANCES / "tiny.yaml")
+    result = answered(question)
+    for columns in range(20, 121):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = fitted(shown_of("codesign").text_of(question, result))
+        assert max(map(len, text.splitlines())) <= max(columns, 60)
 
 
 def test_colours_change_no_word_and_are_for_terminals_alone(monkeypatch: pytest.MonkeyPatch) -> None:

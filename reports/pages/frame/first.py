@@ -10,7 +10,8 @@ from crossopt.reports.facts.chip.words import hardware_words
 from crossopt.reports.facts.design import Facts
 from crossopt.reports.pages.evaluated import FULL, floor_of
 from crossopt.reports.pages.shell import ProofBox, figure, lead_over, paragraph, tiles
-from crossopt.reports.texts.design import amount, rival_label
+from crossopt.reports.sheets.amounts import amount
+from crossopt.reports.texts.design import rival_label
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 

@@ -14,8 +14,7 @@ from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import uses_table
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, folded, heading, listing, page, paragraph, section, table, tiles
 from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, first_finding, open_section, set_up
-from crossopt.reports.sheets.amounts import several
-from crossopt.reports.texts.design import amount, seconds_of
+from crossopt.reports.sheets.amounts import amount, seconds_of, several
 from crossopt.reports.texts.studies.study import (
     asked_words,
     course_words,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from crossopt.reports.facts.chip.words import choice_name
 from crossopt.reports.pages.shell import named
-from crossopt.reports.texts.design import amount
+from crossopt.reports.sheets.amounts import amount
 from crossopt.reports.texts.width import wrapped
 from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, asked_by, moved_by
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.amounts import several, time_of
 from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, memory, names, rivals_in, times
-from crossopt.reports.texts.design import time_of
 
 _DRAWN = 64
 """Stages in the picture, the first ones; the table has all."""

@@ -6,7 +6,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
-from crossopt.reports.texts.design import amount, seconds_of
+from crossopt.reports.sheets.amounts import amount, seconds_of
 from crossopt.reports.texts.studies.findings import findings_text
 from crossopt.reports.texts.width import listed, page_width, wrapped
 from crossopt.solvers.study.figures import (

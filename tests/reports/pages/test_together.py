@@ -10,7 +10,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import MOST, draw_results, page_of
 from crossopt.reports.pages import shell, together
-from crossopt.reports.texts.design import lowered
+from crossopt.reports.sheets.amounts import lowered
 from tests.paths import INSTANCES, ROOT
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 

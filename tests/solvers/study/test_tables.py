@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.reports.sheets.amounts import bound_amount
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
-from crossopt.reports.texts.design import bound_amount
 from crossopt.reports.texts.studies.study import course_words, ends_of
 from crossopt.solvers.study.figures import NEVER, Spread
 from crossopt.solvers.study.records import Axis
