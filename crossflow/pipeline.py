@@ -93,15 +93,16 @@ class Terms:
     """One layer forward and backward, where these are passes of different microbatches that go on together."""
     schedule: Real = 0.0
     """The place in SCHEDULES."""
-    hidden_publish: Real = 0.0
-    """Share of the first forward pass behind which updated weights are gathered, where passes go on one in turn."""
+    hidden_publish: Real | None = None
+    """Share of the first forward pass behind which updated weights are gathered, where passes go on one in turn; None where the training
+    stack never gathers them there. The formula follows from None alone, so that no plan's price depends on the plans beside it."""
 
     busy: Real = 0.0
     """For how long some links are busy in the step, where it waits for that (`exchanges.shared_links`)."""
 
     def exposed_publication(self) -> Real:
         """Seconds of the gather of updated weights that no work hides."""
-        if not np.any(self.hidden_publish):
+        if self.hidden_publish is None:
             return self.publish
         forward = _shared(self, passes(self)[0])
         hidden = window(forward, self.hidden_publish, self.publish, self.lost) - forward
@@ -214,8 +215,8 @@ def step_time(terms: Terms) -> Real:
 
 def unheld_time(terms: Terms) -> Real:
     """The same as if exchanges that hide never waited for others on the same links."""
-    hides = np.any(terms.hidden_publish)
-    pipeline = _behind_publication(terms) if hides else _one_in_turn(terms)
+    hides = terms.hidden_publish is not None
+    pipeline = _one_in_turn(terms) if terms.hidden_publish is None else _behind_publication(terms, terms.hidden_publish)
     if np.any(terms.schedule):
         pipeline = np.where(_in_turn(terms), pipeline, _split_passes(terms))
     publish = np.where(_in_turn(terms), 0.0, terms.publish) if hides else terms.publish
@@ -246,14 +247,14 @@ def _one_in_turn(terms: Terms) -> Real:
     return steady + filling + finish
 
 
-def _behind_publication(terms: Terms) -> Real:
+def _behind_publication(terms: Terms, hidden: Real) -> Real:
     """The same where updated weights are gathered behind the first forward pass through the layers that every stage has, of which the sums
     have one less: with it for the longest stage (1 - 1/v) (forward + beyond) + (p forward + ...) / v, forward at least once."""
     slot, split, (forward, backward) = slots(terms), terms.split, passes(terms)
     turn, one = 1.0 / terms.interleave, forward + backward
     steady = (terms.microbatches - 1.0) * (slot.backward + slot.fullest()) + (1.0 - turn) * slot.beyond
     filling = (split.stages - 1.0) * (slot.forward + slot.backward) + (split.extra * one + (terms.embedding + terms.head))
-    begin = window(slot.forward, terms.hidden_publish, terms.publish, terms.lost)
+    begin = window(slot.forward, hidden, terms.publish, terms.lost)
     finish = window(slot.backward, terms.hidden_exchange, terms.synchronize, terms.lost)
     return steady + filling * turn + begin + finish
 

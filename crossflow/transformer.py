@@ -242,7 +242,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         hidden_gather=efficiency.gather_overlap * behind_data,
         hidden_transfer=efficiency.pipeline_overlap * behind_pipeline,
         hidden_exchange=efficiency.data_overlap * behind_data,
-        hidden_publish=efficiency.data_overlap * behind_data if model.hides_publication else 0.0,
+        hidden_publish=efficiency.data_overlap * behind_data if model.hides_publication else None,
         lost=efficiency.overlap_loss,
         host_forward=parts.host.forward,
         host_backward=parts.host.backward,

@@ -215,7 +215,10 @@ def test_the_mean_stage_and_what_the_fullest_takes_beyond_it_make_the_fullest() 
 def steps(draw: st.DrawFn) -> Terms:
     stages = draw(st.integers(1, 8))
     seconds = {name: draw(st.floats(0.0, 10.0)) for name in TIMES}
-    shares = {field.name: draw(st.sampled_from([0.0, 0.9, 1.0])) for field in fields(Terms) if field.name.startswith("hidden")}
+    shares: dict[str, float | None] = {
+        field.name: draw(st.sampled_from([0.0, 0.9, 1.0])) for field in fields(Terms) if field.name.startswith("hidden")
+    }
+    shares["hidden_publish"] = draw(st.sampled_from([None, 0.0, 0.9, 1.0]))
     split, chunks = split_layers(draw(st.integers(stages, 20)), stages), float(draw(st.integers(1, 4)))
     kind = draw(st.sampled_from([0.0, 1.0, 2.0]))
     return Terms(split, chunks, float(draw(st.integers(1, 64))), **seconds, **shares, schedule=kind)
@@ -233,7 +236,7 @@ def test_a_part_that_takes_longer_never_shortens_the_step(terms: Terms, part: st
 def test_the_step_is_the_closed_form_of_its_stages(terms: Terms) -> None:
     """(m - 1/v) max s + (sum s) / v, when chunks are alike, and what the gradient exchange and the gather of weights show."""
     alike = terms.interleave * np.ceil(terms.split.least / terms.interleave) * terms.split.stages
-    terms = replace(terms, split=split_layers(int(alike), int(terms.split.stages)), synchronize=0.0, schedule=0.0)
+    terms = replace(terms, split=split_layers(int(alike), int(terms.split.stages)), synchronize=0.0, schedule=0.0, busy=0.0)
     slot, chunks = slots(terms), terms.interleave
     longest, all_stages = slot.backward + slot.fullest(), slot.total + terms.split.stages * slot.backward
     expected = (terms.microbatches - 1 / chunks) * longest + all_stages / chunks + terms.exposed_publication()
