@@ -1,18 +1,25 @@
-# `make demo`: from a fresh machine to a first proven answer.  `make test`: everything that must hold before a change lands.
+# `make demo`: from a fresh machine to a first proven answer.  `make test`: what every change is held to.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of which would compile all modules anew
 
-.PHONY: demo test lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies clean
+.PHONY: demo test test-marked test-all lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
 
+MARKED := process or browser or docs or course or data
 test: $(INSTALLED) # types are checked beside the compiler, as each of them keeps one core busy for the better part of a minute
 	$(MAKE) -j2 lint compiled
-	$(BIN)/pytest -q -n 3 # one more than two cores: some tests wait for clocks and for processes
+	$(BIN)/pytest -q -n 2 -m "not ($(MARKED) or slow)"
+
+test-marked: $(INSTALLED) # what `make test` leaves out, but for the slow tests
+	$(BIN)/pytest -q -n 3 -m "($(MARKED)) and not slow" # one more than two cores: these wait for clocks and for processes
+
+test-all: test # everything: an hour and more
+	CROSSOPT_EXAMPLES=full $(BIN)/pytest -q -n 3 -m "$(MARKED) or slow"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -18,6 +18,8 @@ from tests.hunt.drawn import DRAWS
 from tests.hunt.mutants import mutant
 from tests.samples import CHAIN, PROFILE
 
+pytestmark = pytest.mark.process
+
 QUICK = ("placement", "strategies", "chain", "split stages")
 
 

@@ -20,6 +20,8 @@ from tests.paths import ROOT
 from tests.samples import SAMPLES
 from tests.test_families import EACH, questions
 
+pytestmark = pytest.mark.process
+
 OURS = (str(ROOT / "solvers"), str(ROOT / "tests" / "toy.py"))
 MOST = 2_000
 """Lines of an engine that are looked at; of those that go on and on the first ones."""

@@ -132,6 +132,7 @@ def lines_of(text: str) -> set[str]:
     return {" ".join(SECONDS.sub(" ", line).split()) for line in text.splitlines()}
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("without", [LONG, pytest.param((), marks=pytest.mark.slow)], ids=["quick", "all"])
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_the_commands_of_a_page_end_as_it_says(

@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from crossopt.reports.cli import main
 from tests.instances.placement.test_formats import document, written
 from tests.paths import INSTANCES
+
+pytestmark = pytest.mark.process
 
 SLOW = ("highspy", "networkx", "ortools", "pulp")
 """Packages that take from a third of a second to over a second to import."""

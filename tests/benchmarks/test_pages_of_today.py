@@ -12,6 +12,8 @@ from tests.benchmarks.forms import QUESTIONS, Asked
 from tests.benchmarks.growth import finer
 from tests.paths import INSTANCES, ROOT
 
+pytestmark = pytest.mark.docs
+
 GALLERY = ROOT / "reports" / "gallery"
 
 

@@ -23,11 +23,13 @@ def cases() -> tuple[Case, ...]:
     return tuple(case(run, kept) for run in runs())
 
 
+@pytest.mark.docs
 def test_the_page_is_what_the_model_says_of_every_run_today() -> None:
     """Every launched plan and every optimum is priced again; the text is that of the script to the last sign."""
     assert page(cases()) == PAGE.read_text(encoding="utf-8"), AGAIN
 
 
+@pytest.mark.docs
 def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
     """Of all with experts, and of each network that Megatron-Core or a like stack ran since H100, in the order of the table."""
     told: dict[str, dict[str, tuple[float, ...]]] = {}
@@ -48,6 +50,7 @@ def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
     )
 
 
+@pytest.mark.docs
 def test_answers_name_the_error_of_pipelines_of_torchtitan() -> None:
     """And each is a plan that the stack launches; half of the step is a bubble, as eight microbatches on eight stages of one chunk wait for
     seven others: 7 / 15, and of two chunks 7 / 23, but for what is exchanged once a step."""
@@ -62,6 +65,7 @@ def test_answers_name_the_error_of_pipelines_of_torchtitan() -> None:
         assert abs(dict(price.terms)["pipeline bubble"] / price.seconds - 7.0 / (7.0 + 8.0 * chunks)) < 0.02
 
 
+@pytest.mark.docs
 def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -> None:
     for one in cases():
         assert one.best_price is not None, one.run.title
@@ -71,6 +75,7 @@ def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -
         assert one.best_price.feasible, (one.run.title, AGAIN)
 
 
+@pytest.mark.docs
 def test_a_launched_plan_that_the_stack_launches_and_that_fits_is_never_better_than_the_optimum() -> None:
     """Where it keeps to what was open, it is one of the plans of that question."""
     for one in cases():
@@ -144,6 +149,7 @@ def test_every_setting_of_a_plan_is_opened_alone() -> None:
     assert {name for names in ALONE.values() for name in names} == {*PLAN_FIELDS} - {"data", "offload"}
 
 
+@pytest.mark.data
 def test_figures_that_the_shared_table_of_public_runs_has_too_are_the_same() -> None:
     """Facts of the same sources, read by others: step times and rates by devices, batch and precision."""
     table = reference("measured/training-extra.csv")

@@ -247,6 +247,7 @@ def measured() -> list[Measurement]:
     return [each for each in read_measured(reference("measured/training-dev.csv")).measurements if each.gpu.startswith(KIND)]
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_the_committed_page_holds_the_figures_of_the_rivals() -> None:
     rows = measured()
@@ -266,6 +267,7 @@ def test_ours_is_nearer_on_the_committed_page() -> None:
         assert errors[2] < min(errors[:2])
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_ours_is_nearer_than_the_rivals_on_hidden_sizes_that_no_model_saw() -> None:
     """Runs of vTrain and BLOOM on several nodes, five hidden sizes, each predicted by constants fitted to the other four."""
@@ -279,6 +281,7 @@ def test_ours_is_nearer_than_the_rivals_on_hidden_sizes_that_no_model_saw() -> N
         assert ours < min(rivals), name
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_the_committed_page_is_what_the_command_writes() -> None:
     training, further = (read_measured(reference(f"measured/training-{kind}.csv")) for kind in ("dev", "extra"))

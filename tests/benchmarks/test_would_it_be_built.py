@@ -28,6 +28,7 @@ def said(chip: Chip) -> bool:
     return rows(page([chip])) <= rows(PAGE.read_text(encoding="utf-8"))
 
 
+@pytest.mark.docs
 def test_the_page_says_what_is_found_today() -> None:
     assert said(smallest())
     assert faults(smallest()) == ()

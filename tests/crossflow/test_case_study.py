@@ -142,6 +142,7 @@ def assert_same_figures(one: Technology, other: Technology) -> None:
         assert asdict(getattr(one, part)) == pytest.approx(asdict(getattr(other, part)), rel=1e-12), part
 
 
+@pytest.mark.data
 def test_counts_and_capacities_of_the_case_study_are_exact() -> None:
     checked = 0
     for sweep, level, row in case_study():
@@ -154,6 +155,7 @@ def test_counts_and_capacities_of_the_case_study_are_exact() -> None:
     assert checked >= 1344
 
 
+@pytest.mark.data
 def test_peak_and_operating_point_of_the_case_study_are_reproduced() -> None:
     for sweep, level, row in case_study():
         core = architecture_of(sweep, level).core
@@ -162,6 +164,7 @@ def test_peak_and_operating_point_of_the_case_study_are_reproduced() -> None:
         assert core.voltage == pytest.approx(float(row["core_V"]), abs=0.0051)
 
 
+@pytest.mark.data
 def test_bandwidths_of_the_case_study_agree_to_the_last_printed_digit() -> None:
     for sweep, level, row in case_study():
         built = architecture_of(sweep, level)
@@ -178,6 +181,7 @@ def test_bandwidths_of_the_case_study_agree_to_the_last_printed_digit() -> None:
             assert computed == pytest.approx(float(row[column]), abs=printed_half_unit(computed) * (1 + 1e-9)), (sweep, level, column)
 
 
+@pytest.mark.data
 def test_no_core_or_dram_of_the_case_study_is_throttled() -> None:
     """There the authors' rule f(V / lowest V)^2 differs from the linear one here; as no published chip is there, one rule is enough."""
     for sweep, level, _ in case_study():
@@ -186,6 +190,7 @@ def test_no_core_or_dram_of_the_case_study_is_throttled() -> None:
             assert voltage > circuit.threshold_voltage + circuit.margin_voltage
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("step", range(7))
 def test_logic_steps_give_the_published_nodes(step: int) -> None:
     level = ("14", "10", "7", "5", "3", "2", "1")[step]
@@ -193,6 +198,7 @@ def test_logic_steps_give_the_published_nodes(step: int) -> None:
     assert_same_figures(scaled, technology_of(inputs_of("v100-energy_per_flop", level)))
 
 
+@pytest.mark.data
 @every("step", range(19))
 def test_network_steps_give_the_published_links(step: int) -> None:
     scaled = scale_network(technology_of(inputs_of("energy_per_xbit", "1")), step)

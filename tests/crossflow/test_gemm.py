@@ -127,6 +127,7 @@ def is_compute_bound(gemm: Gemm) -> bool:
     return min(gemm.rows, gemm.depth, gemm.columns) >= 1024
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["a100_80GB", "H100_SXM5_80GB"])
 def test_compute_bound_products_agree_with_the_reference_but_for_waves(name: str) -> None:
     """The reference has no waves of tiles, so the comparison is with one bundle; its V100 products are bound by L2 instead."""
@@ -136,6 +137,7 @@ def test_compute_bound_products_agree_with_the_reference_but_for_waves(name: str
         assert seconds_alone(gemm, replace(reference_device(name), bundles=1.0)) == pytest.approx(seconds, rel=0.02), gemm
 
 
+@pytest.mark.data
 def test_waves_cost_little_on_large_products() -> None:
     """From 8192^3 FLOPs on the last wave of the 108 or 132 bundles is a small part, and the reference is met within 6 %."""
     for name in ("a100_80GB", "H100_SXM5_80GB"):

@@ -50,6 +50,7 @@ def peak(sweep: str, level: str) -> float:
     return float(device_of(sweep, level).throughput)
 
 
+@pytest.mark.data
 def test_logic_alone_saturates() -> None:
     """22.7 times the peak, but far less than half of that in speed, the less the slower the network, and little after 5 nm."""
     gain = peak(LOGIC_SWEEPS[0], "1") / peak(LOGIC_SWEEPS[0], "14")
@@ -60,22 +61,26 @@ def test_logic_alone_saturates() -> None:
     assert slow[3] / slow[-1] < 1.3 < slow[0] / slow[3]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("sweep", LOGIC_SWEEPS)
 def test_a_better_node_is_never_slower(sweep: str) -> None:
     """The published 7 nm is slower than 10 nm at 384 GB/s and on the wafer, although every resource is larger there."""
     assert np.all(np.diff(best(sweep, NODES)) <= 0.0)
 
 
+@pytest.mark.data
 def test_the_best_strategy_changes_with_the_network() -> None:
     winners = step_times("energy_per_xbit", NETWORK).argmin(axis=0)
     assert PLANS[winners[0]] != PLANS[winners[-1]]
     assert PLANS[winners[0]].data > PLANS[winners[-1]].data  # faster links favour cutting products over copying weights
 
 
+@pytest.mark.data
 def test_the_best_strategy_changes_with_logic() -> None:
     assert len(set(step_times(LOGIC_SWEEPS[0], NODES).argmin(axis=0))) > 1
 
 
+@pytest.mark.data
 def test_the_network_saturates() -> None:
     """Each step is worth less than the one before; 1000 times the bandwidth is worth no more than twice the speed."""
     times = best("energy_per_xbit", NETWORK)
@@ -85,6 +90,7 @@ def test_the_network_saturates() -> None:
     assert times[5] - times[-1] < 0.1 * (times[0] - times[5])
 
 
+@pytest.mark.data
 def test_faster_dram_helps_until_l2_binds() -> None:
     """HBM2e-16 has 4.3 times the bandwidth of HBM1, but usable L2 (968 GiB/s) is hardly faster than HBM1: without that limit HBM pays."""
     times = best("energy_per_membit", DRAM)
@@ -96,12 +102,14 @@ def test_faster_dram_helps_until_l2_binds() -> None:
     assert slow - fast > 10.0 * (times[0] - times[-1])
 
 
+@pytest.mark.data
 def test_strategy_matters_as_much_as_technology() -> None:
     for sweep in LOGIC_SWEEPS:
         times = step_times(sweep, NODES)
         assert np.all(times.max(axis=0) > 1.8 * times.min(axis=0)), sweep
 
 
+@pytest.mark.data
 def test_gradients_of_unsplit_weights_cost_the_most_to_replicate() -> None:
     """64 replicas reduce all weights: at 48 GB/s that is the largest part that is no arithmetic, and a 4-way inner split quarters it."""
     device = device_of(LOGIC_SWEEPS[0], "14")
@@ -110,6 +118,7 @@ def test_gradients_of_unsplit_weights_cost_the_most_to_replicate() -> None:
     assert quarter == pytest.approx(whole / 4, rel=0.1)
 
 
+@pytest.mark.data
 def test_memory_of_weights_and_activations_is_the_published_one() -> None:
     """For cuts by rows and columns; an inner split here keeps its share of the results, the published one all of them."""
     published = {

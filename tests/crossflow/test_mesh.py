@@ -188,6 +188,7 @@ def test_a_mesh_has_devices(side: int, groups: int) -> None:
 # Golden data.
 
 
+@pytest.mark.data
 def test_loads_equal_the_factors_of_the_public_code() -> None:
     """Factors computed with nanocad-lab/DeepFlow: layouts of 64 devices on four shapes of machine."""
     with reference(DERATES).open(newline="") as file:

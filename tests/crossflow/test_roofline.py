@@ -325,6 +325,7 @@ def test_experts_launched_one_by_one_take_as_long_as_their_launches(plain: Hardw
 MEASURED = "kernels/gemm_small.csv"
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "gpu", "error"), [("a100-80g", "A100", 0.25), ("h100-sxm", "H100", 0.15), ("b200", "B200", 0.16)])
 def test_large_products_follow_measured_kernels_which_no_size_of_l2_hastens(name: str, gpu: str, error: float) -> None:
     """Of ai-dynamo/aiconfigurator, in 16 bits and alone, so without a gap to the next kernel. Kernels lose nothing where their operands are

@@ -219,6 +219,7 @@ def test_twice_the_speed_of_everything_halves_the_step(data: st.DataObject) -> N
     assert price(model, slow, cluster, columns).step_time[0, 0] == 2.0 * price(model, fast, cluster, columns).step_time[0, 0]
 
 
+@pytest.mark.data
 def test_published_megatron_step_times_are_met_within_fifteen_percent_unfitted() -> None:
     """Korthikanti et al. 2022, table 5: 22B to 1T parameters on 8 to 512 A100, with full and with selective recomputation."""
     with reference("measured/training-extra.csv").open(encoding="utf-8") as file:

@@ -11,15 +11,18 @@ from tests.paths import INSTANCES, reference
 
 PROFILE = "placement/pipedream/vgg16/graph.txt"
 ASKED = [
-    ("codesign", "tiny.yaml", ("tensor=2",)),
-    ("codesign", "tiny.yaml", ("cluster.devices=[8, 16]",)),
-    ("codesign", "two-models-one-chip.yaml", ()),
-    ("chain", "stages/gpt3-96-layers.yaml", ("copies=3",)),
-    ("placement", "placement/gpt3-13b-on-8.yaml", ("devices=4",)),
-    ("placement", "placement/throughput/layer/gnmt_inference.json", ("devices=4", "contiguous=no")),
-    ("sharding", "sharding/example.json", ("limit=9 B",)),
-    ("piper", "placement/piper/bert32a100.json", ("devices=16", "without=[recompute, data]")),
-    ("pipedream", PROFILE, ("devices=4x2", "bandwidth=[6 GB/s, 1 GB/s]")),
+    pytest.param(kind, name, settings, id=f"{kind}-{Path(name).stem}", marks=() if (INSTANCES / name).exists() else pytest.mark.data)
+    for kind, name, settings in (
+        ("codesign", "tiny.yaml", ("tensor=2",)),
+        ("codesign", "tiny.yaml", ("cluster.devices=[8, 16]",)),
+        ("codesign", "two-models-one-chip.yaml", ()),
+        ("chain", "stages/gpt3-96-layers.yaml", ("copies=3",)),
+        ("placement", "placement/gpt3-13b-on-8.yaml", ("devices=4",)),
+        ("placement", "placement/throughput/layer/gnmt_inference.json", ("devices=4", "contiguous=no")),
+        ("sharding", "sharding/example.json", ("limit=9 B",)),
+        ("piper", "placement/piper/bert32a100.json", ("devices=16", "without=[recompute, data]")),
+        ("pipedream", PROFILE, ("devices=4x2", "bandwidth=[6 GB/s, 1 GB/s]")),
+    )
 ]
 
 
@@ -28,7 +31,7 @@ def file_of(name: str) -> Path:
     return INSTANCES / name if (INSTANCES / name).exists() else reference(name)
 
 
-@pytest.mark.parametrize(("kind", "name", "settings"), ASKED, ids=[f"{kind}-{Path(name).stem}" for kind, name, _ in ASKED])
+@pytest.mark.parametrize(("kind", "name", "settings"), ASKED)
 def test_a_question_is_text_and_settings_and_is_asked_again_from_them(kind: str, name: str, settings: tuple[str, ...]) -> None:
     question = read(file_of(name), settings)
     assert question.document["settings"] == list(settings)
@@ -42,13 +45,14 @@ def test_what_is_asked_in_yaml_alone_was_in_no_authors_file(kind: str, source: s
         read_again({"source": source, "text": "kind: chain", "settings": []}, kind)
 
 
-@pytest.mark.parametrize(("kind", "name", "settings"), ASKED[3:], ids=[f"{kind}-{Path(name).stem}" for kind, name, _ in ASKED[3:]])
+@pytest.mark.parametrize(("kind", "name", "settings"), ASKED[3:])
 def test_keys_that_there_are_not_are_refused_of_every_kind(kind: str, name: str, settings: tuple[str, ...]) -> None:
     del kind
     with pytest.raises(InstanceError, match=r"colours: unknown key .* \[from --set colours=7\]"):
         read(file_of(name), (*settings, "colours=7"))
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("kind", "name", "line"),
     [
@@ -71,6 +75,7 @@ def test_an_authors_file_is_short_for_yaml_that_names_it(kind: str, name: str, l
         assert long.document["files"] == {str(path): path.read_text(encoding="utf-8")}
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("change", "said"),
     [

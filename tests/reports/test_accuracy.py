@@ -109,6 +109,7 @@ def test_the_picture_is_sound_svg_with_a_circle_for_every_run(result: Accuracy) 
     assert picture == plot("runs.csv", result)
 
 
+@pytest.mark.browser
 def test_the_page_says_the_error_first_and_draws_every_run(result: Accuracy, tmp_path: Path) -> None:
     text = accuracy_text("html", "runs.csv", result)
     assert "Predicted step times are 36.7% off in the mean, 18.3% in the median (measured times)." in text

@@ -41,6 +41,7 @@ def test_every_page_of_the_gallery_is_made_from_results_that_are_there() -> None
     assert len(COMPARED) == 2
 
 
+@pytest.mark.docs
 @every("name", PAGES)
 def test_pages_are_drawn_again_byte_for_byte(name: str) -> None:
     text = page_of(*PAGES[name])
@@ -48,10 +49,12 @@ def test_pages_are_drawn_again_byte_for_byte(name: str) -> None:
     assert len(text.encode("utf-8")) < LARGEST
 
 
+@pytest.mark.docs
 def test_tables_are_written_again_byte_for_byte() -> None:
     assert tables_on("markdown", COMPARED) == drawn("compared.md")
 
 
+@pytest.mark.docs
 @every("name", PAGES)
 def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
     seen = looked_at(drawn(name))
@@ -59,12 +62,14 @@ def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
     assert not seen.tags & {"script", "img", "iframe", "link"}
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [400, pytest.param(1200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_laid_out_without_a_fault(name: str, width: int, tmp_path: Path) -> None:
     assert faults_in_a_browser(drawn(name), tmp_path, width) == []
 
 
+@pytest.mark.browser
 def test_faults_and_complaints_are_seen(tmp_path: Path) -> None:
     overlap = picture(Titles("name", "A title", "What it shows."), 20.0, [words(0.0, 10.0, "one"), words(4.0, 10.0, "other")])
     beyond = picture(Titles("more", "Another", "What it shows."), 20.0, [words(710.0, 10.0, "far out")])

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from crossopt.reports.drawing.svg import words
 from crossopt.reports.pages.frame.style import style
 from crossopt.reports.pages.shell import Page, page, paragraph, said, table, tiles
@@ -37,6 +39,7 @@ def test_figures_are_shared_out_evenly_over_their_lines() -> None:
         assert f'class="tiles of{most}"' in tiles([("1", "x")] * count)
 
 
+@pytest.mark.browser
 def test_tables_of_many_engines_are_not_cut_off(tmp_path: Path) -> None:
     rows = [(f"question {place}, 12.5 GB/s", *["123.4 ms (-25%) *"] * 9) for place in range(3)]
     text = page(Page("wide", (paragraph("words"), table(HEADS, rows, "a table", range(1, 10))), {}))

@@ -27,6 +27,8 @@ from tests.instances.sharding.files import answered, solved, written
 from tests.instances.sharding.tiny import least, tiny
 from tests.paths import ROOT, reference
 
+pytestmark = pytest.mark.process
+
 CHECKER = ROOT / "solvers" / "standalone.py"
 LONGEST = 400
 SEEDS = range(40)
@@ -329,6 +331,7 @@ def _cut(box: list[tuple[int, int]], dice: random.Random) -> Any:  # noqa: ANN40
     return [choice, *([place, _cut(part, dice)] for place, part in parts)]
 
 
+@pytest.mark.data
 @pytest.mark.slow
 @every("letter", ["B", "G"])
 def test_public_problems_are_proved_by_the_file_alone(letter: str, tmp_path: Path) -> None:

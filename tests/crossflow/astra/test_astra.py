@@ -46,6 +46,7 @@ def times_of(row: Mapping[str, str]) -> tuple[int, int]:
     return npu_times(row["collective"], int(row["size_bytes"]), int(row["chunks"]), network_of(row), setting)  # type: ignore[arg-type]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["astra-golden-dev.csv", "astra-golden-themis-dev.csv"])
 def test_every_run_of_the_simulator_comes_out_to_the_nanosecond(name: str) -> None:
     with reference(f"network/{name}").open(encoding="utf-8") as file:

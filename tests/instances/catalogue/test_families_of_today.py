@@ -145,6 +145,7 @@ def test_sizes_of_families_of_today_are_met(published: float, config: dict[str, 
     assert weights(config, tmp_path) == pytest.approx(published, rel=1e-4)
 
 
+@pytest.mark.data
 @every("name", ["deepseek_v3", "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3-32b", "gemma-2-27b", "mixtral-8x22b", "gpt-oss-120b"])
 def test_public_configurations_give_exactly_the_weights_that_they_are_known_to_have(name: str) -> None:
     """All of them, those that a token meets, and those without the embedding's table."""
@@ -196,6 +197,7 @@ def test_a_question_with_a_configuration_says_how_long_a_sample_is(tmp_path: Pat
     assert [path for path, _ in both] == ["global_batch", "sequence"]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["gemma-2-27b", "gpt-oss-120b", "mixtral-8x22b", "qwen3-32b", "qwen3-235b-a22b"])
 def test_public_configurations_of_registered_networks_have_their_figures(name: str) -> None:
     section = WorkloadSection(config=str(reference(f"models/{name}.json")), global_batch=(1,), sequence=4096)

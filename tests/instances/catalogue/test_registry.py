@@ -252,6 +252,7 @@ def test_large_products_draw_what_the_board_may_and_streams_stay_within_it(name:
     assert entry.die_area < entry.package_area
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "gpu"), [("a100-80g", "A100"), ("v100-32g", "V100")])
 def test_all_reduces_take_the_measured_time(name: str, gpu: str) -> None:
     """Measured by VIA-Research/vTrain on 2 to 8 ranks, 1 MiB to 1 GiB; below 16 MiB NCCL changes its protocol from size to size."""

@@ -105,6 +105,7 @@ def on_a_wafer(entry: TechnologyEntry) -> ShareEntry:
     return replace(smaller, node_network_edge=split.network_edge, network_edge=0.0)
 
 
+@pytest.mark.data
 def test_every_published_point_of_the_case_study_follows_from_the_entry() -> None:
     """All sweeps: logic nodes on three networks and on a wafer, memories, networks. No voltage limit of the entry may bind there."""
     entry, checked = technology("v100-class"), 0

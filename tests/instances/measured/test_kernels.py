@@ -145,6 +145,7 @@ def test_columns_say_of_what_a_file_is(file: Path) -> None:
     assert kernels_in(INSTANCES / "measured-sample.csv") is None
 
 
+@pytest.mark.data
 @every(
     ("name", "of", "rows"), [("gemm_small", "products", 7900), ("attention_small", "attention", 5270), ("comm_small", "collectives", 1890)]
 )

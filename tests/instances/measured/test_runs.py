@@ -289,6 +289,7 @@ def dev() -> Measured:
     return read_measured(reference("measured/training-dev.csv"))
 
 
+@pytest.mark.data
 def test_every_possible_run_of_the_reference_is_priced(dev: Measured) -> None:
     """Three rows state a batch for which the devices would have to be faster than their peak."""
     assert len(dev.measurements) == 1437
@@ -297,10 +298,12 @@ def test_every_possible_run_of_the_reference_is_priced(dev: Measured) -> None:
     }
 
 
+@pytest.mark.data
 def test_measured_plans_keep_the_rules(dev: Measured) -> None:
     assert [run.line for run in dev.measurements if broken_rules(run.workload, run.plan, run.cluster.devices)] == []
 
 
+@pytest.mark.data
 def test_other_machines_and_frameworks_are_priced_where_they_are_known() -> None:
     found = read_measured(reference("measured/training-extra.csv"))
     assert (len(found.measurements), len(found.rejected)) == (265, 438)

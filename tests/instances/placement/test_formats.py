@@ -103,6 +103,7 @@ def test_links_of_impossible_speed_are_told(size: float, said: bool, tmp_path: P
     assert ("a thousand times too fast" in "".join(notes)) == (size > 1e6)
 
 
+@pytest.mark.data
 def test_the_published_layer_graphs_have_costs_in_seconds() -> None:
     for kind, wrong in (("layer/bert24_inference", True), ("operator/bert_l-3_inference", False)):
         path = reference(f"placement/throughput/{kind}.json")

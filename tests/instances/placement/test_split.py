@@ -99,6 +99,7 @@ EXPERTS = {
 """The busiest device of the experts' splits as the authors' program prints it."""
 
 
+@pytest.mark.data
 @every(("graph", "expert"), EXPERTS)
 def test_experts_splits_take_as_long_as_their_authors_say(graph: str, expert: str) -> None:
     asked = read(reference(f"placement/throughput/layer/{graph}.json"))

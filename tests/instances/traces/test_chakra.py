@@ -99,6 +99,7 @@ def test_what_the_schema_does_not_know_is_kept() -> None:
 LARGE = [pytest.param("chakra_pytorch_rank0.et.gz", marks=pytest.mark.slow), "chakra_rank0.json.gz"]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", [pytest.param("traces/chakra_pytorch_rank0.et.gz", marks=pytest.mark.slow), "network/chakra/*/*.et"])
 def test_every_public_sample_is_written_byte_for_byte(name: str) -> None:
     paths = sorted(reference(name.partition("/")[0]).glob(name.partition("/")[2]))
@@ -110,6 +111,7 @@ def test_every_public_sample_is_written_byte_for_byte(name: str) -> None:
         assert written(metadata_in(data, *first), [node_in(data, *span) for span in spans]) == data, path
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", LARGE)
 def test_protobuf_and_json_of_a_public_trace_are_one_graph(name: str) -> None:
     """Longest path over data edges 46,140 us, counted by its publisher's numbers; 181,878 edges, 1,277 control edges that dangle.

@@ -37,6 +37,7 @@ def test_a_reader_of_a_tensor_waits_for_who_wrote_it(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.data
 def test_the_public_host_trace_has_no_times() -> None:
     found = read_any(reference("traces/pytorch_et_1.0.2.json.gz"))
     assert (int(found.trace.graph.durations.sum()), found.trace.span) == (0, 0)

@@ -208,6 +208,7 @@ def test_times_are_read_digit_by_digit(value: object, ns: int) -> None:
     assert nanoseconds(value, pytest.fail) == ns
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["simple_add", "event_sync", "event_sync_multi_stream", "dlrm_rank2"])
 def test_public_traces_run_again_as_long_as_they_took(name: str) -> None:
     """And hold what was counted: work by stream, spans and busy time of the device, collectives. Of a copy that goes on behind its call
@@ -228,6 +229,7 @@ def test_public_traces_run_again_as_long_as_they_took(name: str) -> None:
         assert found.trace.span - replay(_copies_at_half(found)).span == 19_535_500
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_a_large_public_trace_runs_again_as_long_as_it_took() -> None:
     found = read_any(reference("traces/resnet_2080ti.json.gz"))
@@ -236,6 +238,7 @@ def test_a_large_public_trace_runs_again_as_long_as_it_took() -> None:
     assert found.trace.span - replay(_copies_at_half(found)).span == 314_880_000
 
 
+@pytest.mark.data
 def test_latencies_of_simple_add_are_those_that_others_found() -> None:
     """Of Holistic Trace Analysis: the launch of event 1051 takes 27 us from the call's begin to the kernel's, and the kernel 1067 is 7 us
     behind 1051."""
@@ -350,6 +353,7 @@ def test_a_step_is_what_its_calls_launch_whenever_that_runs(tmp_path: Path) -> N
     assert read_any(path, Window(end=10_000)).trace.span == 12_000
 
 
+@pytest.mark.data
 @every(
     ("window", "sentence"),
     [

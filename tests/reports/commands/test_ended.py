@@ -16,7 +16,10 @@ from tests.reports.answers import saved
 from tests.reports.commands.progress_lines import otherwise, without_progress
 from tests.solvers.backends.test_wall import gone
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them"),
+    pytest.mark.process,
+]
 TINY, GUARD = str(INSTANCES / "tiny.yaml"), 120
 """Seconds in which whatever hangs is given up."""
 ENDLESS = (

@@ -14,7 +14,10 @@ from crossopt.reports.commands.keeping.tables import EARLY, collected
 from tests.paths import INSTANCES, ROOT
 from tests.reports.commands.test_ended import DEAF, GUARD, hear_signals
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them"),
+    pytest.mark.process,
+]
 LAST = """
 import sys, time
 from crossopt.reports.cli import main

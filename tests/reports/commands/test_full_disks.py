@@ -10,6 +10,8 @@ import pytest
 
 from tests.reports.commands.progress_lines import without_progress
 
+pytestmark = pytest.mark.process
+
 FRONT = ["solve", "tiny", "--pareto", "step_time,power"]
 MEASURED = Path(__file__).parents[3] / "instances" / "measured-sample.csv"
 COMMANDS = {

@@ -225,6 +225,7 @@ DRAWN = """new Promise(done => {
 """What the first cell of the table says that the script draws, once it is there."""
 
 
+@pytest.mark.browser
 def test_a_browser_lets_axes_be_chosen_and_saves_the_table(few: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["sweep", "table", str(few), "--as", "html", "--out", str(page)]) == 0

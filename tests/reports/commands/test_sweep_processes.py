@@ -18,6 +18,8 @@ from crossopt.solvers.study.running import run_all
 from tests.paths import ROOT
 from tests.reports.commands.test_sweep import MANY, Captured, results, rows, study, swept, table
 
+pytestmark = pytest.mark.process
+
 
 def command(path: Path, store: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "crossopt.reports.cli", "sweep", str(path), "--store", str(store), "--workers", "2", *more]

@@ -22,6 +22,8 @@ from tests.paths import INSTANCES
 from tests.reports.answers import saved
 from tests.reports.commands.progress_lines import without_progress
 
+pytestmark = pytest.mark.process
+
 TINY = str(INSTANCES / "tiny.yaml")
 ENDLESS = (
     str(INSTANCES / "quickstart.yaml"),

@@ -112,6 +112,7 @@ def _of_width(nodes: list[TreeNode], name: str, width: float) -> str:
     return tree_svg(nodes, f"Tree {name}", "Nodes.", name, width)
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_nothing_overlaps_in_a_browser(tmp_path: Path, width: int) -> None:
     chain = [TreeNode(place - 1 if place else None, f"layer {place} of a rather deep tree", f"bound {place}", "cut off by the best design")

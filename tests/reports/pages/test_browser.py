@@ -73,6 +73,7 @@ def small(tmp_path: Path) -> Iterator[View]:
 SAID = ("compute 440 mm²", "data 64", "6.504 s", "no design is below", "Full: die area 96.4%", "less than the best recipe")
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(("width", "high"), [(1280, 720), (400, 860)])
 def test_the_answer_is_on_the_first_screen(width: int, high: int, drawn: Path) -> None:
     view = opened(drawn, width, high)
@@ -84,6 +85,7 @@ def test_the_answer_is_on_the_first_screen(width: int, high: int, drawn: Path) -
     view.close()
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_all_words_stand_out_from_what_is_behind_them(dark: bool, drawn: Path) -> None:
     view = opened(drawn, 1280, dark=dark)
@@ -92,6 +94,7 @@ def test_all_words_stand_out_from_what_is_behind_them(dark: bool, drawn: Path) -
     view.close()
 
 
+@pytest.mark.browser
 def test_paper_has_no_tools_and_all_pictures_as_wide_screens_have_them(drawn: Path) -> None:
     view = opened(drawn, 700, paper=True)
     assert view.run("[...document.querySelectorAll('.tools, .contents, .for-narrow')].every(node => !node.clientHeight)")
@@ -99,6 +102,7 @@ def test_paper_has_no_tools_and_all_pictures_as_wide_screens_have_them(drawn: Pa
     view.close()
 
 
+@pytest.mark.browser
 def test_everything_is_there_without_the_script(drawn: Path) -> None:
     plain, lively = (opened(drawn, 1280, scripts=scripts) for scripts in (False, True))
     words = "[...document.querySelectorAll('h2, p, td, th, figcaption')].map(node => node.innerText.replace(/\\s/g, '')).join()"
@@ -114,6 +118,7 @@ def column(view: View) -> list[str]:
     return [time.replace("\N{NO-BREAK SPACE}", " ") for time in view.run(shown)]
 
 
+@pytest.mark.browser
 def test_tables_are_sorted_by_amounts_with_their_units_and_back_again(small: View) -> None:
     asked = [time for _, time, _ in ROWS]
     small.run("document.querySelectorAll('th .sort')[1].focus()")
@@ -127,6 +132,7 @@ def test_tables_are_sorted_by_amounts_with_their_units_and_back_again(small: Vie
     assert column(small) == asked
 
 
+@pytest.mark.browser
 def test_rows_are_filtered_and_kept_as_csv_that_no_spreadsheet_runs(small: View, tmp_path: Path) -> None:
     small.run("document.querySelector('.tools input').focus()")
     small.press("2")
@@ -143,6 +149,7 @@ def test_rows_are_filtered_and_kept_as_csv_that_no_spreadsheet_runs(small: View,
     assert kept == [["use", "time", "note"], *rows]
 
 
+@pytest.mark.browser
 def test_marks_say_their_values_to_pointers_and_to_keys(small: View) -> None:
     tip = "document.querySelector('.tip').hidden ? '' : document.querySelector('.tip').textContent"
     assert small.run(tip) == ""
@@ -157,6 +164,7 @@ def test_marks_say_their_values_to_pointers_and_to_keys(small: View) -> None:
     assert small.run(tip) == ""
 
 
+@pytest.mark.browser
 def test_large_pictures_are_looked_at_more_closely(small: View) -> None:
     seen = "document.querySelector('svg').viewBox.baseVal.width"
     small.run("document.querySelector('.tools button').click()")
@@ -168,6 +176,7 @@ def test_large_pictures_are_looked_at_more_closely(small: View) -> None:
     assert small.run(seen) == 720
 
 
+@pytest.mark.browser
 def test_wide_tables_keep_their_names_in_sight_and_long_ones_are_folded(tmp_path: Path) -> None:
     """On a telephone; what a finger is to hit is 24 pixels high or more."""
     heads, line = ("device", *(f"figure {place}" for place in range(5))), ("accelerator", *["1,234,567 ms"] * 5)

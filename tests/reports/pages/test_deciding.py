@@ -21,6 +21,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.browser
 def test_the_page_draws_every_constant_and_stands_on_its_own(saved: Path, tmp_path: Path) -> None:
     page, data = page_of(saved), json.loads(saved.read_text(encoding="utf-8"))
     seen = looked_at(page)

@@ -67,6 +67,7 @@ def test_an_edited_answer_is_not_drawn(edit: str, tmp_path: Path, capsys: pytest
     assert "verification failed" in capsys.readouterr().err
 
 
+@pytest.mark.browser
 def test_numbers_of_devices_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
     page = page_of(solved(tmp_path, "--set", "objective=energy_per_token"))
     for width in (500, 1200):

@@ -131,6 +131,7 @@ def test_a_tangent_above_the_step_would_be_told() -> None:
     assert "which no bound may be" not in linear_section(found)
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_the_section_fits_and_nothing_overlaps(width: int, tmp_path: Path) -> None:
     text = page(Page("linear", (linear_section(linear()),), {}))

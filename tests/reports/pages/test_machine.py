@@ -163,6 +163,7 @@ def test_other_workloads_have_neither() -> None:
     assert operators_section(None) == network_section(None) == ""
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("name", [name if name == "experts" else pytest.param(name, marks=pytest.mark.slow) for name in QUESTIONS])
 def test_the_sections_fit_and_nothing_overlaps(name: str, tmp_path: Path) -> None:
     sections = (operators_section(roofs_on(*asked(name))), network_section(network_on(*asked(name))))
@@ -185,6 +186,7 @@ def test_marks_lie_where_their_figures_say() -> None:
     assert {"A", "B", "C"} <= letters
 
 
+@pytest.mark.browser
 def test_marks_on_each_other_share_their_letters(tmp_path: Path) -> None:
     marks = [Mark(place, False, 1e14 * (1.0 + place * 1e-4), 100.0, 100.0) for place in range(9)]
     svg = roofline(TITLES, marks, [Roof("memory", 2e12)], [Roof("peak", 1.2e14), Roof("vector peak", 1e14)])

@@ -54,5 +54,6 @@ def test_an_edited_plan_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "verification failed" in capsys.readouterr().err
 
 
+@pytest.mark.browser
 def test_stages_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
     assert faults_in_a_browser(page_of(solved(STAGES, tmp_path)), tmp_path, 500) == []

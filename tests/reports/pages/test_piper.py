@@ -37,5 +37,6 @@ def test_edited_stages_are_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.browser
 def test_stages_with_replicas_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
     assert faults_in_a_browser(page_of(solved(tmp_path, random_document(3, 8, 6))), tmp_path, 500) == []

@@ -108,6 +108,8 @@ def test_an_edited_placement_is_not_drawn(path: tuple[Any, ...], new: object, tm
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.browser
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["layer/gnmt_training", "operator/bert_l-6_training"])
 def test_large_graphs_are_drawn_soon_small_and_without_overlaps(name: str, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_words_of_a_question_cannot_act(tmp_path: Path) -> None:
     assert embedded(page) == data
 
 
+@pytest.mark.browser
 def test_a_page_lays_out_without_overlaps(tmp_path: Path) -> None:
     page = (GALLERY / "quickstart.html").read_text(encoding="utf-8")
     assert faults_in_a_browser(page, tmp_path, 500) == []

@@ -108,6 +108,7 @@ def test_the_picture_says_what_it_shows_and_is_small(name: str) -> None:
     assert len(section) < 115_000
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("name", [name if name == "interleaved" else pytest.param(name, marks=pytest.mark.slow) for name in PLANS])
 def test_nothing_overlaps_in_a_browser(name: str, tmp_path: Path) -> None:
     text = page(Page("step", (step_section(stepped(name)),), {}))

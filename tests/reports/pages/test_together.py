@@ -158,6 +158,7 @@ def test_several_results_are_named_where_no_file_is(tiny: Path, tmp_path: Path, 
     assert (tmp_path / "results.html").read_text(encoding="utf-8") == page_beside(QUICKSTART, tiny)
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_several_results_lie_on_the_page_without_overlaps(tiny: Path, chain: Path, tmp_path: Path, width: int) -> None:
     assert faults_in_a_browser(page_beside(QUICKSTART, tiny, chain, tiny), tmp_path, width) == []

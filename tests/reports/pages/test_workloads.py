@@ -129,6 +129,7 @@ def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> N
     assert (not shares) == ("proved: no design" in page)
 
 
+@pytest.mark.browser
 def test_names_of_workloads_cannot_act(tmp_path: Path) -> None:
     name = "<script>alert(1)</script> & a name that is so long that no picture has room for all of it, whatever its width may be"
     page = page_of(solved(tmp_path, TWO.replace("weight: 3}", f"weight: 3, name: '{name}'}}")))
@@ -146,11 +147,13 @@ def test_an_edited_answer_about_several_workloads_is_not_drawn(
     assert "verification failed" in capsys.readouterr().err
 
 
+@pytest.mark.browser
 def test_several_workloads_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
     text = (INSTANCES / "two-models-one-chip.yaml").read_text(encoding="utf-8")
     assert faults_in_a_browser(page_of(solved(tmp_path, text)), tmp_path, 500) == []
 
 
+@pytest.mark.browser
 def test_a_front_lies_on_the_page_without_overlaps(front: Path, tmp_path: Path) -> None:
     assert faults_in_a_browser(page_of(front), tmp_path, 500) == []
 

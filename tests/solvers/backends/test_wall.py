@@ -22,7 +22,7 @@ from tests.paths import ROOT
 from tests.solvers.backends import rough_work as rough
 from tests.solvers.backends.test_backends import ALL_BEST, SMALL
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how processes ended")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how processes ended"), pytest.mark.process]
 
 
 def asked(work: Callable[..., Any], seconds: float = inf, watch: Watch = go_on) -> Answer:

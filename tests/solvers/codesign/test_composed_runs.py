@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 import numpy as np
+import pytest
 
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.measured.runs import Measurement, read_measured
@@ -30,6 +31,7 @@ def fitted_layers(rows: list[Measurement]) -> tuple[float, float]:
     return float(found[0]), float(np.abs(columns @ found - 1.0).max())
 
 
+@pytest.mark.data
 def test_runs_on_one_node_are_sums_of_equal_layers() -> None:
     """Repeated runs of other sources differ by 3 %; these four numbers a group explain at least eight runs each a hundred times better."""
     residuals = [fitted_layers(rows)[1] for rows in groups()]
@@ -38,6 +40,7 @@ def test_runs_on_one_node_are_sums_of_equal_layers() -> None:
     assert max(residuals) < 0.01
 
 
+@pytest.mark.data
 def test_some_of_their_layers_take_less_time_for_more_work() -> None:
     """No model that is monotone in the work can follow that."""
     layer = {(rows[0].workload.hidden, rows[0].plan.tensor, rows[0].plan.data, rows[0].plan.microbatch): rows for rows in groups()}

@@ -11,6 +11,8 @@ from crossopt.solvers.grading.handouts import HANDOUTS, public
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
+pytestmark = pytest.mark.course
+
 GIVEN: Table = public(ALTERNATING.name)["times"]
 solution = loaded(SOLUTIONS / ALTERNATING.name / "solution.py")
 

@@ -12,6 +12,8 @@ from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import grade_of, reference, written
 
+pytestmark = pytest.mark.course
+
 walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
 PROGRAMS = [one for one in ASSIGNMENTS if one.judge is None]
 

@@ -21,6 +21,8 @@ from crossopt.solvers.grading.assignments.chips import (
 from crossopt.solvers.grading.handed_model import MOST_VARIABLES, relaxation
 from crossopt.solvers.grading.table import SOLUTIONS
 
+pytestmark = pytest.mark.course
+
 COSTS, OPENING = [[1, 5], [4, 1], [5, 2]], [3, 3]
 
 

@@ -16,6 +16,8 @@ from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import loaded
 
+pytestmark = pytest.mark.course
+
 GIVEN = public(COLLECTIVES.name)
 NPUS, LINKS, SENDS = GIVEN["npus"], GIVEN["links"], GIVEN["sends"]
 PAIRS: Links = [[0, 1, 1], [1, 0, 1], [2, 3, 1], [3, 2, 1], [1, 2, 2], [2, 1, 2]]

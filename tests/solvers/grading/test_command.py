@@ -12,6 +12,8 @@ from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.programs import written
 
+pytestmark = pytest.mark.course
+
 FIRST = SOLUTIONS / ASSIGNMENTS[0].name
 walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
 

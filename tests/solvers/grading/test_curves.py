@@ -24,6 +24,8 @@ from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.every import every
 
+pytestmark = pytest.mark.course
+
 ENDS = (10.0, 1000.0, 0.02)
 
 

@@ -24,6 +24,8 @@ from crossopt.solvers.grading.marks import Mark
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
+pytestmark = pytest.mark.course
+
 SEED = "practice"
 Hand = dict[str, Any]
 solution = loaded(SOLUTIONS / EXPERT.name / "solution.py")

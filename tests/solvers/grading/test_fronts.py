@@ -25,6 +25,8 @@ from crossopt.solvers.grading.walls.running import run
 from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.programs import loaded, written
 
+pytestmark = pytest.mark.course
+
 PLAIN = [[3, 1], [1, 3], [2, 2], [2, 3], [3, 1]]
 TEXT = question("practice")
 solution = loaded(SOLUTIONS / TRADEOFFS.name / "solution.py")

@@ -21,6 +21,8 @@ from tests.every import every
 from tests.paths import ROOT
 from tests.solvers.grading.programs import reference
 
+pytestmark = pytest.mark.course
+
 NAMES = [one.name for one in ASSIGNMENTS]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 

@@ -11,6 +11,8 @@ from crossopt.solvers.grading.assignments.knapsack import Items, fractional, jud
 from crossopt.solvers.grading.handed_model import read_model
 from tests.every import every
 
+pytestmark = pytest.mark.course
+
 EXAMPLE: Items = ([30, 20, 20], [42, 26, 26], 40)
 ITEMS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
 

@@ -17,6 +17,8 @@ from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.grading.programs import loaded
 
+pytestmark = pytest.mark.course
+
 LAB = HANDOUTS / "phaze-lab"
 README = (LAB / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```\n(\$ .*?)```", README, re.DOTALL)

@@ -17,6 +17,8 @@ from crossopt.solvers.grading.handouts import HANDOUTS, public
 from crossopt.solvers.grading.marks import Task, apart, figure
 from crossopt.solvers.grading.table import SOLUTIONS
 
+pytestmark = pytest.mark.course
+
 
 def module(path: object) -> ModuleType:
     described = importlib.util.spec_from_file_location("handed_out", str(path))

@@ -13,6 +13,8 @@ from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.running import Call, Returned
 from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, tasks_of, with_mistake
 
+pytestmark = pytest.mark.course
+
 PROGRAMS = [one for one in ASSIGNMENTS if one.judge is None]
 EVERY = [
     pytest.param(one, mistake, id=f"{one.name[:2]} {mistake.name}", marks=[pytest.mark.slow] if place % 3 else [])

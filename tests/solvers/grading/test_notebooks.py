@@ -25,6 +25,8 @@ from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.programs import asking
 
+pytestmark = pytest.mark.course
+
 each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
 ABSENT = [name for name in ("nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]

@@ -16,6 +16,8 @@ from crossopt.solvers.grading.table import SOLUTIONS
 from tests.every import every
 from tests.solvers.grading.programs import loaded
 
+pytestmark = pytest.mark.course
+
 Handed = dict[str, Any]
 Cheat = Callable[[Handed], Handed]
 ASSIGNMENTS = (knapsack.KNAPSACK, stages.STAGES, chips.CHIPS)

@@ -12,6 +12,8 @@ from crossopt.solvers.grading.quiet import is_hidden
 from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.programs import written
 
+pytestmark = pytest.mark.course
+
 walled = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
 SECRET = 173.25
 CARRIED = """import json, os

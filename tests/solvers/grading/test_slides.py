@@ -16,6 +16,8 @@ from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from tests.solvers.grading.mistakes import solution_of
 from tests.test_readmes import Shown, lines_of, shown
 
+pytestmark = pytest.mark.course
+
 each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 CALL = re.compile(r"^>>> (.+)\n((?:(?!>>>|```).+\n)*)", re.MULTILINE)
 NOTES = re.compile(r"<!--(.*?)-->\s*$", re.DOTALL)

@@ -3,6 +3,7 @@
 from itertools import combinations
 from math import comb
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from crossopt.solvers.grading.assignments.stages import STAGES, Chain, judge_bou
 from crossopt.solvers.grading.handed_model import MOST_VARIABLES
 from crossopt.solvers.grading.marks import wrong
 from tests.every import every
+
+pytestmark = pytest.mark.course
 
 EXAMPLE: Chain = ([4, 1, 1, 4], [1, 3, 1, 0])
 

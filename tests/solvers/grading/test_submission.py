@@ -13,6 +13,8 @@ from crossopt.solvers.grading.walls.submission import SubmissionError, opened
 from tests.every import every
 from tests.solvers.grading.programs import asking
 
+pytestmark = pytest.mark.course
+
 
 def packed(path: Path, files: dict[str, bytes], mode: int = 0) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

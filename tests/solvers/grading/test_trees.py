@@ -33,6 +33,8 @@ from crossopt.solvers.grading.table import SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
 from tests.solvers.grading.programs import loaded, written
 
+pytestmark = pytest.mark.course
+
 TEXT = question("practice")
 BOX = ([100, 900], [10, 10], [20, 40], 40)
 solution = loaded(SOLUTIONS / TREES.name / "solution.py")

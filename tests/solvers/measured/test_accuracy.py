@@ -354,6 +354,7 @@ def test_wrong_arguments_are_refused_before_anything_is_read(arguments: tuple[st
 # --- the reference data --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.data
 def test_the_reference_runs_have_finite_figures() -> None:
     """The number of questions is that of groups of at least three plans of equal model, sequence, devices, batch and recomputation."""
     found, seconds = reference_runs("dev"), foretold("dev")

@@ -213,6 +213,7 @@ def sets_of(entry: DeviceEntry) -> tuple[tuple[Constant, ...], Array]:
     return constants, np.array([[values[constant.name] for constant in constants] for values in sets])
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_the_committed_constants_keep_the_accuracy_they_claim() -> None:
     """A change of the model that makes it worse on measured machines fails here; a better fit needs `crossopt calibrate` again."""
@@ -251,6 +252,7 @@ def test_all_devices_that_carry_the_constants_of_the_a100_carry_the_same_ones() 
         assert entry.calibration == (a100.calibration if name == "a100-40g" else None), "nothing was fitted to the newer ones"
 
 
+@pytest.mark.data
 def test_the_likely_range_holds_most_runs_on_a100_that_were_not_fitted_to() -> None:
     """As many as it was fitted to hold of the others: four of five, of those of other people with other frameworks a few less."""
     rows = [row for row in reference_runs("extra").measurements if row.gpu.startswith("a100")]
@@ -260,6 +262,7 @@ def test_the_likely_range_holds_most_runs_on_a100_that_were_not_fitted_to() -> N
     assert inside.mean() > 0.7
 
 
+@pytest.mark.data
 def test_the_constants_of_the_a100_carry_over_to_megatron_core_on_h100() -> None:
     """Without its set, which was fitted to these runs, Megatron-Bridge, DGX Cloud recipes and NeMo stay within 8 %, source by source."""
     rows = [row for row in reference_runs("extra").measurements if row.gpu == "h100-sxm"]

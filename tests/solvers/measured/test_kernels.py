@@ -164,6 +164,7 @@ def left_out(name: str, of: Of) -> list[tuple[Kernel, float]]:
     ]
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_public_products_are_met_on_shapes_that_were_left_out() -> None:
     """ai-dynamo/aiconfigurator: within 10 % from 128 rows on, within 15 % below."""
@@ -172,6 +173,7 @@ def test_public_products_are_met_on_shapes_that_were_left_out() -> None:
     assert np.mean([error for kernel, error in found if kernel.size == "up to 64 rows"]) < 0.09
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_public_attention_is_met_on_heads_that_were_left_out() -> None:
     found = left_out("attention_small", "attention")
@@ -179,6 +181,7 @@ def test_public_attention_is_met_on_heads_that_were_left_out() -> None:
     assert np.mean([error for _, error in found]) < 0.11
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_public_collectives_are_met_on_sizes_that_were_left_out() -> None:
     assert np.mean([error for _, error in left_out("comm_small", "collectives")]) < 0.095

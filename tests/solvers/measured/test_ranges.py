@@ -34,6 +34,7 @@ def sources() -> dict[str, InRange]:
     return {source: covered(own, np.array(seconds[source])) for source, own in rows.items()}
 
 
+@pytest.mark.data
 def test_nine_runs_in_ten_of_each_source_are_in_range(sources: dict[str, InRange]) -> None:
     """But for all 28 of one edition of DGX Cloud's recipes, the same six networks again, and three more of BLOOM's than nine in ten, as
     what sides that fill no tile lose rests on its one shape. torchtitan's in 8 bits on context or tensor ranks, and with scales of rows
@@ -47,6 +48,7 @@ def test_nine_runs_in_ten_of_each_source_are_in_range(sources: dict[str, InRange
     }
 
 
+@pytest.mark.data
 def test_of_all_sources_together_about_as_many_are_faster_as_slower(sources: dict[str, InRange]) -> None:
     """Each counts alike: one in twenty on either side."""
     many = [found for found in sources.values() if found.rows >= MANY]

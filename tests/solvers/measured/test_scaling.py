@@ -32,6 +32,7 @@ def curves() -> dict[str, tuple[Array, Array]]:
     }
 
 
+@pytest.mark.data
 @every("plan", tuple(PLANS))
 def test_curves_come_out_at_every_size_and_in_what_they_lose(plan: str, curves: dict[str, tuple[Array, Array]]) -> None:
     measured, predicted = curves[plan]
@@ -41,6 +42,7 @@ def test_curves_come_out_at_every_size_and_in_what_they_lose(plan: str, curves: 
     assert predicted[0] / predicted[-1] == pytest.approx(kept, abs=near)
 
 
+@pytest.mark.data
 def test_with_many_ranks_that_share_two_tensor_ranks_become_faster(curves: dict[str, tuple[Array, Array]]) -> None:
     """Measured between 256 and 512 devices, predicted between 64 and 128, where the model has both within a fiftieth."""
     one, two = curves["over all, tensor 1"], curves["over all, tensor 2"]

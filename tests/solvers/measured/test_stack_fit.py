@@ -103,6 +103,7 @@ def test_the_command_takes_sets_of_runs_alone(tmp_path: Path, capsys: pytest.Cap
     assert "kernels are fitted one file at a time, whatever the stack" in capsys.readouterr().err
 
 
+@pytest.mark.data
 def test_every_committed_set_has_the_runs_and_the_error_that_it_tells() -> None:
     """In place of the fits themselves, which take minutes: `crossopt calibrate` prints them."""
     rows = [row for name in ("dev", "extra") for row in once(reference_runs(name).measurements)]

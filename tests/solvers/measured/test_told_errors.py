@@ -31,6 +31,7 @@ def runs() -> list[tuple[Measurement, float]]:
     return list(found.values())
 
 
+@pytest.mark.data
 def test_two_layers_make_five_sixths_of_the_regret_on_one_node() -> None:
     """Of hidden size 2048 on four tensor ranks with a microbatch of 2, and 1024 on two with 4: the best plans of 32 of 124 questions."""
     questions: dict[object, list[tuple[float, float, Measurement]]] = {}
@@ -48,6 +49,7 @@ def test_two_layers_make_five_sixths_of_the_regret_on_one_node() -> None:
     assert (sum(regrets[False]) / 92, max(regrets[False])) == pytest.approx((0.008, 0.137), abs=0.001)
 
 
+@pytest.mark.data
 @every(("stack", "device"), tuple(MEASURED))
 def test_answers_tell_as_many_runs_and_as_large_errors_as_there_are(stack: str, device: str, runs: list[tuple[Measurement, float]]) -> None:
     sources = ON_A100 if stack == "fsdp" and device.startswith("a100") else SOURCES[stack]
@@ -59,6 +61,7 @@ def test_answers_tell_as_many_runs_and_as_large_errors_as_there_are(stack: str, 
     assert told.most is None or round(float(errors.max()), 3) == told.most
 
 
+@pytest.mark.data
 def test_runs_of_like_plans_are_off_as_is_told(runs: list[tuple[Measurement, float]]) -> None:
     """Of dense networks whose stack is known, but for V100's noisy ones, with three sets that the page of published plans holds."""
     found: dict[str, dict[str, list[float]]] = {}
@@ -84,6 +87,7 @@ def test_a_run_is_no_evidence_for_its_own_range() -> None:
     assert errors_like("", "context ranks in 32 bits") == (-0.177, 0.177)
 
 
+@pytest.mark.data
 def test_answers_tell_how_plans_are_ranked_and_where_that_was_tested(
     runs: list[tuple[Measurement, float]],
 ) -> None:

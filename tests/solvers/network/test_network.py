@@ -65,6 +65,7 @@ def libra(workload: str, groups: str, network: str, total: float = 500.0) -> dic
     }
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("workload", "groups", "network", "milliseconds", "equal", "gain"),
     [
@@ -90,6 +91,7 @@ def test_libras_workloads(workload: str, groups: str, network: str, milliseconds
     assert rival.value / result.value == pytest.approx(gain, abs=5.1e-5)
 
 
+@pytest.mark.data
 def test_orders_sums_and_a_given_bandwidth(tmp_path: Path) -> None:
     """LIBRA's constraints on GPT-3: the first dimension has 500 GB/s, the last two 200 together, and none of the first three more than the
     one before."""

@@ -150,6 +150,7 @@ def test_wide_graphs_and_questions_without_accelerators_are_left_alone() -> None
     assert bounds(blocks_of(wide.graph, staged=False), machine_of(wide), 30.0, 0.0, 0.0) == []
 
 
+@pytest.mark.data
 def test_a_published_graph_of_operators_is_proved_without_a_cpu() -> None:
     """The optimum is 28.332 ms, which the integer model takes minutes to prove."""
     asked = read(reference("placement/throughput/operator/bert_l-6_inference.json"), ("contiguous=no", "cpus=0"))
@@ -167,6 +168,7 @@ def test_cores_out_of_all_proportion_do_no_harm(cpu: float) -> None:
     assert all(bound <= true * (1.0 + 1e-12) for bound in bounds(blocks, machine_of(asked), 1.1 * true, 0.0, FOREVER))
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_what_a_round_kept_apart_proves_a_published_graph_of_training() -> None:
     """The best placement known is busy for 71.64226 ms; cells of one width alone leave states below 71.5 ms."""

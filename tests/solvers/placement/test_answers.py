@@ -38,6 +38,7 @@ TOLD = ("gnmt", "inception")
 LARGE = [name for name in PUBLISHED if "bert_l-6" in name or name == "operator/bert_l-3_training"]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("names", [[name for name in PUBLISHED if name not in LARGE], pytest.param(LARGE, marks=pytest.mark.slow)])
 def test_published_graphs_are_proved_at_the_optimum_of_the_authors_program(names: list[str]) -> None:
     for name in names:

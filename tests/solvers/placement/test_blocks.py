@@ -81,6 +81,7 @@ def test_one_stage_says_more_than_minimum_cuts_in_some_of_them() -> None:
     assert gained >= 2
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "devices"),
     [("bert_l-3_inference", 16), pytest.param("bert_l-6_training", 32, marks=pytest.mark.slow), ("resnet50_inference", 16)],
@@ -105,6 +106,7 @@ def test_one_large_block_is_a_proof_without_a_solver() -> None:
     assert (staged.value, staged.proved_by) == (10.5, PROOF)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["bert_l-3_inference", pytest.param("bert_l-3_training", marks=pytest.mark.slow)])
 def test_published_graphs_of_operators_are_proved_so(name: str) -> None:
     asked = read(reference(f"placement/throughput/operator/{name}.json"), ("contiguous=no",))

@@ -108,6 +108,7 @@ def test_seeds_are_kept_and_tell() -> None:
     assert set(SEEDED) < set(SEARCHES)
 
 
+@pytest.mark.data
 def test_the_table_names_what_is_broken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(by_placement, "_SEARCH", 0.2)
     graph_file = str(reference("placement/throughput/layer/bert24_training.json"))

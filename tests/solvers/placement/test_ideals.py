@@ -121,6 +121,7 @@ def test_ideals_are_all_closed_sets() -> None:
 PUBLISHED = {"layer/bert24_training": 39, "layer/resnet50_training": 242, "operator/resnet50_inference": 241}
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_graphs_with_few_ideals_are_proved(name: str) -> None:
     asked = read(reference(f"placement/throughput/{name}.json"))

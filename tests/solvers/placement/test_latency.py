@@ -131,6 +131,7 @@ def published(name: str) -> PlacementQuestion:
     return read(reference(f"placement/latency/{name}_inference.json"), ("problem=latency",))
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", GREEDY)
 def test_the_greedy_rule_is_that_of_the_authors_program(name: str) -> None:
     asked = published(f"layer/{name}")
@@ -140,6 +141,7 @@ def test_the_greedy_rule_is_that_of_the_authors_program(name: str) -> None:
     assert verdict.value == pytest.approx(GREEDY[name], rel=5e-6)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", HUMAN)
 def test_splits_by_hand_are_judged_as_by_the_authors_program(name: str) -> None:
     asked = published(f"layer/{name}")
@@ -155,6 +157,7 @@ def test_splits_by_hand_are_judged_as_by_the_authors_program(name: str) -> None:
     assert all("bytes of" in violation for violation in verdict.violations)
 
 
+@pytest.mark.data
 def test_a_published_graph_is_proved_at_once() -> None:
     found = answered(published("layer/bert24"), "auto", Limits(seconds=10.0), silent)
     assert found.status == "OPTIMAL"
@@ -162,6 +165,7 @@ def test_a_published_graph_is_proved_at_once() -> None:
     assert checked(found).accepted
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "share", "gap"), [("layer/gnmt", 0.85, 0.03), ("layer/resnet50", 0.3, 0.2), ("layer/inceptionv3", 0.55, 0.35)]
 )
@@ -234,6 +238,7 @@ def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) ->
     assert found.bound == pytest.approx(true, rel=1e-7)
 
 
+@pytest.mark.data
 def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
     asked = published("layer/inceptionv3")
     found = answered(asked, "auto", Limits(seconds=0.0), silent)

@@ -99,6 +99,7 @@ def test_bounds_are_often_the_best_of_all_placements_and_looking_beside_helps() 
     assert sum(sharp >= tried(one) * (1.0 - 1e-9) for one, (_, sharp) in zip(asked, both, strict=True)) >= 20
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "value"), [("gnmt", 225.647890625), ("resnet50", 1156.88128125)])
 def test_published_graphs_are_proved(name: str, value: float) -> None:
     asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
@@ -106,6 +107,7 @@ def test_published_graphs_are_proved(name: str, value: float) -> None:
     assert (found.status, found.value) == ("OPTIMAL", value)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "least"), [("layer/inceptionv3", 1152.0), ("operator/bert_l-3", 404.0)])
 def test_published_graphs_are_bounded_far_above_their_critical_path(name: str, least: float) -> None:
     """The critical path says 195 and 48 ms."""

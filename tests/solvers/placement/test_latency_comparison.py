@@ -51,6 +51,7 @@ def test_seeds_are_for_searches() -> None:
     assert set(SEEDED) < set(RULES)
 
 
+@pytest.mark.data
 def test_the_table_says_who_breaks_what(capsys: pytest.CaptureFixture[str]) -> None:
     graph_file = str(reference("placement/latency/layer/gnmt_inference.json"))
     split = str(reference("placement/human-experts/gnmt_inference_expert.json"))

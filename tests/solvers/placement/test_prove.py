@@ -165,6 +165,7 @@ def test_rounds_of_too_many_states_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, Word)
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_a_published_graph_is_proved_anew_by_prices() -> None:
     asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))

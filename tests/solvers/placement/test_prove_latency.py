@@ -66,6 +66,7 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, Word)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["gnmt", "resnet50"])
 def test_published_graphs_are_proved_anew_and_forged_bounds_refused(name: str) -> None:
     asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))

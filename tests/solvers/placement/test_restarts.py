@@ -45,6 +45,7 @@ def test_what_is_known_is_kept_where_time_is_up_and_where_shares_break_the_memor
     assert judge(asked, last(improved(asked, known, 0, float("inf")), known)).accepted
 
 
+@pytest.mark.data
 def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a graph of operators one block at a time leads nowhere from the best stages (29.58 ms, the optimum is 28.33 ms)."""
     monkeypatch.setattr(restarts, "_MOVES", 60_000)

@@ -129,6 +129,7 @@ def test_wide_graphs_and_hidden_transfers_are_left_alone() -> None:
         assert list(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 100.0, 0.0, 0.0)) == []
 
 
+@pytest.mark.data
 def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
     asked = read(reference("placement/throughput/layer/resnet50_inference.json"), ("contiguous=no",))
@@ -144,6 +145,7 @@ def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.Monkey
     assert len(list(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 9.0, 0.0, FOREVER))) == 1
 
 
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "limit"),
@@ -160,6 +162,7 @@ def test_published_graphs_are_proved_at_once(name: str, limit: float) -> None:
     assert max(bounds(blocks_of(asked.graph, staged=False), machine_of(asked), limit)) == limit
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_the_answer_says_what_proved_it() -> None:
     asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))

@@ -215,6 +215,7 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
     assert "not enough memory" in result.notes[0]
 
 
+@pytest.mark.data
 def test_the_example_is_solved_to_its_known_optimum() -> None:
     question: ShardingQuestion = read(reference("sharding/example.json"))
     assert [weigh(question.problem, choice).cost for choice in ([0, 0, 2, 1, 0], [0, 1, 2, 0, 0], [0, 0, 2, 0, 0])] == [445, 495, 545]
@@ -222,6 +223,7 @@ def test_the_example_is_solved_to_its_known_optimum() -> None:
         assert answered(question, engine, Limits(), lambda progress: None).value == 445
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("letter", "best"),
     [

@@ -11,6 +11,7 @@ from tests.instances.sharding.files import answered
 from tests.paths import reference
 
 
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize(("letter", "ratio"), [("K", 0.95), ("M", 0.99), ("R", 0.9), ("S", 0.9), ("V", 0.9)])
 def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) -> None:

@@ -106,6 +106,7 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
     assert refused > 1
 
 
+@pytest.mark.data
 def test_many_choices_are_refused_in_words() -> None:
     question = read(reference("sharding/asplos-2025-iopddl-G.json.gz"))
     with pytest.raises(RefusedError, match="exhaustive is for 10,000 choices at most"):

@@ -144,6 +144,7 @@ def test_a_bound_above_a_choice_is_taken_back() -> None:
     assert "a liar" in run.notes[0]
 
 
+@pytest.mark.data
 def test_highs_stops_when_it_is_asked() -> None:
     problem = read_problem(reference("sharding/asplos-2025-iopddl-B.json.gz")).problem
     session = Session(program_of(reduced(unreduced(problem)).core), 1, 0)

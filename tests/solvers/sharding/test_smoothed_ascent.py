@@ -39,6 +39,7 @@ def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
     assert bound >= ascent.best - 1e-3 * max(abs(ascent.best), 1.0)
 
 
+@pytest.mark.data
 @pytest.mark.slow
 def test_cooling_goes_on_where_single_steps_stand_still() -> None:
     """After hundreds of rounds as many passes gain several times as much: 25 to 90 times as the last digits of floats fall."""

@@ -73,6 +73,7 @@ def _original(letter: str) -> tuple[ShardingQuestion, Answer]:
     return question, answered(question, "auto", Limits(_SECONDS), lambda progress: None)
 
 
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("letter", ["K", "M", "R"])
 @pytest.mark.parametrize("change", [_just_enough, _twice_the_memory, _no_limit, _halved, _edges_twice, _other_order])

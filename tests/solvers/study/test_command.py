@@ -216,6 +216,7 @@ def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, 
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.browser
 def test_the_page_is_the_one_that_report_draws_and_stands_on_its_own(swept: Path, tmp_path: Path) -> None:
     """But for what is proved, which the run knows and the file says."""
     page, run = page_of(swept), (swept.parent / "page.html").read_text(encoding="utf-8")

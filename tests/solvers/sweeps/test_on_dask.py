@@ -15,6 +15,8 @@ from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, kept_at
 from crossopt.solvers.sweeps.worker import Job
 from tests.paths import INSTANCES
 
+pytestmark = pytest.mark.process
+
 Captured = pytest.CaptureFixture[str]
 KEY = "a" * 32
 STUDY_OF_TWO = """\

@@ -15,6 +15,8 @@ from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import agrees_with
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
+pytestmark = pytest.mark.process
+
 SOME = (
     "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
     "budget.power=240 W",

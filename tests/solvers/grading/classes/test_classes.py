@@ -17,6 +17,8 @@ from crossopt.solvers.grading.marks import Grade, seed_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls.walls import missing
 
+pytestmark = pytest.mark.course
+
 LAYER, KNAPSACK = ASSIGNMENTS[:2]
 ASKING = Asking("word", walls=missing() is None, jobs=2)
 RIGHT = (SOLUTIONS / LAYER.name / "solution.py").read_text(encoding="utf-8")

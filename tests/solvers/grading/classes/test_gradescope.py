@@ -13,6 +13,8 @@ from crossopt.reports.cli import main
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls.walls import missing
 
+pytestmark = pytest.mark.course
+
 LAYER = ASSIGNMENTS[0]
 
 

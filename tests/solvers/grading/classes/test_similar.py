@@ -7,11 +7,15 @@ import zipfile
 from inspect import getsource
 from pathlib import Path
 
+import pytest
+
 from crossopt.solvers.grading import alternations
 from crossopt.solvers.grading.classes.handed_in import find_class
 from crossopt.solvers.grading.classes.similar import JUDGES, UNREAD, find_similar, prints_of, words_of
 from crossopt.solvers.grading.handouts import HANDOUTS
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
+
+pytestmark = pytest.mark.course
 
 LAYER, KNAPSACK, ALTERNATING = ASSIGNMENTS[0], ASSIGNMENTS[1], ASSIGNMENTS[8]
 LONG = getsource(shlex)

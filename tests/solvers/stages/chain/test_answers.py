@@ -151,6 +151,7 @@ def test_a_profile_gives_the_layers_and_a_result_stands_without_it(tmp_path: Pat
         read(path)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["vgg16", "resnet50", "gnmt"])
 def test_published_profiles_are_planned_with_two_versions(name: str) -> None:
     text = (

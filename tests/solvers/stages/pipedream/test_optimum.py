@@ -49,6 +49,7 @@ def published(name: str, asked: tuple[str, ...]) -> float:
     return round(least(read(reference(f"placement/pipedream/{name}/graph.txt"), (*asked, "compatible=true"))), 6)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ONE_LEVEL)
 def test_the_figures_of_the_public_optimizer_are_met_to_the_last_printed_digit(name: str) -> None:
     assert tuple(published(name, (f"devices={count}",)) for count in range(1, 9)) == ONE_LEVEL[name]
@@ -56,6 +57,7 @@ def test_the_figures_of_the_public_optimizer_are_met_to_the_last_printed_digit(n
     assert tuple(published(name, (f"devices={count}", "compression=1.0")) for count in (2, 3, 4)) == COMPRESSED[name]
 
 
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TWO_LEVELS)
 def test_so_are_those_of_two_levels(name: str) -> None:

@@ -69,6 +69,7 @@ def test_all_faults_come_at_once() -> None:
     assert [fault.line for fault in raised.value.faults] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "nodes", "seconds", "parameters"),
     [("vgg16", 40, 0.672535, 553_430_176), ("resnet50", 176, 0.443419, 102_228_128), ("gnmt", 37, 0.089416, 775_063_808)],

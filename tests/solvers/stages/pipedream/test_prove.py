@@ -60,6 +60,7 @@ def test_it_shows_what_the_search_finds_where_plans_are_too_many(way: tuple[str,
         assert isinstance(result.proof, Counted)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["vgg16", "resnet50", "gnmt"])
 def test_published_profiles_are_proved_anew(name: str) -> None:
     for way in (("devices=4",), ("devices=16", "memory=16 GB"), ("devices=4", "compatible=true")):

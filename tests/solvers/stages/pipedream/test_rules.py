@@ -18,6 +18,7 @@ from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN, answered, asked_of, checked, random_profile
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "shape"), [("vgg16", (8, 16)), ("gnmt", (8, 16)), ("gnmt", (4, 4, 8))])
 def test_rules_leave_groups_out_that_have_no_stage(name: str, shape: tuple[int, ...]) -> None:
     question = read(reference(f"placement/pipedream/{name}/graph.txt"), (f"devices={list(shape)}",))

@@ -114,6 +114,7 @@ def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: 
 PUBLISHED = [8, *(pytest.param(devices, marks=pytest.mark.slow) for devices in (32, 64, 128, 256, 512))]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("devices", PUBLISHED)
 def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
     with reference("placement/reference.csv").open(encoding="utf-8") as file:
@@ -128,6 +129,7 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
     assert equal is not None and result.value < equal <= told.get("equi(2BW-like)", equal) * (1.0 + 1e-6)
 
 
+@pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [2, 8, 64])
 def test_gnmt_is_proved(devices: int) -> None:

@@ -119,6 +119,7 @@ def test_degrees_divide_the_microbatches_and_are_no_more_than_devices(tmp_path: 
     assert narrowed(question, ("data",)).degrees == (1,)
 
 
+@pytest.mark.data
 def test_the_published_files_are_in_seconds_and_in_milliseconds() -> None:
     for name, unit, wrong in (("bert32a100", "s", False), ("bert32a100", "ms", True), ("gnmt", "s", True), ("gnmt", "ms", False)):
         question = read(reference(f"placement/piper/{name}.json"), (f"time_unit={unit}",))  # type: ignore[arg-type]
