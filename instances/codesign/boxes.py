@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.hardware import Hardware, headroom_of
+from crossopt.crossflow.hardware import Hardware, headroom_of, take
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
@@ -102,6 +102,12 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     chips = _corners(instance, space, boxes)
     others = tuple((other, _corners(other, space, boxes)) for _, other in under_each(instance))
     return replace(chips, alive=np.logical_and.reduce([chips.alive, *(other.alive for _, other in others)]), others=others)
+
+
+def corners_in(chips: Corners, rows: Whole) -> Corners:
+    """Some of the devices, under each set of constants."""
+    others = tuple((other, corners_in(same, rows)) for other, same in chips.others)
+    return Corners(take(chips.hardware, rows), chips.alive[rows], others)
 
 
 def chips_at(instance: Instance, points: Whole) -> Corners:

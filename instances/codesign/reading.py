@@ -157,8 +157,6 @@ def _others(file: CodesignFile, levels: Levels, ranges: tuple[Range, ...], repor
     """The hardware under the other sets of constants that the question names."""
     if file.sets and file.objective != "worst_step_time":
         report("sets", "several sets of constants are for the worst of them (write objective: worst_step_time, or remove this key)")
-    if file.sets and file.workloads is not None:
-        report("sets", "several sets of constants are asked about for one workload (remove this key, or the other workloads)")
     found = []
     for name, factors in sets_of(file.sets, ranges, file.factors):
         one = replace(file, factors=factors)

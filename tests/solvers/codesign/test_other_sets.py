@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from crossopt.crossflow.plan import Plans, plan_at
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.space import hardware_points, plan_blocks
 from crossopt.instances.errors import InstanceError
 from crossopt.solvers.codesign.answer import Candidate, design_in
@@ -15,9 +15,11 @@ from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
+from tests.every import every
 from tests.paths import INSTANCES
-from tests.solvers.codesign.asking import answered, checked
+from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
+from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, several
 from tests.solvers.codesign.test_objectives import silent, timed
 from tests.solvers.codesign.wide_questions import wide_text
 
@@ -86,6 +88,69 @@ def assert_they_agree(seed: int) -> bool:
         assert alone.value is not None
         assert (one.value or 0.0) >= alone.value
     return one.value is not None and alone.value is not None and one.value > alone.value
+
+
+# Several workloads on one chip ------------------------------------------------------------------------------------------------------
+
+PAIR = """\
+kind: codesign
+workloads:
+  - {model: gpt3-125m, global_batch: 16, name: a}
+  - {model: gpt3-350m, global_batch: 16, weight: 3, name: b}
+cluster: {devices: 4}
+technology: accelerator-7nm
+choices: {compute_area: [300 mm^2, 400 mm^2], hbm_stacks: [2, 5], tensor: [1, 2]}
+objective: worst_step_time
+"""
+REGRET = ("combine=worst_regret", "workloads.1.weight=null")
+ON_A100 = ("technology=null", "hardware=a100-80g", "choices={tensor: [1, 2]}", "sets=[{efficiency: {matrix: 0.5}}]")
+FP8 = ("technology=accelerator-4nm", "workloads.1.precision=fp8", "budget={power: 900 W}")
+
+
+def assert_every_engine_agrees(portfolio: Portfolio, expected: float) -> None:
+    for engine in ("boxes", "exhaustive"):
+        result = answered(portfolio, engine)
+        assert (inf if result.value is None else result.value) == expected
+        assert result.proved
+        assert checked(again(result)).accepted
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(ON_A100, id="device"),
+        pytest.param(("sets=[{dram: {energy_per_bit: 1.9}}]", "budget.power=370 W"), id="limit"),
+        pytest.param((WRITTEN,), marks=pytest.mark.slow, id="weighted"),
+        pytest.param((WRITTEN, *REGRET), marks=pytest.mark.slow, id="regret"),
+        pytest.param((WRITTEN, *FP8), marks=pytest.mark.slow, id="precisions"),
+    ],
+)
+def test_workloads_on_one_chip_are_each_held_to_every_set(settings: tuple[str, ...]) -> None:
+    portfolio = several(PAIR, *settings)
+    expected = least_by_brute_force(portfolio)
+    assert expected < inf
+    assert_every_engine_agrees(portfolio, expected)
+    alone = answered(several(PAIR, *(one for one in settings if not one.startswith("sets"))), "exhaustive").value
+    assert alone is not None
+    assert alone < expected or REGRET[0] in settings
+
+
+def test_a_chip_that_breaks_its_limit_under_another_set_serves_no_workload() -> None:
+    portfolio = several(PAIR, "sets=[{dram: {energy_per_bit: 8}}]", "budget.power=330 W")
+    assert least_by_brute_force(portfolio) == inf
+    assert_every_engine_agrees(portfolio, inf)
+
+
+@pytest.mark.slow
+@every("seed", range(60))
+def test_random_questions_with_workloads_and_sets_are_answered_as_brute_force_answers_them(seed: int) -> None:
+    drawn = random_several(seed)
+    free = "technology: " in drawn.document["text"]
+    portfolio = several(drawn.document["text"], WORST, WRITTEN if free else "sets=[{efficiency: {matrix: 0.5}}, {dram: {bandwidth: 0.7}}]")
+    assert_every_engine_agrees(portfolio, least_by_brute_force(portfolio))
+
+
+# What is written --------------------------------------------------------------------------------------------------------------------
 
 
 def test_ranges_are_every_constant_at_both_ends() -> None:

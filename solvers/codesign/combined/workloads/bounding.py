@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.crossflow.hardware import take
-from crossopt.instances.codesign.boxes import Corners, Grid
+from crossopt.instances.codesign.boxes import Corners, Grid, corners_in
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.codesign.boxes.branch import Rows, Split, parts_of
@@ -86,8 +85,7 @@ def _price(instance: Instance, chips: Corners, plans: AnyPlans, asks: Sequence[_
     for group in until(deadline, _groups([ask for ask in asks if ask.bounds.size], len(plans))):
         every = np.unique(np.concatenate([ask.rows for ask in group]))
         columns = np.concatenate([ask.columns for ask in group])
-        some = Corners(take(chips.hardware, columns), chips.alive[columns])
-        found = values_of(instance, some, rows_of(plans, every))
+        found = values_of(instance, corners_in(chips, columns), rows_of(plans, every))
         starts = np.cumsum([0, *(len(ask.columns) for ask in group)])
         for ask, start, stop in zip(group, starts[:-1], starts[1:], strict=True):
             ask.bounds[:] = found[np.searchsorted(every, ask.rows), start:stop]

@@ -1,12 +1,13 @@
 """Several workloads: the plans of each that may still make their figure small."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners
-from crossopt.instances.codesign.instance import FreeHardware
+from crossopt.instances.codesign.instance import Instance, under_each
 from crossopt.solvers.codesign.boxes.branch import Rows
 from crossopt.solvers.codesign.objective import Joint, combined
 
@@ -17,13 +18,20 @@ def in_place(asked: Joint, minima: Sequence[float], place: int, values: Array) -
 
 
 def chips_of(asked: Joint, space: Grid, boxes: Boxes) -> tuple[Corners, ...]:
-    """The best device of each box, as each workload finds it, in the precision in which it computes; equal ones are made once."""
-    found: dict[int, Corners] = {}
-    chips = [part.hardware.technology if isinstance(part.hardware, FreeHardware) else part.hardware for part in asked.parts]
-    for place, chip in enumerate(chips):
-        same = chips.index(chip)
-        found[place] = found[same] if same < place else corners(asked.parts[place], space, boxes)
-    return tuple(found.values())
+    """The best device of each box under each set of constants, as each workload finds it, in the precision in which it computes; equal
+    ones are made once."""
+    found: list[Corners] = []
+    offered = [(part.hardware, part.others) for part in asked.parts]
+    for place, part in enumerate(asked.parts):
+        same = offered.index(offered[place])
+        found.append(corners(part, space, boxes) if same == place else _seen_by(part, found[same]))
+    return tuple(found)
+
+
+def _seen_by(part: Instance, chips: Corners) -> Corners:
+    """Devices made for another workload, under the same sets of constants."""
+    others = tuple((other, same) for (_, other), (_, same) in zip(under_each(part), chips.others, strict=True))
+    return replace(chips, others=others)
 
 
 def minima_of(lists: Sequence[Rows]) -> list[float]:

@@ -12,9 +12,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.crossflow.hardware import take
-from crossopt.instances.codesign.boxes import Corners, within
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.boxes import Corners, chips_at, corners_in, within
+from crossopt.instances.codesign.instance import Instance, under_each
 from crossopt.instances.codesign.space import AnyPlans, as_arrays, combinations, devices, hardware_points, plan_blocks
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, candidate
@@ -95,10 +94,11 @@ def _blocks(instance: Instance, kept: list[AnyPlans] | None) -> Iterable[AnyPlan
 
 
 def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Whole]:
-    """The chips of these points that can be built, whether they keep the budgets, and their numbers."""
+    """The chips of these points that can be built, whether they keep the budgets, under each set of constants, and their numbers."""
     block = devices(instance, start, stop)
     hardware = as_arrays(block.hardware, len(block.points))
-    return Corners(hardware, np.broadcast_to(within(instance, hardware), block.points.shape)), block.points
+    others = tuple((other, chips_at(other, block.points)) for _, other in under_each(instance))
+    return Corners(hardware, np.broadcast_to(within(instance, hardware), block.points.shape), others), block.points
 
 
 def _look(asked: Joint, plans: list[list[AnyPlans] | None], start: int, stop: int, tally: _Tally, deadline: float) -> bool:
@@ -128,7 +128,7 @@ def _least(instance: Instance, chips: Corners, plans: AnyPlans, deadline: float)
     least = np.full(count, np.inf)
     for start in until(deadline, range(0, count if len(plans) else 0, step)):
         some = np.arange(start, min(start + step, count))
-        least[some] = values_of(instance, Corners(take(chips.hardware, some), chips.alive[some]), plans).min(axis=0)
+        least[some] = values_of(instance, corners_in(chips, some), plans).min(axis=0)
     return least
 
 

@@ -62,11 +62,13 @@ class Opened:
 def opened_as(combine: str) -> Opened:
     if combine == "sum":
         return Opened(QUESTION, [None, None])
+    if combine == "sets":
+        return Opened(small("objective=worst_step_time", "sets=[{dram: {energy_per_bit: 1.5}}, {efficiency: {matrix: 0.6}}]"), [None, None])
     return Opened(small(*REGRET[:1], "workloads.1.weight=null"), [0.1, 0.3])
 
 
 @pytest.mark.parametrize("most", [1, 1 << 22])
-@pytest.mark.parametrize("combine", ["sum", "regret"])
+@pytest.mark.parametrize("combine", ["sum", "regret", "sets"])
 def test_parts_are_forgotten_or_have_the_least_bounds_and_every_plan_that_may_matter(
     combine: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
