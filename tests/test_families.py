@@ -292,7 +292,9 @@ def test_every_command_works(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert max(map(len, said.out.splitlines())) < 140
     Path(target).write_text(Path(target).read_text().replace('"status": "OPTIMAL"', '"status": "UNKNOWN"'), encoding="utf-8")
     assert main(["check", target]) == 30
-    assert main(["report", target]) == 30
+    for form in ("html", "latex"):
+        assert main(["report", target, "--as", form, "--out", "drawn"]) == 30
+    assert not Path("drawn").exists()
     impossible = [word for setting in SAMPLES[kind].impossible for word in ("--set", setting)]
     assert main(["solve", path, *impossible]) == 20
 

@@ -85,29 +85,6 @@ def test_a_question_without_a_placement_says_why(tmp_path: Path) -> None:
     assert "proved: no placement" in page
 
 
-@pytest.mark.parametrize(
-    ("path", "new"),
-    [
-        (("value",), 1.0),
-        (("details", "loads", 0, "compute"), 0.5),
-        (("answer", "devices"), {}),
-        (("answer", "devices", "1"), []),
-        (("question", "name"), "x"),
-    ],
-)
-def test_an_edited_placement_is_not_drawn(path: tuple[Any, ...], new: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = json.loads(solved(tmp_path, small(tmp_path)).read_text(encoding="utf-8"))
-    place = data
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = new
-    edited = tmp_path / "edited.json"
-    edited.write_text(json.dumps(data), encoding="utf-8")
-    assert main(["report", str(edited), "--out", str(tmp_path / "page.html")]) == 30
-    assert "verification failed" in capsys.readouterr().err
-    assert not (tmp_path / "page.html").exists()
-
-
 @pytest.mark.browser
 @pytest.mark.data
 @pytest.mark.slow

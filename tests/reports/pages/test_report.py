@@ -213,39 +213,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
     assert "none.json" in capsys.readouterr().err
 
 
-@every(
-    "path",
-    [
-        ("value",),
-        ("answer", "designs", 0, "plan", "data"),
-        ("details", "shares", 0, "evaluation", "breakdown", "compute"),
-        ("question", "name"),
-        ("rivals", 0, "value"),
-        ("proof", "space", "near", 0, "name"),
-        ("proof", "space", "within_1_percent"),
-        ("proof", "space", "near", 0, "options"),
-    ],
-)
-def test_edited_figures_are_not_drawn(path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = stored()
-    place = data
-    for key in path[:-1]:
-        place = place[key]
-    old = place[path[-1]]
-    place[path[-1]] = (
-        ["<b>", {}, None, []]
-        if isinstance(old, list)
-        else "gone"
-        if isinstance(old, str)
-        else 10**400
-        if path[-1] == "within_1_percent"
-        else old * 2
-    )
-    assert main(["report", str(written(tmp_path, data)), "--out", str(tmp_path / "page.html")]) == 30
-    assert "verification failed" in capsys.readouterr().err
-    assert not (tmp_path / "page.html").exists()
-
-
 def test_the_result_is_not_overwritten(tmp_path: Path) -> None:
     path = written(tmp_path, stored())
     with pytest.raises(SystemExit) as end:

@@ -93,12 +93,3 @@ def test_tables_are_written_beside_and_said(
         assert "best recipe" in target.read_text(encoding="utf-8")
     assert main(["report", str(tiny), str(tiny), "--as", "csv"]) == 0
     assert (tmp_path / "results.csv").exists()
-
-
-def test_edited_results_have_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, target = tmp_path / "edited.json", tmp_path / "table.tex"
-    data = json.loads(QUICKSTART.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**data, "bound": data["value"] * 0.5}), encoding="utf-8")
-    assert main(["report", str(path), "--as", "latex", "--out", str(target)]) == 30
-    assert "verification failed" in capsys.readouterr().err
-    assert not target.exists()

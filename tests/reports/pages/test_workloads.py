@@ -138,15 +138,6 @@ def test_names_of_workloads_cannot_act(tmp_path: Path) -> None:
     assert faults_in_a_browser(page, tmp_path, 500) == []
 
 
-@every("place", [("value",), ("details", "shares", 0, "evaluation", "step_time"), ("details", "shares", 1, "weight")])
-def test_an_edited_answer_about_several_workloads_is_not_drawn(
-    place: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = edited(solved(tmp_path, TWO), place, 0.5)
-    assert main(["report", str(path), "--out", str(tmp_path / "page.html")]) == 30
-    assert "verification failed" in capsys.readouterr().err
-
-
 @pytest.mark.browser
 def test_several_workloads_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
     text = (INSTANCES / "two-models-one-chip.yaml").read_text(encoding="utf-8")

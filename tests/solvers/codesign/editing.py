@@ -72,10 +72,6 @@ def refused(data: dict[str, Any]) -> bool:
         return True
 
 
-SHARES = pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
-"""One of so many places is edited each time, and every place in slow tests."""
-
-
 def accepted_edits(question: Instance | Portfolio | Counted, data: dict[str, Any], paths: Sequence[Path]) -> list[tuple[Path, object]]:
     """The single edits of a result that would be accepted; the data is left as it was."""
     found: list[tuple[Path, object]] = []

@@ -1,6 +1,5 @@
 """The batch as a choice: against every batch asked for on its own, per sample or per token, with every edit of the answer refused."""
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -10,11 +9,9 @@ from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
-from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import DesignResult
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.combined.test_devices import FIXED, FREE, alone, told
-from tests.solvers.codesign.editing import SHARES, accepted_edits, at, leaves
 
 BATCHES = (32, 64, 128)
 OPEN = f"workload.global_batch={list(BATCHES)}"
@@ -98,16 +95,6 @@ def test_the_fewest_devices_that_are_done_in_time_with_any_of_the_batches() -> N
     assert result.answer is not None
     assert runs[4, result.answer.batch] == first
     assert checked(result).refused == ()
-
-
-@SHARES
-def test_every_edit_of_the_whole_answer_is_refused(share: int) -> None:
-    """Of the answer, and of what is said of all batches together; the parts are answers that are held elsewhere."""
-    data = json.loads(to_text(solved(FIXED, OPEN, ONE)))
-    ways = [way for way in leaves(data) if way[0] in ("answer", "value", "bound", "gap", "status", "proof", "details")]
-    free = {("proof", "by")}
-    assert at(data, ("answer", "batch")) == 128
-    assert [(way, value) for way, value in accepted_edits(counted(FIXED, OPEN, ONE), data, ways[::share]) if way not in free] == []
 
 
 def test_an_export_says_how_to_have_the_best_batch_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,6 @@ from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked, reread, silent
-from tests.solvers.codesign.editing import SHARES, accepted_edits, leaves
 from tests.solvers.codesign.several_questions import (
     TWO,
     least_by_brute_force,
@@ -236,35 +235,6 @@ def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
 
 
 # Edits ------------------------------------------------------------------------------------------------------------------------------
-
-FREE = ("trace", "versions", "notes", "question.text", "question.source", "seconds", "seed", "gap_asked")
-"""Measured, or chosen by whoever solved it, or the question itself, as in `test_check`."""
-
-
-def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
-    found = []
-    for path in leaves(data):
-        if path[0] == "parts" and len(path) > 3:
-            continue  # every leaf of a result about one workload is tried in `test_check`
-        inner = path[2:] if path[0] == "parts" else path
-        if not ".".join(map(str, inner)).startswith(FREE) and "cuts" not in inner:
-            found.append(path)
-    return found
-
-
-@SHARES
-@pytest.mark.parametrize(
-    ("engine", "settings"),
-    [("boxes", ()), pytest.param("exhaustive", REGRET, marks=pytest.mark.slow), ("boxes", ("budget.power=60 W",))],
-    ids=["sum", "regret", "infeasible"],
-)
-def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...], share: int) -> None:
-    """A cut may be moved to another place that proves the same; the tests of the tree say when not."""
-    portfolio = several(TWO, *settings)
-    data = json.loads(to_text(solved(portfolio, engine)))
-    paths = claims(data)
-    assert len(paths) > (20 if settings and settings != REGRET else 100)
-    assert accepted_edits(portfolio, data, paths[::share]) == []
 
 
 def test_an_answer_about_one_workload_is_none_about_several() -> None:
