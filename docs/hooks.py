@@ -1,0 +1,87 @@
+"""Pages that MkDocs makes from the code: keys of questions, registries, rules of stacks, units, commands, and the gallery if it was built."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import crossopt
+from crossopt.instances.editors import reference_text
+from crossopt.reports import api as module
+from crossopt.reports.arguments import parser_of_commands
+from crossopt.reports.cli import main
+
+REGISTRIES = ("hardware", "technologies", "workloads", "instances")
+ROOT = Path(__file__).resolve().parents[1]
+GALLERY = ROOT / "build" / "gallery"
+"""Where `make gallery` writes its pages."""
+
+
+def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401 - MkDocs' configuration
+    """Add the generated pages."""
+    for name, text in generated():
+        files.append(File.generated(config, name, content=text))
+    for page in sorted(GALLERY.glob("*.html")):
+        files.append(File.generated(config, f"gallery/{page.name}", abs_src_path=str(page)))
+    return files
+
+
+def generated() -> Iterator[tuple[str, str]]:
+    """Names and texts of the pages."""
+    parts = re.split(r"^### (?=`device`|What stacks launch|Constants of the model|Units)", reference_text(), flags=re.MULTILINE)
+    questions, registry, stacks, constants, units = parts
+    yield "reference/questions.md", f"# Keys of questions\n\n{raised(questions)}"
+    yield "reference/registry-files.md", f"# Keys of registry files\n\n{raised(f'### {registry}')}"
+    yield "reference/stacks.md", "# Rules of training stacks\n\n" + stacks.partition("\n")[2]
+    yield "reference/units-and-constants.md", f"# Units and constants\n\n## {constants}\n\n## {units}"
+    yield "reference/python.md", f"# Python API\n\n{api()}"
+    yield "reference/commands.md", f"# Commands\n\n{commands()}"
+    yield "reference/registries.md", f"# Registries\n\n{registries()}"
+    yield "gallery.md", f"# Gallery\n\n{gallery()}"
+
+
+def raised(text: str) -> str:
+    """Headings one level higher."""
+    return re.sub(r"^#(#+ )", r"\1", text, flags=re.MULTILINE)
+
+
+def api() -> str:
+    """What `import crossopt` offers: signatures and docstrings."""
+    parts = [inspect.cleandoc(module.__doc__ or "")]
+    for name in crossopt.__all__:
+        found = getattr(crossopt, name)
+        parts += [f"## {name}", f"```python\n{name}{inspect.signature(found)}\n```", inspect.cleandoc(found.__doc__ or "")]
+        members = vars(found).items() if inspect.isclass(found) else ()
+        rows = [f"- `{key}`: {inspect.cleandoc(value.__doc__)}" for key, value in members if key[0] != "_" and getattr(value, "__doc__", None)]
+        parts.append("\n".join(rows))
+    return "\n\n".join(part for part in parts if part)
+
+
+def commands() -> str:
+    """The help of each command."""
+    [below] = [action.choices for action in parser_of_commands()._actions if isinstance(action.choices, dict)]
+    return "\n".join(f"## crossopt {name}\n\n```text\n{inner.format_help()}```\n" for name, inner in below.items())
+
+
+def registries() -> str:
+    """What `crossopt list` prints of each registry."""
+    return "\n".join(f"## {name.capitalize()}\n\n```text\n{printed('list', name)}```\n" for name in REGISTRIES)
+
+
+def printed(*words: str) -> str:
+    """Standard output of a command."""
+    output = StringIO()
+    with redirect_stdout(output):
+        main(list(words))
+    return output.getvalue()
+
+
+def gallery() -> str:
+    """Links to the pages that are there."""
+    pages = [f"- [{page.stem}](gallery/{page.name})" for page in sorted(GALLERY.glob("*.html"))]
+    return "\n".join(pages) if pages else "The gallery was not built: run `make gallery` before `make docs`."
