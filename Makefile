@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of which would compile all modules anew
 
-.PHONY: demo test test-marked test-all lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies clean
+.PHONY: demo test test-marked test-all lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -31,7 +31,7 @@ compiled: $(INSTALLED) # once, ahead of tests that would do it side by side; a f
 	$(BIN)/crossopt compile
 	test -d tests/__pycache__ || $(BIN)/pytest --collect-only -qq > /dev/null || true # what is wrong is said when they run
 
-schema reference: $(INSTALLED) # the JSON schemas of all files that are read, and the tables of keys in instances/README.md
+schema reference: $(INSTALLED) # the JSON schemas of all files that are read; the tables of keys are made with the site
 	$(BIN)/python -m crossopt.instances.editors instances
 
 bench: $(INSTALLED)
@@ -67,6 +67,10 @@ $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
+
+docs: $(INSTALLED) # the site, in build/site: any broken link or anchor is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir build/site
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -1,4 +1,4 @@
-"""Pages that MkDocs makes from the code: keys of questions, registries, rules of stacks, units, commands, and the gallery if it was built."""
+"""Pages that MkDocs makes from the code: keys of questions, registries, stacks, units, commands, Python, and the gallery where it was built."""
 
 import inspect
 import re
@@ -42,7 +42,13 @@ def generated() -> Iterator[tuple[str, str]]:
     yield "reference/python.md", f"# Python API\n\n{api()}"
     yield "reference/commands.md", f"# Commands\n\n{commands()}"
     yield "reference/registries.md", f"# Registries\n\n{registries()}"
+    yield "contributing.md", unlinked((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     yield "gallery.md", f"# Gallery\n\n{gallery()}"
+
+
+def unlinked(text: str) -> str:
+    """Without links to files, which lie outside the site."""
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
 
 
 def raised(text: str) -> str:
@@ -57,7 +63,9 @@ def api() -> str:
         found = getattr(crossopt, name)
         parts += [f"## {name}", f"```python\n{name}{inspect.signature(found)}\n```", inspect.cleandoc(found.__doc__ or "")]
         members = vars(found).items() if inspect.isclass(found) else ()
-        rows = [f"- `{key}`: {inspect.cleandoc(value.__doc__)}" for key, value in members if key[0] != "_" and getattr(value, "__doc__", None)]
+        rows = [
+            f"- `{key}`: {inspect.cleandoc(value.__doc__)}" for key, value in members if key[0] != "_" and getattr(value, "__doc__", None)
+        ]
         parts.append("\n".join(rows))
     return "\n\n".join(part for part in parts if part)
 

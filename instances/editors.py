@@ -1,6 +1,6 @@
-"""What editors and readers know of every kind of file: JSON schemas, and the tables of keys in `instances/README.md`.
+"""JSON schemas of every kind of file, and the tables of keys in the reference of the site (`docs/hooks.py`).
 
-`python -m crossopt.instances.editors FOLDER` writes both into the folder of the questions (`make schema`, `make reference`).
+`python -m crossopt.instances.editors FOLDER` writes the schemas into the folder of the questions (`make reference`).
 """
 
 import json
@@ -18,7 +18,7 @@ from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.keys.json_schema import json_schema
-from crossopt.instances.files.keys.reference import reference, table, units, with_reference
+from crossopt.instances.files.keys.reference import reference, table, units
 from crossopt.instances.network.collective.section import CollectiveFile
 from crossopt.instances.network.section import NetworkFile
 from crossopt.instances.network.synthesis.section import SynthesisFile
@@ -78,12 +78,10 @@ def _stacks() -> str:
 
 
 def main(folder: Path) -> None:
-    """Write all schemas, and the tables of the README."""
+    """Write all schemas."""
     (folder / "schemas").mkdir(exist_ok=True)
     for form in FORMS:
         schema_path(form, folder).write_text(schema_text(form), encoding="utf-8")
-    readme = folder / "README.md"
-    readme.write_text(with_reference(readme.read_text(encoding="utf-8"), reference_text()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,24 +7,15 @@ import pytest
 
 from crossopt.instances.editors import FORMS, reference_text, schema_path, schema_text
 from crossopt.instances.files.document import read_file
-from crossopt.instances.files.keys.reference import with_reference
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.kinds import KINDS
 from tests.paths import INSTANCES
-
-README = INSTANCES / "README.md"
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_committed_schema_is_current(form: str) -> None:
     """Write it anew with `make schema`."""
     assert schema_path(form, INSTANCES).read_text(encoding="utf-8") == schema_text(form)
-
-
-def test_the_tables_of_keys_in_the_readme_are_current() -> None:
-    """Write them anew with `make reference`."""
-    page = README.read_text(encoding="utf-8")
-    assert with_reference(page, reference_text()) == page
 
 
 def test_every_key_of_every_file_has_its_meaning_and_says_what_it_takes() -> None:
@@ -41,11 +32,6 @@ def test_a_table_says_what_a_key_takes_its_default_and_its_meaning() -> None:
     assert "| `wafer_diameter` | length | `300 mm` | of the wafer |" in rows
     assert "| `workloads` | list of [sharing](#codesign-sharing) |  | several workloads on one chip, each with a plan of its own |" in rows
     assert "| `memories` | by name: [generation](#technology-generation) | **needed** | generations of stacked memory |" in rows
-
-
-def test_a_page_without_a_place_for_the_tables_is_refused() -> None:
-    with pytest.raises(ValueError, match="no place for tables"):
-        with_reference("# A page\n", "tables")
 
 
 @pytest.mark.parametrize(

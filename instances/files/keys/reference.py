@@ -12,7 +12,6 @@ from crossopt.instances.files.units import DIMENSIONS, format_quantity
 Schema: TypeAlias = Mapping[str, Any]
 Headings: TypeAlias = dict[type[Any], str]
 
-BEGIN, END = "<!-- keys: `make reference` writes what follows -->\n", "<!-- end of keys -->\n"
 _PLAIN: Final = {"string": "text", "boolean": "`true` · `false`", "null": "", "integer": "whole number", "number": "number"}
 _PHRASES: Final = {dimension.example: dimension.phrase for dimension in DIMENSIONS.values()}
 _ENDING: Final = re.compile(r"(Section|Entry|Shape|File)$")
@@ -45,13 +44,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows as Markdown."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def with_reference(page: str, text: str) -> str:
-    """The page with the text between its marks; a ValueError where it has no place for it."""
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
-        raise ValueError(f"the page has no place for tables of keys (put {BEGIN.strip()} and {END.strip()} in)")
-    return f"{page.partition(BEGIN)[0]}{BEGIN}\n{text}\n\n{END}{page.partition(END)[2]}"
 
 
 def slug(heading: str) -> str:

@@ -6,7 +6,7 @@ import re
 from crossopt.instances.measured.cells import COUNTS, FLAGS, MORE_COUNTS, NUMBERS, REQUIRED, WORDS
 from crossopt.instances.measured.runs import read_measured
 from crossopt.instances.measured.words import FRAMEWORKS
-from tests.paths import INSTANCES
+from tests.paths import INSTANCES, ROOT
 
 SAMPLE = INSTANCES / "measured-sample.csv"
 KNOWN = {*WORDS, *COUNTS, *MORE_COUNTS, *NUMBERS, *FLAGS}
@@ -28,8 +28,9 @@ def test_every_row_of_the_sample_says_that_it_is_made_up() -> None:
     assert set(rows[0]) <= KNOWN
 
 
-def test_the_readme_lists_every_column_and_framework_and_marks_the_columns_that_must_be_there() -> None:
-    section = (INSTANCES / "README.md").read_text(encoding="utf-8").split("## A file of measured runs")[1].split("\n## ")[0]
+def test_the_documentation_lists_every_column_and_framework_and_marks_the_columns_that_must_be_there() -> None:
+    page = (ROOT / "docs" / "questions" / "measured-runs.md").read_text(encoding="utf-8")
+    section = page.split("## A file of measured runs")[1].split("\n## ")[0]
     table = [line.split("|") for line in section.splitlines() if re.match(r"\| \*{0,2}`", line)]
     named = [name for cells in table for name in re.findall(r"`([^`]+)`", cells[1])]
     assert sorted(named) == sorted(KNOWN)
