@@ -1,4 +1,4 @@
-"""Pages that MkDocs makes from the code: keys of questions, registries, stacks, units, commands, Python, and the gallery where it was built."""
+"""Pages that MkDocs makes from the code: keys, registries, stacks, units, commands, the Python API, and the gallery where it was built."""
 
 import inspect
 import re

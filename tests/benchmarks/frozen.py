@@ -3,7 +3,7 @@
     python -m tests.benchmarks.frozen [--write] [NAME ...]
 
 Run it before and after a change that must not change answers: any figure that differs is printed, and the exit status is 1. Every question
-is solved and its result checked in processes of their own, by the command line alone, so that no refactoring can break the comparison. Saved
+is solved and its result checked in processes of their own, by the command line, so that no refactoring can break the comparison. Saved
 results of the gallery are checked too. `--write` replaces frozen.json.
 """
 
