@@ -15,6 +15,7 @@ All dies are alike, so that each has as many stacks as any other. The box grows 
 By this rule the package of B200 is 2,771 mm^2 large, where 2,739 are told (TrendForce 2026), and that of an H100 1,621 mm^2.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -83,16 +84,20 @@ def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
     """The fewest and the most that lie along any row between two. More dies of the same area need not hold more, so that each number of
     them is looked at, unless they are very many."""
     few, many = places_along(stack, least), places_along(stack, most)
-    lowest, highest = int(np.min(least.dies)), int(np.max(most.dies))
-    if not stack.stack_edge or not np.any(np.less(least.dies, most.dies)):
+    if not stack.stack_edge:
         return few, many
-    if highest - lowest > _LOOKED_AT:
-        return 0.0 * few, np.full_like(many, np.inf)
-    for dies in range(lowest, highest + 1):
-        inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
-        few = np.where(inside, np.minimum(few, places_along(stack, Row(least.die_area, float(dies)))), few)
-        many = np.where(inside, np.maximum(many, places_along(stack, Row(most.die_area, float(dies)))), many)
-    return few, many
+    for dies, inside in _counts_between(least, most):
+        few = np.where(inside, np.minimum(few, places_along(stack, Row(least.die_area, dies))), few)
+        many = np.where(inside, np.maximum(many, places_along(stack, Row(most.die_area, dies))), many)
+    several = np.greater(most.dies - least.dies, _LOOKED_AT)
+    return np.where(several, 0.0, few), np.where(several, np.inf, many)
+
+
+def _counts_between(least: Row, most: Row) -> Iterator[tuple[Real, Mask]]:
+    """The numbers of dies of the rows between two, one after the other, and where each is one of them: none where they are very many."""
+    apart = most.dies - least.dies
+    for step in range(int(np.max(np.minimum(apart, _LOOKED_AT))) + 1):
+        yield least.dies + step, np.less_equal(step, apart) & np.less_equal(apart, _LOOKED_AT)
 
 
 def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
@@ -102,11 +107,9 @@ def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
     how long a stack is, dies and stacks are counted alone."""
     if not stack.stack_edge:
         return least.die_area + stacks * stack.stack_area
-    lowest, highest = int(np.min(least.dies)), int(np.max(most.dies))
     box: Real = np.inf
-    for dies in range(lowest, highest + 1) if highest - lowest <= _LOOKED_AT else ():
-        inside = np.less_equal(least.dies, dies) & np.less_equal(dies, most.dies)
-        box = np.where(inside, np.minimum(box, _box(stack, stacks, Row(least.die_area, float(dies)))), box)
+    for dies, inside in _counts_between(least, most):
+        box = np.where(inside, np.minimum(box, _box(stack, stacks, Row(least.die_area, dies))), box)
     some = np.greater(stacks, 0.0) & np.isfinite(box)
     return np.where(some, np.maximum(box, least.die_area), least.die_area)[()]
 

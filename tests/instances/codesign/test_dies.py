@@ -10,6 +10,7 @@ from crossopt.crossflow.generator import compute
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology
+from crossopt.instances.codesign.boxes import chips_at
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices
@@ -285,3 +286,15 @@ def test_dies_that_lie_on_others_are_told_and_have_no_price_by_the_wafer() -> No
     assert " mm^2 of the others" in words
     with pytest.raises(InstanceError, match="dies of two kinds are stacked here"):
         stacked(*CHIPS, f"prices={FREE_PRICES}")
+
+
+def test_a_package_is_as_large_whatever_chips_are_looked_at_with_it() -> None:
+    """Also beside one of so many more dies that boxes of chips between both are not looked at number by number."""
+    asked = question("budget.package_area=1000 mm^2", "compute_area=300 mm^2", "dies=[1, 2, 40]", "hbm_stacks=[2, 4]", "tensor=[1, 2]")
+    together = chips_at(asked, np.arange(6)).hardware.package_area
+    alone = [chips_at(asked, np.array([point])).hardware.package_area for point in range(6)]
+    assert np.array_equal(together, np.concatenate([np.broadcast_to(area, 1) for area in alone]))
+    for engine in ("exhaustive", "boxes"):
+        result = answered(asked, engine)
+        assert result.proved
+        assert checked(result).refused == ()
