@@ -14,6 +14,16 @@ Real: TypeAlias = float | Array
 _DENSE = 1 << 22
 
 
+def power(base: Real, exponent: Real) -> Real:
+    """The base to that power, in the same bits for a number and wherever it stands in an array.
+
+    `**` is another routine for a number than for an array, and numpy takes shortcuts for an exponent of 2 or -1 that all have in common.
+    """
+    full = np.broadcast_arrays(np.atleast_1d(base), exponent)
+    found = np.power(*(np.array(figure, np.float64) for figure in full))
+    return found if np.ndim(base) or np.ndim(exponent) else found[0]
+
+
 def distinct(*columns: Whole) -> tuple[Whole, Whole]:
     """Rows at which each different combination of the columns first appears, and for every row its combination's number.
 

@@ -15,7 +15,7 @@ from math import pi
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Real, power
 
 _LEAST = 1.0e-30
 
@@ -75,18 +75,18 @@ class Made:
 
 def dies_per_wafer(area: Real, diameter: float) -> Real:
     """pi D^2 / (4 A) - pi D / sqrt(2 A): gross dies less those lost at the rim; at least one."""
-    return np.maximum(pi * diameter**2 / (4.0 * area) - pi * diameter / np.sqrt(2.0 * area), 1.0)
+    return np.maximum(pi * (diameter * diameter) / (4.0 * area) - pi * diameter / np.sqrt(2.0 * area), 1.0)
 
 
 def die_yield(area: Real, defect_density: float, clustering: float) -> Real:
     """(1 + A D0 / alpha)^-alpha, the negative binomial yield (Stapper 1983)."""
-    return (1.0 + area * defect_density / clustering) ** -clustering
+    return power(1.0 + area * defect_density / clustering, -clustering)
 
 
 def enough_of(needed: Real, spare: Real, works: Real) -> Real:
     """The chance that of needed + spare bundles, each of which works with this chance, no more than the spare ones fail."""
     made = needed + spare
-    term = works**made
+    term = power(works, made)
     total = term
     for failed in range(1, int(np.max(spare)) + 1):
         term = term * ((made - (failed - 1)) / failed * ((1.0 - works) / works))
@@ -102,7 +102,7 @@ def good_share(prices: Prices, made: Made) -> Real:
         return whole
     works = die_yield(made.bundle, density, clustering)
     spared = die_yield(made.rest / dies, density, clustering) * enough_of(made.needed / dies, np.floor(made.spare / dies), works)
-    return np.maximum(np.where(np.greater(made.needed, 0.0), spared, whole), _LEAST)[()]
+    return np.where(np.greater(made.needed, 0.0), np.maximum(spared, _LEAST), whole)[()]
 
 
 def device_price(prices: Prices, made: Made) -> Real:
@@ -118,7 +118,7 @@ def device_price(prices: Prices, made: Made) -> Real:
 
 def joined_well(prices: Prices, made: Made) -> Real:
     """(1 - loss)^(dies + stacks), the share of packages in which all are joined (Feng and Ma 2022, Chiplet Actuary, arXiv 2203.12268)."""
-    return (1.0 - prices.bonding_loss) ** (made.dies + made.stacks)
+    return power(1.0 - prices.bonding_loss, made.dies + made.stacks)
 
 
 def step_cost(prices: Prices, capital: Real, devices: int, step_time: Real, energy: Real) -> Real:

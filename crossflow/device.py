@@ -184,6 +184,7 @@ def device_from(technology: Technology, built: Architecture, value_bytes: float,
     links below their nominal voltage, whose bytes are counted as if they were at it.
     """
     core, power = technology.core, built.power(technology.sustained)
+    raised = built.core.voltage / core.nominal_voltage
     return Hardware(
         name=technology.name,
         throughput=built.core.peak * core.utilisation,
@@ -211,7 +212,7 @@ def device_from(technology: Technology, built: Architecture, value_bytes: float,
         l1_traffic=value_bytes * core.l1_traffic,
         tile=core.tile,
         wide_share=core.wide_share,
-        energy_per_flop=core.energy_per_flop * (built.core.voltage / core.nominal_voltage) ** 2,
+        energy_per_flop=core.energy_per_flop * (raised * raised),
         idle_power=built.idle_power,
         running_power=built.running_power,
         power=power,

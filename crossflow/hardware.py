@@ -255,8 +255,8 @@ def at_power(hardware: Hardware, power: float) -> Hardware:
         hardware,
         throughput=hardware.throughput * clock,
         vector_throughput=hardware.vector_throughput * clock,
-        energy_per_flop=hardware.energy_per_flop * clock**2,
-        running_power=hardware.running_power * clock**3,
+        energy_per_flop=hardware.energy_per_flop * (clock * clock),
+        running_power=hardware.running_power * (clock * clock * clock),
         power=power,
         headroom=headroom_of(power, hardware.idle_power),
         l2=_clocked(hardware.l2, clock),
@@ -266,7 +266,7 @@ def at_power(hardware: Hardware, power: float) -> Hardware:
 
 
 def _clocked(memory: Memory, clock: Real) -> Memory:
-    return replace(memory, bandwidth=memory.bandwidth * clock, energy=memory.energy * clock**2)
+    return replace(memory, bandwidth=memory.bandwidth * clock, energy=memory.energy * (clock * clock))
 
 
 def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -> Real:

@@ -95,7 +95,8 @@ def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
     next stage has none. Of devices with two stages also the one with those in the middle."""
     last = sharding.pipeline - 1.0
     found = [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]
-    return [*found, np.floor(last / 2.0)] if np.any(is_both_ways(sharding.schedule)) else found
+    both = is_both_ways(sharding.schedule)
+    return [*found, np.where(both, np.floor(last / 2.0), last)] if np.any(both) else found
 
 
 @dataclass(frozen=True, slots=True)

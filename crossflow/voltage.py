@@ -154,8 +154,8 @@ def _drive(drawn: Real, threshold: float, leak: Leak) -> Array:
     drive = _newton(drawn, threshold, leak)
     while (above := np.greater(_drawn(drive, threshold, leak), drawn)).any():
         drive = np.where(above, np.nextafter(drive, 0.0), drive)
-    while (below := np.less_equal(_drawn(following := np.nextafter(drive, np.inf), threshold, leak), drawn)).any():
-        drive = np.where(below, following, drive)
+    while (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), drawn)).any():
+        drive = np.where(below, np.nextafter(drive, np.inf), drive)
     return drive[()]
 
 

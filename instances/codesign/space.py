@@ -395,5 +395,5 @@ def priced(instance: Instance, hardware: Hardware, made: Made | None = None) -> 
     if made is None:
         return replace(hardware, price=device_price(instance.prices, Made(hardware.die_area)))
     figures = np.broadcast_arrays(hardware.die_area, *(getattr(made, field.name) for field in fields(Made)))[1:]
-    full = Made(*(np.array(figure, np.float64) for figure in figures))  # a power of one number and of many may differ in the last place
+    full = Made(*(np.array(figure, np.float64) for figure in figures))
     return replace(hardware, price=device_price(instance.prices, full))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.arrays import distinct
+from crossopt.crossflow.arrays import distinct, power
 
 SMALL, HUGE = st.integers(0, 3), st.integers(0, 2**40)
 
@@ -37,3 +37,13 @@ def test_many_columns_do_not_overflow_the_number_of_a_combination(columns: int) 
 def test_no_rows_have_no_combinations() -> None:
     first, number = distinct(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert len(first) == len(number) == 0
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 3.0), st.sampled_from([-2.7, -2.0, -1.0, 0.5, 2.0, 3.0])), min_size=1, max_size=40))
+def test_a_power_has_the_same_bits_as_a_number_alone_and_in_an_array(pairs: list[tuple[float, float]]) -> None:
+    base, exponent = np.array(pairs).T
+    found = power(base, exponent)
+    assert np.allclose(found, base**exponent, rtol=1e-15, atol=0.0)
+    for place, (one, other) in enumerate(pairs):
+        alike = power(one, other), power(np.float64(one), other), power(base[[place]], other)[0], power(base, other)[place]
+        assert {*alike, power(one, exponent)[place], power(base[:, None], exponent)[place, place]} == {found[place]}

@@ -1,6 +1,6 @@
 """Money: dies, yield, devices and steps by hand."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from math import pi, sqrt
 
 import numpy as np
@@ -123,3 +123,12 @@ def test_one_number_of_bundles_among_many_has_the_digits_that_it_has_alone() -> 
         for place in (0, 1)
     ]
     assert device_price(WAFER, many).tolist() == [device_price(WAFER, one)[0] for one in alone]  # type: ignore[union-attr,index]
+
+
+def test_a_yield_does_not_depend_on_the_dies_that_it_is_computed_with() -> None:
+    """Nor does that of a die without spares, far too large to have any good ones, beside a die with them."""
+    prices = Prices(0.0, 1.0, wafer=1.0, defect_density=1e30, clustering=2.0)
+    both = Made(np.full(2, 800 * MM2), rest=np.array([0.0, 1e-40]), bundle=np.full(2, 1e-40), needed=np.array([0.0, 4.0]))
+    alone = [good_share(prices, Made(*(part[[row]] if np.ndim(part) else part for part in astuple(both)))) for row in range(2)]
+    assert np.array_equal(good_share(prices, both), np.concatenate(alone))
+    assert alone[0] == die_yield(800 * MM2, 1e30, 2.0) < 1e-30
