@@ -18,8 +18,10 @@ test: $(INSTALLED) # types are checked beside the compiler, as each of them keep
 test-marked: $(INSTALLED) # what `make test` leaves out, but for the slow tests
 	$(BIN)/pytest -q -n 3 -m "($(MARKED)) and not slow" # one more than two cores: these wait for clocks and for processes
 
-test-all: test # everything: an hour and more
-	CROSSOPT_EXAMPLES=full $(BIN)/pytest -q -n 3 -m "$(MARKED) or slow"
+test-all: export CROSSOPT_EXAMPLES := full
+test-all: $(INSTALLED) # everything, with all drawn examples: some hours
+	$(MAKE) -j2 lint compiled
+	$(BIN)/pytest -q -n 3 -m ""
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -14,12 +14,15 @@ from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Mem
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.solvers.backends import wall
+from tests.extent import examples
 from tests.paths import NO_DATA
 
 os.environ.pop("COLUMNS", None)  # texts are as wide as without a terminal, wherever tests run
 
 # No deadline, and no complaint that examples are drawn slowly: a busy machine is no fault of what is tested.
-settings.register_profile("crossopt", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "crossopt", deadline=None, derandomize=True, max_examples=examples(25).max_examples, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("crossopt")
 
 

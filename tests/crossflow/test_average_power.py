@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.device import Architecture, device_from
@@ -20,6 +20,7 @@ from crossopt.crossflow.workload import Gemm
 from crossopt.instances.catalogue.registry import build_device, device, names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.strategies import MODELS, plans
+from tests.extent import examples
 
 CLUSTER = Cluster(48, (8, 48))
 NO_LOSSES = Efficiency(
@@ -63,7 +64,7 @@ def chips(draw: st.DrawFn) -> Case:
     return made, built, chip
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(chips(), st.data())
 def test_no_step_draws_more_on_average_than_the_power_of_the_chip(case: Case, data: st.DataObject) -> None:
     """Without any tolerance, on generated chips and on those that are sold."""
@@ -71,7 +72,7 @@ def test_no_step_draws_more_on_average_than_the_power_of_the_chip(case: Case, da
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@examples(1000)
 @given(chips(), st.data())
 def test_no_step_of_a_thousand_chips_draws_more_than_that(case: Case, data: st.DataObject) -> None:
     draws_no_more(case, data)

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.collectives import (
@@ -27,6 +27,7 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Link
 from tests.every import every
+from tests.extent import examples
 
 LINKS = (Link(100.0, 2.0, 5.0, 3.0), Link(10.0, 7.0, 11.0, 30.0))
 """Bytes per second, seconds a step, seconds a start, joules a byte."""
@@ -61,7 +62,7 @@ def test_one_ring_passes_all_ranks_and_enters_each_node_once() -> None:
     assert ring_time(ring_gather(800.0, (4.0, 2.0)), slow) == 11 + (6 * 2 + 9) + 175 / 10
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(1, 64), st.floats(1.0, 1e12))
 def test_one_ring_on_one_level_is_the_usual_gather(ranks: int, size: float) -> None:
     members: Members = (float(ranks), 1.0)
@@ -140,7 +141,7 @@ def spread(size: int, stride: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(np.ravel(part)[0]) for part in members_on_levels(np.array([size]), np.array([stride]), sizes))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(groups())
 def test_the_spread_multiplies_to_the_group_and_never_understates_the_outer_levels(group: tuple[int, int, tuple[int, ...]]) -> None:
     """Beyond each level a group has as many members as units that its devices lie in, if all are filled alike; else not fewer."""
@@ -154,7 +155,7 @@ def test_the_spread_multiplies_to_the_group_and_never_understates_the_outer_leve
             assert beyond == len(found[0])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(groups())
 def test_ranks_stay_on_the_part_of_a_level_that_they_are_said_to_reach_over(group: tuple[int, int, tuple[int, ...]]) -> None:
     """Parts of so many units follow each other from the first unit on: no ranks that are one group up to a level lie on two of them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Mask
@@ -18,6 +18,7 @@ from crossopt.crossflow.technology import Activity, Technology, Traffic
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.test_generator import flat
+from tests.extent import examples
 
 TECHNOLOGIES = tuple(
     (name, logic, memory, network)
@@ -187,7 +188,7 @@ LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(SEEDS)
 def test_no_architecture_between_two_splits_surpasses_their_envelope(seed: int) -> None:
     """Chips without a bundle of cores do not count: they have more room for memory, but compute nothing."""
@@ -205,7 +206,7 @@ def test_no_architecture_between_two_splits_surpasses_their_envelope(seed: int) 
     assert np.all(case.best.least_stacks <= np.asarray(inside.dram.stacks))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(SEEDS)
 def test_the_power_of_a_chip_that_works_is_never_below_that_of_the_envelope(seed: int) -> None:
     case = random_case(seed)
@@ -227,7 +228,7 @@ def built_die_power(kernels: tuple[Activity, ...]) -> Figure:
     return lambda built: built.die_power(kernels)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(SEEDS)
 def test_no_chip_that_works_draws_less_when_idle_or_running_or_more_above_idle(seed: int) -> None:
     case, made = random_case(seed), _technology(seed)
@@ -240,7 +241,7 @@ def test_no_chip_that_works_draws_less_when_idle_or_running_or_more_above_idle(s
     assert np.all(np.asarray(case.best.headroom) >= np.where(works, above, -np.inf))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(SEEDS)
 def test_the_envelope_of_equal_splits_is_the_very_architecture(seed: int) -> None:
     case = random_case(seed, one=True)

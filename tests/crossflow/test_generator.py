@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Real
@@ -306,7 +306,6 @@ def test_more_power_is_never_slower_not_even_in_the_last_bit(figure: str) -> Non
     assert np.any(faster > slower)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(1, 3000), st.floats(1e-3, 1e3))
 def test_more_core_area_is_never_slower_at_fixed_power_but_for_rounding(cores: int, more: int, power: float) -> None:
     """cores * f(power / cores) grows with the cores, and is constant where all are throttled: there only up to rounding."""

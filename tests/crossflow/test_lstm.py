@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
@@ -17,6 +17,7 @@ from crossopt.crossflow.kernels.lstm_memory import hold_on_chain, memory
 from crossopt.crossflow.kernels.lstm_operations import HOST_BANDWIDTH
 from crossopt.crossflow.workload import Lstm
 from tests.every import every
+from tests.extent import examples
 
 GIB, MIB = 2.0**30, 2.0**20
 ENDLESS = 1.0e30
@@ -242,7 +243,7 @@ def test_a_table_has_the_prices_of_the_single_plans() -> None:
         assert (prices.step_time[row, 0], prices.energy[row, 0], prices.memory[row, 0]) == (one.step_time, one.energy, total(one.memory))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.sampled_from(PLANS), *2 * [st.sampled_from(RESOURCES)], st.sampled_from((1.01, 1.5, 4.0)), st.floats(0.1, 10.0))
 def test_more_of_a_resource_is_never_slower(plan: KernelPlan, other: str, resource: str, factor: float, start: float) -> None:
     device = faster(DEVICE, other, start)

@@ -4,11 +4,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, mean_slot, slots, step_time, window
 from crossopt.crossflow.stages import split_layers
+from tests.extent import examples
 
 PLAIN = Terms(
     split=split_layers(8, 4),
@@ -107,7 +108,7 @@ def test_a_heavy_head_is_priced_as_scheduled(stages: int, layer: int, head: int,
     assert step_time(terms) == simulated(forward, [2.0 * seconds for seconds in forward], count)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(2, 6), st.integers(6, 20), SECONDS, st.integers(0, 9), st.integers(0, 9), COUNTS)
 def test_uneven_stages_never_take_longer_than_priced(stages: int, layers: int, layer: int, embedding: int, head: int, count: int) -> None:
     """An upper estimate where backward is the same multiple of forward on every stage; never below the fullest stage's own work."""
@@ -224,7 +225,7 @@ def steps(draw: st.DrawFn) -> Terms:
     return Terms(split, chunks, float(draw(st.integers(1, 64))), **seconds, **shares, schedule=kind)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(steps(), st.sampled_from(TIMES), st.floats(1.0, 4.0) | st.just(1.0 + 2.0**-50))
 def test_a_part_that_takes_longer_never_shortens_the_step(terms: Terms, part: str, factor: float) -> None:
     """As computed, without tolerance, even when the part grows by the last few bits only."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow import roofline
@@ -24,6 +24,7 @@ from crossopt.crossflow.roofline import (
 )
 from crossopt.instances.catalogue.registry import build_device, device
 from tests.conftest import scaled
+from tests.extent import examples
 from tests.paths import reference
 
 SIDES = st.integers(1, 20_000)
@@ -59,7 +60,7 @@ def test_memories_of_equal_size_have_the_traffic_of_each(different: int) -> None
     assert reloads(Product(100.0, 512.0, 77.0), rooms).tolist() == [reloads(Product(100.0, 512.0, 77.0), float(room)) for room in rooms]  # type: ignore[union-attr]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(PRODUCTS, ROOMS)
 def test_traffic_is_the_least_over_all_tiles(product: Product, room: float) -> None:
     """The closed form is an optimum over real tile sides, so a fine grid comes close to it and never below."""
@@ -79,7 +80,7 @@ def test_traffic_is_never_less_than_every_operand_once(product: Product, room: f
         assert float(reloads(product, room)) == pytest.approx(once, rel=1e-12)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(PRODUCTS, ROOMS, st.floats(1.0, 2.0) | st.just(1.0 + 2.0**-50))
 def test_more_room_never_means_more_traffic(product: Product, room: float, factor: float) -> None:
     """As computed, without tolerance, even when the room grows by the last few bits only."""
@@ -118,7 +119,7 @@ def test_the_tiles_of_a_batch_share_the_waves(plain: Hardware) -> None:
     assert tiled_time(Product(64.0, 32.0, 64.0, 6.0), four) == 2 * tiled_time(Product(64.0, 32.0, 64.0), four)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(PRODUCTS, st.integers(1, 64), st.integers(1, 300), st.integers(0, 2**32 - 1))
 def test_no_number_of_bundles_is_faster_than_an_open_one(product: Product, count: int, least: int, seed: int) -> None:
     """Whole waves need not fall when bundles grow; the bound for "at least so many" holds for each, compared without tolerance."""

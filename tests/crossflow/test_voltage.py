@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
@@ -134,7 +134,6 @@ def test_frequency_is_monotone_across_the_clamps(circuit: Circuit, leaks: float)
         assert np.all(np.diff(operating_point(circuit, powers, 1.0, leaks).frequency) >= 0.0)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CIRCUITS), st.lists(st.floats(0.0, 1e9), min_size=1, max_size=9))
 def test_floats_and_arrays_give_the_same_bits(circuit: Circuit, powers: list[float]) -> None:
     together = operating_point(circuit, np.array(powers), 2.5, 0.5)

@@ -5,13 +5,14 @@ from math import inf, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.collectives import all_gather, exchange_time, members_on_levels, ring_all_reduce
 from crossopt.crossflow.exchanges.axes import fastest
 from crossopt.crossflow.exchanges.spread import Spread, each
 from crossopt.crossflow.hardware import Link, Shape
+from tests.extent import examples
 
 
 def all_of(sizes: list[int], stride: int = 1) -> Spread:
@@ -51,7 +52,7 @@ def test_small_gathers_and_groups_that_do_not_lie_evenly_go_one_axis_after_the_o
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.tuples(st.sampled_from(["ring", "fully_connected"]), st.integers(2, 5), st.integers(1, 9)), min_size=2, max_size=4),
     st.integers(0, 3),

@@ -6,13 +6,14 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.collectives import both_sides_time, ends_time, exchange_energy, exchange_time, members_on_levels, send
 from crossopt.crossflow.exchanges.spread import Spread, each
 from crossopt.crossflow.hardware import Link, Shape
+from tests.extent import examples
 
 Place = tuple[int, ...]
 Hop = tuple[int, Place, Place]
@@ -77,7 +78,7 @@ def groups(draw: st.DrawFn) -> tuple[list[tuple[Shape, int, float]], int, int]:
     return levels, degree, draw(st.sampled_from([part for part in range(1, total + 1) if total // degree % part == 0]))  # type: ignore[return-value]
 
 
-@settings(max_examples=60)
+@examples(60)
 @example(([("switch", 4, 10.0), ("ring", 4, 100.0)], 8, 2))
 @example(([("ring", 8, 10.0), ("switch", 6, 100.0)], 3, 4))
 @given(groups())

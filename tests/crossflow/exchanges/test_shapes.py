@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.collectives import (
@@ -31,6 +31,7 @@ from crossopt.crossflow.collectives import (
 from crossopt.crossflow.exchanges.spread import Spread
 from crossopt.crossflow.hardware import Link, Shape
 from tests.every import every
+from tests.extent import examples
 
 
 def link(shape: Shape, size: int, bandwidth: float = 100.0) -> Link:
@@ -94,7 +95,7 @@ def test_neighbours_take_as_long_on_a_ring_of_any_size(size: int) -> None:
     assert exchange_time(all_to_all(400.0, pair), ring) == 5 + 2 + 200 / 50
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 4), st.integers(2, 8), st.integers(1, 8), st.integers(1, 4))
 def test_where_a_group_lies_never_makes_it_slower_than_if_that_were_unknown(apart: int, members: int, more: int, closer: int) -> None:
     """Nor does lying closer together."""
@@ -148,7 +149,7 @@ def test_a_message_has_one_link() -> None:
 SHAPES: tuple[Shape, ...] = ("switch", "rails", "ring", "fully_connected")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(2, 5)), min_size=1, max_size=4))
 def test_an_all_to_all_over_dimensions_carries_what_routing_copy_by_copy_does(dimensions: list[tuple[Shape, int]]) -> None:
     """From every device a copy goes to each other one, from the outermost level that is no switch inward: on a level between the ends it
@@ -175,7 +176,7 @@ def test_copies_that_travel_once_a_node_are_handed_on_there_whatever_lies_beyond
     assert (float(inner.bytes), float(outer.bytes), float(outer.steps)) == (600, 400, 1)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=3), st.floats(1.0, 1e9))
 def test_levels_of_switches_are_priced_to_the_digit_as_before_they_had_shapes(counts: list[int], size: float) -> None:
     """And rails cost gathers nothing."""
@@ -194,7 +195,7 @@ def test_levels_of_switches_are_priced_to_the_digit_as_before_they_had_shapes(co
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(2, 8), st.integers(1, 8)), min_size=1, max_size=3), st.floats(1.1, 10.0))
 def test_more_bandwidth_never_takes_longer(levels: list[tuple[Shape, int, int]], wider: float) -> None:
     members: Members = tuple(float(min(size, count)) for _, size, count in levels)

@@ -14,6 +14,7 @@ from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import devices, hardware_choice, hardware_points, plan_blocks
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from tests.extent import examples
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import TINY_FREE, ask
 from tests.solvers.codesign.wide_questions import wide_question
@@ -56,7 +57,7 @@ def bits(record: object) -> list[Array]:
     return [np.asarray(record, np.float64)]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SEEDS)
 def test_no_plan_on_a_chip_of_a_box_is_below_its_value_on_the_corner(seed: int) -> None:
     """All three objectives, compared without any tolerance."""
@@ -69,7 +70,7 @@ def test_no_plan_on_a_chip_of_a_box_is_below_its_value_on_the_corner(seed: int) 
     assert np.all(values >= bounds[:, :, None])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SEEDS)
 def test_a_box_is_called_dead_only_if_it_is(seed: int) -> None:
     instance, random = wide_question(seed), np.random.default_rng(seed)
@@ -79,7 +80,7 @@ def test_a_box_is_called_dead_only_if_it_is(seed: int) -> None:
     assert not np.any(alive & ~corners(instance, space, boxes).alive)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SEEDS)
 def test_tightening_loses_no_chip_that_can_be_built_within_the_budgets(seed: int) -> None:
     instance, random = wide_question(seed), np.random.default_rng(seed)
@@ -129,7 +130,7 @@ def test_the_price_of_a_chip_is_the_same_whatever_is_chosen() -> None:
         assert price == devices(instance, 1, 2).hardware.price
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SEEDS)
 def test_places_and_point_numbers_are_two_names_of_one_point(seed: int) -> None:
     instance = wide_question(seed)

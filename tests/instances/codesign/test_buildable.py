@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.generator import compute, generate, sram_of, sram_static_power
@@ -23,6 +23,7 @@ from crossopt.reports.commands import explain
 from crossopt.reports.facts.building import building_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.explain.conflict import clash
+from tests.extent import examples
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -51,7 +52,7 @@ def test_a_memory_moves_no_more_than_the_ports_of_its_banks() -> None:
         assert made.power - leaks == pytest.approx(8 * 2e-12 * bandwidth)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.floats(20.0, 600.0), st.integers(20, 800), st.sampled_from(["accelerator-7nm", "accelerator-4nm", "tensor-7nm"]))
 def test_what_banks_give_for_what_cores_take_is_the_same_at_any_clock(watts: float, banks: int, name: str) -> None:
     """Bytes a cycle over FLOPs a cycle; where watts do not limit the memories first."""
@@ -64,7 +65,7 @@ def test_what_banks_give_for_what_cores_take_is_the_same_at_any_clock(watts: flo
         assert bandwidth == pytest.approx(per_cycle * cores.peak, rel=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.floats(30.0, 300.0), st.floats(1.0, 2.0), st.integers(100, 500), st.integers(0, 300))
 def test_more_power_of_cores_never_narrows_a_bank_and_more_cores_never_widen_one(watts: float, more: float, cores: int, added: int) -> None:
     """At the same power a chip of more cores has the lower clock, and each of its banks moves the less; but for rounding."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.hardware import Hardware
@@ -12,6 +12,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from tests.every import every
+from tests.extent import examples
 
 FIXED = """\
 kind: codesign
@@ -295,7 +296,7 @@ def test_an_alias_bomb_is_refused_before_it_expands() -> None:
     assert "anchors such as '&a' are not read (write the values out)" in refusal(bomb)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_a_question_with_any_line_spoiled_gives_an_instance_or_an_instance_error(data: st.DataObject) -> None:
     lines = data.draw(st.sampled_from((FIXED, FREE))).splitlines()

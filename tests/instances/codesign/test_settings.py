@@ -18,6 +18,7 @@ from crossopt.instances.codesign.space import allows, combinations
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.reports.texts.combinations import reasons_of, shortly
+from tests.extent import examples
 from tests.instances.codesign.test_space import every_combination, plans_of
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask, meant
@@ -81,7 +82,7 @@ def test_one_more_option_never_makes_the_optimum_worse(some: dict[str, list[str]
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(200)
 @given(choices(), st.data())
 def test_one_more_option_never_makes_the_optimum_worse_of_many(some: dict[str, list[str]], data: st.DataObject) -> None:
     assert_no_worse(some, data)
@@ -131,7 +132,7 @@ def test_no_plan_is_lost_before_all_its_settings_are_known(names: list[str], tex
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@examples(40)
 @given(NAMES, st.sampled_from([SMALL, EXPERTS]))
 def test_no_plan_of_more_questions_is_lost(names: list[str], text: str) -> None:
     assert_no_plan_is_lost(names, text)

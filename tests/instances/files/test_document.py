@@ -5,12 +5,13 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import DEEPEST, LARGEST, Node, Scalar, fault_at, fault_at_key, read_file, read_text
 from tests.every import every
+from tests.extent import examples
 
 EMPTY = "f.yaml:1:1: the document is empty (write 'key: value' lines)"
 OPEN_QUOTE = "a quote is opened and never closed"
@@ -257,7 +258,7 @@ def test_a_path_may_begin_anywhere_in_the_tree() -> None:
     assert fault_at(choices.value["sizes"].node, "[0]", "wrong") == Fault(2, 11, "choices.sizes[0]", "wrong")
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     st.text()
     | st.text(alphabet="ab:-?[]{},&*!|>'\"%@`#\\ \n\t0x<~.")
@@ -273,7 +274,7 @@ def test_any_text_gives_a_tree_or_faults(text: str) -> None:
         assert len(str(error).splitlines()) == min(len(error.faults), 101) + 1
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(content=st.binary())
 def test_any_bytes_give_a_tree_or_faults(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"

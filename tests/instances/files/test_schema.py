@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.errors import Fault, InstanceError
@@ -18,6 +18,7 @@ from crossopt.instances.files.ranges import MOST_VALUES, expand
 from crossopt.instances.files.schema import Bounds, Choice, Doc, Unit, fault_at, fault_at_key, read_as
 from crossopt.instances.files.units import parse_quantity, pattern_of
 from tests.every import every
+from tests.extent import examples
 from tests.work import calls_in
 
 Area = Annotated[float, Unit("area")]
@@ -270,7 +271,6 @@ def test_a_caller_places_faults_that_concern_several_fields() -> None:
     assert fault_at(root, "cluster.inner", "needed here") == Fault(2, 3, "cluster.inner", "needed here")
 
 
-@settings(deadline=None)
 @given(st.integers(0, 500), st.integers(1, 40), st.integers(0, 200))
 def test_a_range_gives_what_a_user_would_have_listed(first: int, step: int, steps: int) -> None:
     """No rounding error adds up: each value is the float of its own decimal text."""
@@ -279,7 +279,6 @@ def test_a_range_gives_what_a_user_would_have_listed(first: int, step: int, step
     assert areas == tuple(parse_quantity(f"{value / 10} mm^2", "area") for value in range(first, last + 1, step))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 99), st.sampled_from(["2", "1.5", "3", "1.1", "10"]), st.integers(0, 12))
 def test_a_geometric_range_holds_both_its_ends(first: int, factor: str, steps: int) -> None:
     """The end is the exact power written out in decimals; an inexact comparison would lose it now and then."""
@@ -329,7 +328,7 @@ YAML_VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.dictionaries(st.sampled_from(sorted(Question.__dataclass_fields__)), YAML_VALUES, max_size=3))
 def test_any_document_gives_a_question_or_faults(document: dict[str, str]) -> None:
     text = "\n".join(f"{key}: {value}" for key, value in document.items()) or "{}"

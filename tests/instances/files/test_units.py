@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.files.units import (
@@ -129,14 +129,12 @@ def test_a_quantity_is_shown_as_people_write_it(value: float, dimension: str, te
     assert format_quantity(value, dimension) == text
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(DIMENSIONS)), st.floats(1e-30, 1e30) | st.just(0.0))
 def test_a_shown_quantity_reads_back(dimension: str, value: float) -> None:
     """Six digits are shown, so the worst relative error is half a unit of the sixth."""
     assert parse_quantity(format_quantity(value, dimension), dimension) == pytest.approx(value, rel=5.1e-6)
 
 
-@settings(deadline=None)
 @given(
     st.text(max_size=20) | st.from_regex(r"[-+$]?[0-9.e_]{1,8} ?[a-zA-Z/^2%$ ]{0,6}", fullmatch=True), st.sampled_from(sorted(DIMENSIONS))
 )

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.formulation.network.sends import least_steps, sends_model
@@ -16,6 +16,7 @@ from crossopt.solvers.family import solve
 from crossopt.solvers.network.synthesis.answer import Sends
 from crossopt.solvers.network.synthesis.family import FAMILY
 from crossopt.solvers.network.synthesis.judge import judge
+from tests.extent import examples
 from tests.paths import ROOT
 
 SHIPPED = ROOT / "instances" / "network" / "gather-two-boxes.yaml"
@@ -88,7 +89,7 @@ def networks(draw: st.DrawFn) -> str:
 
 
 @given(networks())
-@settings(max_examples=40)
+@examples(40)
 def test_nothing_at_all_is_quicker(text: str) -> None:
     """Breadth first over who has what: all that one step can do, nothing left out but what is no use."""
     question = asked(f"kind: synthesis\n{text}")
@@ -97,7 +98,7 @@ def test_nothing_at_all_is_quicker(text: str) -> None:
 
 
 @given(networks(), st.lists(st.integers(1, 3), min_size=16, max_size=16), st.integers(1, 2))
-@settings(max_examples=40)
+@examples(40)
 def test_cuts_ask_for_no_step_too_many(text: str, lengths: list[int], chunks: int) -> None:
     """Links of several lengths: all is done in the answer's steps, and a solver finds nothing in a step less than cuts ask for."""
     lengthened = iter(lengths)

@@ -5,7 +5,7 @@ from math import fsum, inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.formulation.placement.assignment import machine_of
@@ -28,6 +28,7 @@ from crossopt.solvers.placement.throughput import portfolio
 from crossopt.solvers.placement.throughput.run import Run
 from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
 from tests.every import every
+from tests.extent import examples
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, checked, silent
@@ -114,7 +115,7 @@ def test_a_proof_does_not_show_that_there_is_none() -> None:
         assert any(line.startswith("proof: ") for line in report.refused)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 29), st.floats(-3.0, 3.0), st.integers(0, 1 << 30), st.sampled_from([1, 3, 100, 1 << 14]))
 def test_no_prices_and_no_limit_show_more_than_the_best_placement(seed: int, power: float, draw: int, most: int) -> None:
     asked, true = asked_for(seed), truth_of(seed)
@@ -124,7 +125,7 @@ def test_no_prices_and_no_limit_show_more_than_the_best_placement(seed: int, pow
     assert (shown_by(asked, Priced("", limit, tuple(prices.tolist()))) or 0.0) <= true
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(0, 39), st.floats(-3.0, 3.0), st.integers(0, 9), st.integers(0, 2_000))
 def test_no_block_and_no_rounds_show_more_than_the_best_placement(seed: int, power: float, block: int, states: int) -> None:
     """Of any contiguity, with memory that binds and transfers that hide."""
@@ -136,7 +137,7 @@ def test_no_block_and_no_rounds_show_more_than_the_best_placement(seed: int, pow
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 23), st.floats(-1.0, 1.0), st.sampled_from([0, 10, 100, 5_000]))
 def test_rounds_that_end_early_show_less_and_never_too_much(seed: int, power: float, states: int) -> None:
     asked, true = asked_for(seed), truth_of(seed)
@@ -190,7 +191,7 @@ def with_decimals(seed: int) -> PlacementQuestion:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.integers(0, 199), st.integers(-4, 4))
 def test_limits_and_memory_that_are_met_to_the_last_digit_show_nothing_too_much(seed: int, digits: int) -> None:
     asked = with_decimals(seed)

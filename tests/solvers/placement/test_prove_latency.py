@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.question import read
@@ -18,6 +18,7 @@ from crossopt.solvers.placement.latency.paths import FIGURES
 from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, Word
 from tests.every import every
+from tests.extent import examples
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.paths import reference
@@ -41,7 +42,7 @@ def test_most_of_them_are_not_told() -> None:
     assert sum(isinstance(answered(one, "auto", Limits(), silent).proof, OnPath) for one in asked) >= 12
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(100, 139), st.sampled_from(LONGEST), st.integers(-1, 9))
 def test_no_path_shows_more_than_the_best_placement(seed: int, longest: str, beside: int) -> None:
     asked = sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3)

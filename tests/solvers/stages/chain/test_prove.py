@@ -5,7 +5,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.stages.chain import ChainQuestion
@@ -19,6 +19,7 @@ from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, judge
 from crossopt.solvers.stages.chain.plan import ChainPlan
 from tests.every import every
+from tests.extent import examples
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain, text_of
 from tests.solvers.stages.chain.test_optimum import SCHEDULES
 
@@ -37,7 +38,7 @@ def refused(result: Result[ChainPlan, ChainLoads]) -> str:
     return " ".join(check(FAMILY, result, Path()).refused)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.integers(0, 1 << 20), st.integers(1, 6), st.sampled_from([(1,), (1, 2), (2, 3)]), st.sampled_from([*SCHEDULES.values(), MERGED]))
 def test_it_shows_what_every_plan_shows_and_never_more(seed: int, layers: int, widths: tuple[int, ...], more: str) -> None:
     text = random_chain(seed, layers, widths, more)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.question import read
@@ -16,6 +16,7 @@ from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.second import least_slowest, steps_of
 from tests.every import every
+from tests.extent import examples
 from tests.paths import reference
 from tests.solvers.stages.pipedream.plainly import Plainly, seen
 from tests.solvers.stages.pipedream.profiles import Answer, answered, asked_of, checked, random_profile
@@ -39,7 +40,7 @@ def refused(result: Answer) -> str:
     return " ".join(checked(result).refused)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.integers(0, 1 << 20), st.booleans())
 def test_it_shows_what_every_plan_shows(seed: int, compatible: bool) -> None:
     """In fractions, by trying everything; compatible plans of profiles that the public optimizer sees."""
