@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from crossopt.crossflow.bill import Bill, Prices
     from crossopt.crossflow.device import Architecture
     from crossopt.crossflow.evaluate import Design, Evaluation, Limit, evaluate
-    from crossopt.crossflow.generator import Edges, Parts, Split, generate
+    from crossopt.crossflow.generator import Edges, Split, generate
     from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
     from crossopt.crossflow.kernels.kernel_plan import KernelPlan
     from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.parameters import parameters, step_flops
     from crossopt.crossflow.plan import Plan, Plans, table
     from crossopt.crossflow.plan_rules import broken_rules
-    from crossopt.crossflow.technology import Technology, scale_logic, scale_network
+    from crossopt.crossflow.technology import Parts, Technology, scale_logic, scale_network
     from crossopt.crossflow.transformer import price
     from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 
@@ -36,7 +36,7 @@ _WHERE = {
     "Lstm": "workload",
     "Memory": "hardware",
     "Mesh": "kernels.mesh",
-    "Parts": "generator",
+    "Parts": "technology",
     "Plan": "plan",
     "Plans": "plan",
     "Prices": "bill",

@@ -17,11 +17,12 @@ By this rule the package of B200 is 2,771 mm^2 large, where 2,739 are told (Tren
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.fields import Doc, EnergyPerBit, Frequency, Length, Needed, NonZero, PerLength, Ratio
 
 LONGEST = 0.033
 """Metres of the longer side of a scanner's field, which no side of a die is above, as long as its area leaves it a choice."""
@@ -158,13 +159,11 @@ def _box(stack: Stack, stacks: Real, row: Row) -> Real:
 class DieLinks:
     """The wires between the dies of a package, which stand in a row: as many as the sides hold that face each other."""
 
-    links_per_metre: float = 0.0
-    """Wires through a metre of such a side; none where a package holds one die only."""
-    nominal_frequency: float = 0.0
-    """Bits per second on one wire, both ways together."""
-    energy_per_bit: float = 0.0
-    depth: float = 0.0
-    """Metres of each die that the circuits take behind such a side."""
+    links_per_metre: Annotated[PerLength, Needed(), NonZero(), Doc("wires through a length of the sides that face each other")] = 0.0
+    """None where a package holds one die only."""
+    nominal_frequency: Annotated[Frequency, Needed(), NonZero(), Doc("bits a second on one wire, both ways together")] = 0.0
+    energy_per_bit: Annotated[EnergyPerBit, Needed(), Doc("sent over one joint")] = 0.0
+    depth: Annotated[Length, Needed(), Doc("of each die that the circuits take behind such a side")] = 0.0
 
     def __post_init__(self) -> None:
         if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
@@ -181,10 +180,9 @@ NO_LINKS = DieLinks()
 
 @dataclass(frozen=True, slots=True)
 class UpperDies:
-    """Dies of cores, registers and L1 that are stacked on those of all other parts, with which they share the package's room."""
+    """Dies of cores, registers and L1 on those of all other parts, whose area `die_area` then is; both share the package's room."""
 
-    area_share: float = 0.0
-    """Of these dies that is no part."""
+    area_share: Annotated[Ratio, Doc("of the upper dies that is no part")] = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.area_share < 1.0:

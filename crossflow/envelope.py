@@ -43,7 +43,6 @@ from crossopt.crossflow.dies import (
 )
 from crossopt.crossflow.generator import (
     Edges,
-    Parts,
     Split,
     compute_of,
     cores_of,
@@ -78,6 +77,7 @@ from crossopt.crossflow.technology import (
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
+    Parts,
     SramTechnology,
     Technology,
 )

@@ -25,25 +25,20 @@ from crossopt.crossflow.dies import (
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
-from crossopt.crossflow.technology import ON_DIE, UNLIMITED_PORT, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import (
+    ON_DIE,
+    UNLIMITED_PORT,
+    CoreTechnology,
+    DramTechnology,
+    LinkTechnology,
+    Parts,
+    SramTechnology,
+    Technology,
+)
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point, voltage_at
 
 _LARGEST = 1.0e30
 """Square metres: far above any package."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """One figure for each part of a chip: its die area, its power, or a fraction of either."""
-
-    core: Real
-    registers: Real
-    l1: Real
-    l2: Real
-    dram: Real
-    """Of areas: the memory controllers on the die. Of powers: controllers, wires and stacks together."""
-    intra: Real
-    inter: Real
 
 
 @dataclass(frozen=True, slots=True)

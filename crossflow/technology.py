@@ -4,12 +4,39 @@ All figures are SI: square metres, watts, hertz, volts, joules and watts per bit
 those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-lab/DeepFlow).
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
+from typing import Annotated
 
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.dies import NO_LINKS, DieLinks, UpperDies
+from crossopt.crossflow.fields import (
+    Area,
+    AreaPerBit,
+    Bounds,
+    Bytes,
+    Count,
+    Doc,
+    Duration,
+    EnergyPerBit,
+    Frequency,
+    Key,
+    Length,
+    Needed,
+    NonZero,
+    NotNegative,
+    PerLength,
+    Power,
+    PowerPerArea,
+    PowerPerBit,
+    Ratio,
+    Unit,
+    Unset,
+    Voltage,
+)  # fmt: skip
 from crossopt.crossflow.hardware import UNLIMITED_TILE
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
+from crossopt.crossflow.workload import NARROW
 
 PARTS = ("core", "registers", "l1", "l2", "dram", "intra", "inter")
 MEMORIES = ("registers", "l1", "l2", "dram")
@@ -18,6 +45,8 @@ VALUE = 2.0
 """Bytes of a value of 16 bits."""
 HOLDING = ("registers", "l1")
 """The memories that hold the tiles of each bundle of cores."""
+FURTHER = ("fp32", *NARROW)
+"""Precisions that the cores of a technology may have beside 16 bits."""
 UNLIMITED_VOLTAGE = 1.0e3
 """Volts: far above any circuit, far below where its cube would overflow."""
 UNLIMITED_PORT = 1.0e30
@@ -28,44 +57,45 @@ UNLIMITED_PORT = 1.0e30
 class CoreTechnology:
     """The matrix cores of a logic process, in bundles (streaming multiprocessors)."""
 
-    area: float
-    """Square metres of one core."""
-    nominal_power: float
-    """Watts of one core at nominal voltage and frequency."""
-    flop_per_cycle: float
-    cores_per_bundle: float
-    nominal_frequency: float
-    nominal_voltage: float
-    threshold_voltage: float
-    margin_voltage: float
-    """Volts that the supply stays above the threshold: below, the clock is throttled at constant voltage."""
-    maximum_voltage: float = UNLIMITED_VOLTAGE
-    maximum_frequency: float = UNLIMITED_FREQUENCY
-    """Of the clock, whatever the supply."""
-    utilisation: float = 1.0
-    """Share of the peak that is usable."""
-    register_traffic: float = 8.0 / 28.0
-    """Register values of 16 bits moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
-    l1_traffic: float = 0.0
-    """Values of 16 bits that pass L1 per FLOP of a product: operands that the tile of an instruction or a warp reads, and what fills the
-    tile of its block. Where it is 0, tiles fill the registers of a bundle, as DeepFlow has it."""
-    tile: float = UNLIMITED_TILE
-    """Elements of the largest tile of a product that a bundle, or several that share what they read, keeps its sums of."""
-    vector_share: float = 1.0 / 8.0
-    """Vector FLOP/s over matrix FLOP/s: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
-    wide_share: float = 1.0
+    area: Annotated[Area, Doc("of one core")]
+    nominal_power: Annotated[Power, Doc("of one core at nominal voltage and frequency")]
+    flop_per_cycle: Annotated[Count, Doc("of one core")]
+    cores_per_bundle: Annotated[Count, Doc("cores of a bundle (streaming multiprocessor)")]
+    nominal_frequency: Annotated[Frequency, Doc("at nominal voltage")]
+    nominal_voltage: Annotated[Voltage, Doc("of the supply")]
+    threshold_voltage: Annotated[Voltage, Doc("of the transistors")]
+    margin_voltage: Annotated[Voltage, Doc("that the supply stays above the threshold; below, the clock is throttled at constant voltage")]
+    maximum_voltage: Annotated[Voltage, Needed(), Doc("of the supply")] = UNLIMITED_VOLTAGE
+    maximum_frequency: Annotated[
+        Frequency, Unset(), Doc("whatever the supply; without a limit but the voltage's where nothing is said")
+    ] = UNLIMITED_FREQUENCY
+    utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
+    register_traffic: Annotated[NotNegative, Doc("register values moved per FLOP")] = 8.0 / 28.0
+    """Of 16 bits; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    l1_traffic: Annotated[NotNegative, Doc("values that pass L1 per FLOP of a product; 0 where tiles fill the registers")] = 0.0
+    """Of 16 bits: operands that the tile of an instruction or a warp reads, and what fills the tile of its block."""
+    tile: Annotated[
+        Count, Unset(), Doc("elements of the largest tile of a product that a bundle sums; as L1 has room where nothing is said")
+    ] = UNLIMITED_TILE
+    """Of a bundle, or of several that share what they read."""
+    vector_share: Annotated[NotNegative, Doc("FLOPs of work that is no matrix product over `flop_per_cycle`")] = 1.0 / 8.0
+    """15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
+    wide_share: Annotated[float, Key(None)] = 1.0
     """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
-    leakage_per_area: float = 0.0
-    """Watts per square metre at nominal voltage, whatever the clock; part of the nominal power."""
-    clocked_share: float = 0.0
-    """Of what switches, what clocks and control draw as long as a kernel runs, whatever it computes; the rest goes with FLOPs."""
-    least_fed: float = 0.0
-    """Share of the peak for which L2 gives products their operands, at the least; a chip whose L2 gives less counts as one without."""
-    whole_bundles: bool = False
-    """Whether cores that fill no bundle are none; DeepFlow counts them."""
+    rates: Annotated[
+        dict[str, Annotated[NotNegative, NonZero()]], Doc("FLOPs per cycle over those of 16 bits in further precisions, such as fp8: 2")
+    ] = field(default_factory=dict, hash=False)
+    leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
+    clocked_share: Annotated[Ratio, Doc("of the rest of that power, drawn as long as a kernel runs, whatever it computes")] = 0.0
+    least_fed: Annotated[Ratio, Doc("of the peak for which L2 gives products their operands; no chip's gives less")] = 0.0
+    """A chip whose L2 gives less counts as one without."""
+    whole_bundles: Annotated[bool, Doc("whether cores that fill no bundle are none")] = False
+    """DeepFlow counts them."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("leakage_per_area", "clocked_share", "whole_bundles", "l1_traffic", "least_fed"))
+        if unknown := self.rates.keys() - FURTHER:
+            raise ValueError(f"rates: {min(unknown)!r} is no further precision (one of {', '.join(FURTHER)})")
         if self.clocked_share > 1.0:
             raise ValueError(f"clocked share is {self.clocked_share}, a share of at most 1 is needed")
         if self.maximum_frequency < self.nominal_frequency:
@@ -93,22 +123,22 @@ class CoreTechnology:
 class SramTechnology:
     """One on-chip memory level: banks behind a crossbar with one controller per bank and bundle."""
 
-    area_per_bit: float
-    energy_per_bit: float
-    static_power_per_bit: float
-    bank_capacity: float
-    """Bytes."""
-    controller_area: float
-    """Square metres of the crossbar per bank and bundle; zero where the level needs none."""
-    overhead: float
-    """Share of the bank area that is not cells."""
-    utilisation: float = 1.0
-    bank_bytes_per_cycle: float = UNLIMITED_PORT
-    """Through the port of one bank, at the clock of the cores."""
-    least_per_bundle: float = 0.0
-    """Bytes that kernels take of this level in each bundle of cores; a level that has fewer counts as absent."""
-    core_supply: bool = False
-    """Whether its bits take more and less with the supply of the cores, as V^2; others, and what leaks, have one of their own."""
+    area_per_bit: Annotated[AreaPerBit, Doc("of the cells")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("moved")]
+    static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
+    bank_capacity: Annotated[Bytes, Doc("of one bank")]
+    controller_area: Annotated[Area, Doc("of the crossbar per bank and bundle; 0 where the level needs none")]
+    overhead: Annotated[Ratio, Doc("share of a bank's area that is not cells")]
+    utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
+    bank_bytes_per_cycle: Annotated[
+        NotNegative, Unset(), Doc("through the port of one bank, at the clock of the cores; without a limit where nothing is said")
+    ] = UNLIMITED_PORT
+    least_per_bundle: Annotated[Bytes, Doc("of the level, that the tiles of kernels take in each bundle of cores; no chip has less")] = 0.0
+    """A level that has fewer counts as absent."""
+    core_supply: Annotated[
+        bool, Doc("whether its bits take more and less with the supply of the cores, as V^2; registers and L1 alone")
+    ] = False
+    """Others, and what leaks, have a supply of their own."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "least_per_bundle", "core_supply"))
@@ -120,30 +150,24 @@ class SramTechnology:
 class DramTechnology:
     """A generation of stacked memory beside the die."""
 
-    stack_capacity: float
-    """Bytes."""
-    stack_area: float
-    """Square metres of the package under one stack."""
-    controller_area: float
-    """Square metres of the die for the controller of one stack."""
-    links_per_stack: float
-    links_per_metre: float
-    """Wires that leave one metre of die edge."""
-    energy_per_bit: float
-    """Joules per bit moved at nominal voltage."""
-    static_power_per_bit: float
-    """Watts per bit stored."""
-    nominal_frequency: float
-    """Bits per second on one wire."""
-    nominal_voltage: float
-    threshold_voltage: float
-    margin_voltage: float
-    maximum_voltage: float = UNLIMITED_VOLTAGE
-    utilisation: float = 1.0
-    stack_edge: float = 0.0
-    """Metres of die edge along which one stack lies; zero where stacks are held by package and controllers alone."""
-    least_l2: float = 0.0
-    """Bytes per second of L2 over those of the stacks, all of whose bytes pass it: stacks run no faster."""
+    stack_capacity: Annotated[Bytes, Doc("of one stack")]
+    stack_area: Annotated[Area, Doc("of the package under one stack")]
+    controller_area: Annotated[Area, Doc("of the die for one stack")]
+    links_per_stack: Annotated[Count, Doc("wires of one stack")]
+    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("moved, at nominal voltage")]
+    static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    nominal_voltage: Annotated[Voltage, Doc("of the wires")]
+    threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
+    margin_voltage: Annotated[Voltage, Doc("above the threshold")]
+    maximum_voltage: Annotated[Voltage, Unset(), Doc("of the wires; the nominal one, with the rate of the standard, if not told")] = (
+        UNLIMITED_VOLTAGE
+    )
+    utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
+    stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
+    least_l2: Annotated[NotNegative, Doc("bytes a second of L2 over those of the stacks, which run no faster than that")] = 0.0
+    """All bytes of the stacks pass L2."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("static_power_per_bit", "stack_edge", "least_l2"))
@@ -153,23 +177,19 @@ class DramTechnology:
 class LinkTechnology:
     """The wires between devices: on a wafer or interposer, on a board, or in cables."""
 
-    area: float
-    """Square metres of the die for one wire."""
-    links_per_metre: float
-    energy_per_bit: float
-    nominal_frequency: float
-    """Bits per second on one wire."""
-    nominal_voltage: float
-    threshold_voltage: float
-    margin_voltage: float
-    degree: float
-    """Neighbours that share the wires: 4 on a two-dimensional mesh, 1 on a board."""
-    maximum_voltage: float = UNLIMITED_VOLTAGE
-    utilisation: float = 1.0
-    latency: float = 0.0
-    ring_latency: float = 0.0
-    adapter_energy_per_bit: float = 0.0
-    """Joules per bit that adapters and cables take beside the chip: no part of the power that its wires are given."""
+    area: Annotated[Area, Doc("of the die for one wire")]
+    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("sent, at nominal voltage")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    nominal_voltage: Annotated[Voltage, Doc("of the wires")]
+    threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
+    margin_voltage: Annotated[Voltage, Doc("above the threshold")]
+    degree: Annotated[Count, Doc("neighbours that share the wires: 4 on a mesh, 1 on a board")]
+    maximum_voltage: Annotated[Voltage, Needed(), Doc("of the wires")] = UNLIMITED_VOLTAGE
+    utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
+    latency: Annotated[Duration, Needed(), Doc("per step of a collective")] = 0.0
+    ring_latency: Annotated[Duration, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = 0.0
+    adapter_energy_per_bit: Annotated[EnergyPerBit, Doc("sent, of adapters and cables beside the chip, no part of its power")] = 0.0
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("latency", "ring_latency", "adapter_energy_per_bit"))
@@ -189,16 +209,15 @@ class LinkTechnology:
 class Uncore:
     """What a chip has beside the parts that can be chosen: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
 
-    area_share: float = 0.0
-    """Of the die."""
-    power_per_area: float = 0.0
-    """Watts per square metre of the die that switch with the cores' voltage and clock, at full activity and nominal both."""
-    steady_per_area: float = 0.0
-    """Watts per square metre of the die that follow neither,"""
-    steady_area: float = float("inf")
-    """of dies up to that size: larger ones and more of them have no more of it."""
-    spare_bundles: float = 0.0
-    """Bundles of cores that are made beside those in use, over these; their area is part of this one."""
+    area_share: Annotated[Ratio, Doc("of the die")] = 0.0
+    power_per_area: Annotated[PowerPerArea, Doc("of the die, that follows voltage and clock of the cores, at nominal both")] = 0.0
+    """Watts that switch, at full activity."""
+    steady_per_area: Annotated[PowerPerArea, Doc("of the die up to the usual one's area, that follows neither voltage nor clock")] = 0.0
+    steady_area: Annotated[float, Key(None)] = float("inf")
+    """Square metres of that usual die: larger ones and more of them have no more steady watts."""
+    spare_bundles: Annotated[
+        Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
+    ] = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.spare_bundles * (1.0 - self.area_share) <= self.area_share:
@@ -211,14 +230,28 @@ class Uncore:
 class Traffic:
     """Values of 16 bits that pass each memory for a FLOP of large products."""
 
-    registers: float = 0.0
-    l1: float = 0.0
-    l2: float = 0.0
-    dram: float = 0.0
+    registers: Annotated[NotNegative, Needed(), Doc("through the registers")] = 0.0
+    l1: Annotated[NotNegative, Needed(), Doc("through L1")] = 0.0
+    l2: Annotated[NotNegative, Needed(), Doc("through L2")] = 0.0
+    dram: Annotated[NotNegative, Key("hbm"), Needed(), Doc("to and from the memory stacks")] = 0.0
 
     def __post_init__(self) -> None:
         if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
             raise ValueError(f"finite figures not below 0 are needed, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One figure for each part of a chip: its die area, its power, or a share of either, which is what files state."""
+
+    core: Annotated[Real, Key("compute"), Unit("ratio"), Bounds(0.0, 1.0), Doc("the cores")]
+    registers: Annotated[Real, Unit("ratio"), Bounds(0.0, 1.0), Doc("the registers")]
+    l1: Annotated[Real, Unit("ratio"), Bounds(0.0, 1.0), Doc("the L1 memories")]
+    l2: Annotated[Real, Unit("ratio"), Bounds(0.0, 1.0), Doc("the L2 memory")]
+    dram: Annotated[Real, Key("hbm"), Unit("ratio"), Bounds(0.0, 1.0), Doc("controllers of the memory stacks")]
+    """Of areas: the memory controllers on the die. Of powers: controllers, wires and stacks together."""
+    intra: Annotated[Real, Key("node_network"), Unit("ratio"), Bounds(0.0, 1.0), Doc("links inside a node")]
+    inter: Annotated[Real, Key("network"), Unit("ratio"), Bounds(0.0, 1.0), Doc("links between nodes")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,21 +262,25 @@ class Activity:
     (`per_flop`), in streams the shares of what the stacks deliver, at the lowest clock that lets it through (`streams`).
     """
 
-    core: float = 1.0
-    registers: float = 1.0
-    l1: float = 1.0
-    l2: float = 1.0
-    dram: float = 1.0
-    intra: float = 1.0
-    inter: float = 1.0
-    per_flop: Traffic | None = None
-    streams: bool = False
+    core: Annotated[Ratio, Key("compute"), Doc("the cores")] = 1.0
+    registers: Annotated[Ratio, Doc("the registers")] = 1.0
+    l1: Annotated[Ratio, Doc("the L1 memories")] = 1.0
+    l2: Annotated[Ratio, Doc("the L2 memory")] = 1.0
+    dram: Annotated[Ratio, Key("hbm"), Doc("the memory stacks")] = 1.0
+    intra: Annotated[Ratio, Key("node_network"), Doc("links inside a node")] = 1.0
+    inter: Annotated[Ratio, Key("network"), Doc("links between nodes")] = 1.0
+    per_flop: Annotated[
+        Traffic | None, Doc("what memories move for a FLOP in products, whose cores set the pace, whatever they could move")
+    ] = None
+    streams: Annotated[
+        bool, Doc("whether the stacks set the pace, with memories on the die and the clock no faster than these deliver")
+    ] = False
 
     def __post_init__(self) -> None:
         if any(not 0.0 <= getattr(self, name) <= 1.0 for name in PARTS):
             raise ValueError(f"shares between 0 and 1 are needed, not {self}")
         if self.streams and self.per_flop is not None:
-            raise ValueError("per_flop and streams are both given (one thing sets the pace of a kernel)")
+            raise ValueError("per_flop and streams are both given (give one: a kernel has the pace of its cores or of its memory)")
 
     def at_width(self, value_bytes: float) -> "Activity":
         """The kernels on operands of so many bytes."""
@@ -294,17 +331,15 @@ class Technology:
 class Node:
     """By what factors parts at a logic node differ from those that a technology describes."""
 
-    voltage: float = 1.0
-    """Of the cores, nominal and maximum, at the same frequencies."""
-    core_area: float = 1.0
-    core_power: float = 1.0
-    sram_area: float = 1.0
-    """Of cells and of the crossbar."""
-    sram_energy: float = 1.0
-    controller_area: float = 1.0
-    """Of the controllers of stacked memory, which are mostly analog."""
-    highest_clock: float = 1.0
-    """Of the cores, whatever the supply."""
+    voltage: Annotated[NotNegative, Doc("of the cores, nominal and maximum, at the same frequencies")] = 1.0
+    core_area: Annotated[NotNegative, Doc("of a core")] = 1.0
+    core_power: Annotated[NotNegative, Doc("of a core, at the same frequency")] = 1.0
+    sram_area: Annotated[NotNegative, Doc("of cells and crossbars")] = 1.0
+    sram_energy: Annotated[NotNegative, Doc("of a bit moved")] = 1.0
+    controller_area: Annotated[NotNegative, Doc("of the controllers of stacked memory")] = 1.0
+    """These are mostly analog."""
+    highest_clock: Annotated[NotNegative, Doc("of the highest clock of the cores")] = 1.0
+    """Whatever the supply."""
 
     def __post_init__(self) -> None:
         if any(not 0.0 < getattr(self, field.name) < float("inf") for field in fields(self)):
@@ -375,10 +410,10 @@ def _scaled_sram(sram: SramTechnology, node: Node) -> SramTechnology:
 
 def _check(part: CoreTechnology | SramTechnology | DramTechnology | LinkTechnology, may_be_zero: tuple[str, ...] = ()) -> None:
     """Refuse figures with which no circuit can be built or clocked."""
-    for field in fields(part):
-        value = getattr(part, field.name)
-        if not isfinite(value) or value < 0 or (value == 0 and field.name not in may_be_zero):
-            raise ValueError(f"{field.name} is {value}, a finite positive number is needed")
+    figures = ((one.name, getattr(part, one.name)) for one in fields(part) if one.name != "rates")
+    for name, value in figures:
+        if not isfinite(value) or value < 0 or (value == 0 and name not in may_be_zero):
+            raise ValueError(f"{name} is {value}, a finite positive number is needed")
     if part.utilisation > 1:
         raise ValueError(f"utilisation is {part.utilisation}, a share of at most 1 is needed")
     if not isinstance(part, SramTechnology):

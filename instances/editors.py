@@ -13,8 +13,7 @@ from typing import Any, Final
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.constants import MEANINGS, range_of
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.entries import ModelEntry
-from crossopt.instances.catalogue.technology_entries import TechnologyEntry
+from crossopt.instances.catalogue.entries import ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.keys.json_schema import json_schema

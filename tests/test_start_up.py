@@ -18,7 +18,7 @@ SLOW = ("highspy", "networkx", "ortools", "pulp")
 """Packages that take from a third of a second to over a second to import."""
 
 
-UNASKED = ("solvers", "formulation", "crossflow.transformer", "crossflow.generator", "crossflow.technology")
+UNASKED = ("solvers", "formulation", "crossflow.transformer", "crossflow.generator")
 """Modules of ours that reading a question of a named device does without."""
 ELSEWHERE = ("importlib.metadata", "numpy.random")
 """Modules of others that take as long as all of a small question."""

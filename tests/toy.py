@@ -5,8 +5,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from crossopt.crossflow.fields import Bounds
 from crossopt.instances.errors import Fault
-from crossopt.instances.files.schema import Bounds, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
 from crossopt.solvers.answer import Found, Limits, Result, Rival, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all

@@ -27,10 +27,10 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_links_area
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.generator import Parts, Split, uncore_steady
+from crossopt.crossflow.generator import Split, uncore_steady
 from crossopt.crossflow.hardware import Budget as Limits
 from crossopt.crossflow.hardware import Hardware, take
-from crossopt.crossflow.technology import HOLDING, MEMORIES, Activity
+from crossopt.crossflow.technology import HOLDING, MEMORIES, Activity, Parts
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import log
 from typing import Annotated, Any, Final
 
+from crossopt.crossflow.fields import Area, Bandwidth, Bounds, Bytes, Doc, Duration, EnergyPerBit, Positive, Power, Prose, Ratio, Throughput
 from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
     CalibrationEntry,
@@ -22,8 +23,6 @@ from crossopt.instances.catalogue.entries import (
     check_device,
 )
 from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, carried
-from crossopt.instances.files.quantities import Area, Bandwidth, Bytes, Duration, EnergyPerBit, Positive, Power, Ratio, Throughput
-from crossopt.instances.files.schema import Bounds, Doc, Prose
 from crossopt.instances.files.units import format_quantity
 
 CLASSES: Final = ("a100-80g", "h100-sxm", "b200")

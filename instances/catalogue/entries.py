@@ -1,23 +1,34 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Annotated, Protocol
 
-from crossopt.crossflow.workload import NARROW, Activation, Biased
-from crossopt.instances.catalogue.constants import check_constants, kernel_constants
-from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, check_stacks
-from crossopt.instances.files.quantities import (
+from crossopt.crossflow.dies import DieLinks, UpperDies
+from crossopt.crossflow.fields import (
     Area,
     Bandwidth,
+    Bounds,
     Bytes,
+    Doc,
     Duration,
     EnergyPerBit,
+    Frequency,
+    Length,
+    Money,
+    NonZero,
     Positive,
     Power,
+    PowerPerArea,
+    PricePerArea,
+    Prose,
     Ratio,
     Throughput,
 )
-from crossopt.instances.files.schema import Bounds, Doc, Prose
+from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, Node, Parts, SramTechnology, Uncore
+from crossopt.crossflow.workload import NARROW, Activation, Biased
+from crossopt.instances.catalogue.constants import check_constants, kernel_constants
+from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, check_stacks
+from crossopt.instances.files.annotations import figures_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +219,104 @@ def check_device(device: Describing) -> None:
         section, _, figure = name.partition(".")
         if figure not in _RANGED.get(section, ()):
             raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in l2.bandwidth)")
+
+
+@dataclass(frozen=True, slots=True)
+class ShareEntry:
+    """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
+
+    die_area: Annotated[Area, NonZero(), Doc("of the usual chip, all its dies together")]
+    package_area: Annotated[Area, NonZero(), Doc("of the largest interposer")]
+    power: Annotated[Power, NonZero(), Doc("of all its parts")]
+    areas: Annotated[Parts, Doc("shares of the die area")]
+    powers: Annotated[Parts, Doc("shares of the power")]
+    hbm_edge: Annotated[Ratio, Doc("share of the die's edge for stacks")]
+    node_network_edge: Annotated[Ratio, Doc("for links inside a node")]
+    network_edge: Annotated[Ratio, Doc("for links between nodes")]
+    dies: Annotated[Positive, Doc("of the usual chip")] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationEntry:
+    """What another generation of stacked memory changes, as factors of energy and voltage and as figures for the rest."""
+
+    stack_capacity: Annotated[Bytes, Doc("of one stack")]
+    stack_area: Annotated[Area, Doc("of the package under it")]
+    links_per_stack: Annotated[Positive, Doc("wires of one stack")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
+    voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
+    controller_factor: Annotated[float, Bounds(0.0), Doc("by which the area of a stack's controller differs")] = 1.0
+    stack_edge: Annotated[Length | None, Doc("of the die's edge along which one stack lies, where it differs")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PricesEntry:
+    """What chips of a technology cost where a question gives no prices: what making them takes, without anybody's margin."""
+
+    wafers: Annotated[dict[str, Money], Doc("of a processed wafer, by logic node")]
+    stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
+    defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
+    package: Annotated[Money, Doc("substrate, test and assembly, with the device's share of board and host")]
+    interposer: Annotated[PricePerArea, Doc("of the package, of joining dies and stacks there")] = 0.0
+    bonding_loss: Annotated[
+        float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
+    ] = 0.0
+    lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TechnologyEntry:
+    """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
+
+    core: Annotated[CoreTechnology, Doc("matrix cores")]
+    registers: Annotated[SramTechnology, Doc("registers")]
+    l1: Annotated[SramTechnology, Doc("L1 memories")]
+    l2: Annotated[SramTechnology, Doc("L2 memory")]
+    dram: Annotated[DramTechnology, Doc("stacked memory")]
+    node_network: Annotated[LinkTechnology, Doc("wires inside a node")]
+    network: Annotated[LinkTechnology, Doc("wires between nodes")]
+    split: Annotated[ShareEntry, Doc("what a chip's parts take where nothing is chosen")]
+    logic_nodes: Annotated[
+        dict[str, Annotated[int, Bounds(0)] | Node],
+        Doc("names of logic nodes, and how many steps of the case study's scaling each is on, or its own factors"),
+    ]
+    network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
+    memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
+    reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
+    uncore: Annotated[Uncore, Doc("what a chip has beside its parts")] = field(default_factory=Uncore)
+    sustained: Annotated[
+        dict[str, Activity],
+        Doc("names of the kernels that draw most, and how busy each part is in them; without any every part is counted at its peak"),
+    ] = field(default_factory=dict)
+    power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
+    reticle: Annotated[Area | None, Doc("of the largest die that can be exposed; without a limit where nothing is said")] = None
+    die_links: Annotated[DieLinks | None, Doc("wires between dies; a package holds one die where nothing is said")] = None
+    upper_dies: Annotated[
+        UpperDies | None, Doc("dies of cores, registers and L1 that are stacked on the others; one kind of die holds all else")
+    ] = None
+    name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
+    sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
+    prices: Annotated[PricesEntry | None, Doc("of chips, where a question gives none")] = None
+    ranges: Annotated[
+        dict[str, RangeEntry], Doc("of figures by section and name, such as `core.area`; a fifth either way where nothing is said")
+    ] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.ranges:
+            section, _, figure = name.partition(".")
+            part = self if section == "technology" else getattr(self, section, None)
+            if not is_dataclass(part) or figure not in {slot.key for slot, _ in figures_of(part)}:
+                raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in core.area)")
+        check_constants("efficiency", self.efficiency)
+        if self.efficiency and self.constants is not None:
+            raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
+        if self.upper_dies is not None and self.prices is not None:
+            raise ValueError("prices know of one kind of die, and there are two (leave out `prices`, or `upper_dies`)")
+        if self.split.dies > 1 and self.die_links is None:
+            raise ValueError(f"split.dies is {self.split.dies}, but no links join them (add `die_links`)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.technology_entries import TechnologyEntry
+from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.schema import read_as

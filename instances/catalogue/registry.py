@@ -21,10 +21,10 @@ from crossopt.instances.catalogue.entries import (
     MemoryEntry,
     ModelEntry,
     NetworkEntry,
+    TechnologyEntry,
     TransformerShape,
 )
 from crossopt.instances.catalogue.stack_sets import USUAL, constants_for, own_words, set_words, stack_words
-from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
 from crossopt.instances.files.schema import read_as

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Final
 
+from crossopt.crossflow.fields import Bounds, Doc, Positive, Prose
 from crossopt.instances.catalogue.constants import check_constants
-from crossopt.instances.files.quantities import Positive
-from crossopt.instances.files.schema import Bounds, Doc, Prose
 from crossopt.instances.files.units import nearest, quoted
 
 if TYPE_CHECKING:

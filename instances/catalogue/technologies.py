@@ -1,38 +1,27 @@
 """What crossflow makes of a technology's entry: a file of its own, since most questions name a device instead."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from crossopt.crossflow.cost import Prices
-from crossopt.crossflow.dies import DieLinks, UpperDies
-from crossopt.crossflow.generator import Edges, Parts, Split, cores_of, split_from_fractions, sram_banks
+from crossopt.crossflow.dies import NO_LINKS
+from crossopt.crossflow.generator import Edges, Split, cores_of, split_from_fractions, sram_banks
 from crossopt.crossflow.technology import (
     HOLDING,
+    UNLIMITED_VOLTAGE,
     Activity,
-    CoreTechnology,
     DramTechnology,
-    LinkTechnology,
     Node,
-    SramTechnology,
+    Parts,
     Technology,
-    Traffic,
-    Uncore,
     at_node,
     at_precision,
     scale_logic,
     scale_network,
 )
 from crossopt.crossflow.workload import VALUE_BYTES, Precision
-from crossopt.instances.catalogue.technology_entries import (
-    ActivityEntry,
-    NodeEntry,
-    PartsEntry,
-    ShareEntry,
-    SramEntry,
-    TechnologyEntry,
-    given_figures,
-)
+from crossopt.instances.catalogue.entries import ShareEntry, TechnologyEntry
 from crossopt.instances.files.units import quoted
 
 T = TypeVar("T")
@@ -47,21 +36,20 @@ def build_technology(
     precision: Precision = "bf16",
 ) -> Technology:
     """The technology with its parts at these generations; None leaves a part at the generation that the entry describes."""
-    core = asdict(entry.core)
-    rates = {"bf16": 1.0, "fp16": 1.0, **core.pop("rates")}
+    rates = {"bf16": 1.0, "fp16": 1.0, **entry.core.rates}
     base = Technology(
         name=", ".join([name, *_later(logic, entry.logic_nodes), *_later(memory, entry.memories)]),
-        core=CoreTechnology(**given_figures(core)),
-        registers=_sram(entry.registers),
-        l1=_sram(entry.l1),
-        l2=_sram(entry.l2),
+        core=entry.core,
+        registers=entry.registers,
+        l1=entry.l1,
+        l2=entry.l2,
         dram=_dram(entry, memory),
-        intra=LinkTechnology(**asdict(entry.node_network)),
-        inter=LinkTechnology(**asdict(entry.network)),
-        uncore=Uncore(**asdict(entry.uncore), steady_area=entry.split.die_area),
-        sustained=tuple(_activity(busy) for busy in entry.sustained.values()) or (Activity(),),
-        die_links=DieLinks(**asdict(entry.die_links)) if entry.die_links else DieLinks(),
-        upper_dies=UpperDies(**asdict(entry.upper_dies)) if entry.upper_dies else None,
+        intra=entry.node_network,
+        inter=entry.network,
+        uncore=replace(entry.uncore, steady_area=entry.split.die_area),
+        sustained=tuple(entry.sustained.values()) or (Activity(),),
+        die_links=entry.die_links or NO_LINKS,
+        upper_dies=entry.upper_dies,
     )
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
     made = scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
@@ -75,22 +63,22 @@ def _later(generation: str | None, known: Mapping[str, Any]) -> list[str]:
     return [generation] if generation is not None and generation != next(iter(known), generation) else []
 
 
-def _at_node(technology: Technology, node: int | NodeEntry) -> Technology:
-    return scale_logic(technology, node) if isinstance(node, int) else at_node(technology, Node(**asdict(node)))
+def _at_node(technology: Technology, node: int | Node) -> Technology:
+    return scale_logic(technology, node) if isinstance(node, int) else at_node(technology, node)
 
 
 def usual_split(entry: TechnologyEntry) -> Split:
     """The areas, powers and edges that the parts of a chip of this technology have where nothing else is chosen."""
     split = entry.split
     return split_from_fractions(
-        split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges_of(split), float(split.dies)
+        split.die_area, split.package_area, split.power, split.areas, split.powers, edges_of(split), float(split.dies)
     )
 
 
 def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
     """Shares of the die where nothing else is chosen. At another node cores and the memories that hold their tiles take the same share
     together, with as many bytes for each core: SRAM shrinks less than logic."""
-    parts = parts_of(entry.split.areas)
+    parts = entry.split.areas
     shrunk = technology.core.area / entry.core.area
     holding = [level for level in HOLDING if getattr(technology, level).least_per_bundle]
     each = {level: getattr(technology, level).area_per_bit / getattr(entry, level).area_per_bit / shrunk for level in holding}
@@ -125,40 +113,17 @@ def edges_of(split: ShareEntry) -> Edges:
     return Edges(split.hbm_edge, split.node_network_edge, split.network_edge)
 
 
-def parts_of(entry: PartsEntry | ActivityEntry) -> Parts:
-    """The figures of the parts by the names that crossflow gives them."""
-    return Parts(
-        core=entry.compute,
-        registers=entry.registers,
-        l1=entry.l1,
-        l2=entry.l2,
-        dram=entry.hbm,
-        intra=entry.node_network,
-        inter=entry.network,
-    )
-
-
-def _activity(entry: ActivityEntry) -> Activity:
-    moved = entry.per_flop
-    traffic = Traffic(moved.registers, moved.l1, moved.l2, moved.hbm) if moved else None
-    return Activity(**asdict(parts_of(entry)), per_flop=traffic, streams=entry.streams)
-
-
 def _generation(what: str, name: str, table: Mapping[str, T]) -> T:
     if name not in table:
         raise ValueError(f"{quoted(name)} is no {what} of this technology (one of {', '.join(table) or 'none'})")
     return table[name]
 
 
-def _sram(entry: SramEntry) -> SramTechnology:
-    return SramTechnology(**given_figures(asdict(entry)))
-
-
 def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
     """The stacked memory, of another generation if one is named: energy and nominal voltage by its factors, the rest by its figures.
 
     It runs at its nominal rate at the most, whatever its power, unless the entry names a higher voltage, as the case study does."""
-    dram = DramTechnology(**given_figures(asdict(entry.dram)))
+    dram = entry.dram
     if memory is not None:
         other = _generation("memory generation", memory, entry.memories)
         dram = replace(
@@ -172,6 +137,6 @@ def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
             energy_per_bit=dram.energy_per_bit * other.energy_factor,
             nominal_voltage=dram.nominal_voltage * other.voltage_factor,
         )
-    if entry.dram.maximum_voltage is not None:
+    if entry.dram.maximum_voltage < UNLIMITED_VOLTAGE:
         return dram
     return replace(dram, maximum_voltage=max(dram.nominal_voltage, dram.threshold_voltage + dram.margin_voltage))

@@ -6,10 +6,13 @@ from math import ceil
 from typing import Any, Final, TypeVar
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.fields import NonZero
 from crossopt.crossflow.hardware import Doubt, Efficiency, Hardware
+from crossopt.crossflow.technology import Activity
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
-from crossopt.instances.catalogue.entries import DeviceEntry, RangeEntry
-from crossopt.instances.catalogue.technology_entries import ActivityEntry, GenerationEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, GenerationEntry, RangeEntry, TechnologyEntry
+from crossopt.instances.files.annotations import figures_of
+from crossopt.instances.files.schema import ZERO
 from crossopt.instances.files.units import nearest, quoted
 
 Factors = dict[str, dict[str, float]]
@@ -124,11 +127,12 @@ def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
 
 def _sustained(entry: Any, figures: Mapping[str, float], faults: list[Fault]) -> Any:  # noqa: ANN401 - a technology
     """The technology whose kernels keep parts so much busier, or less so."""
-    kernels = {name: multiplied(busy, figures, f"factors.{SUSTAINED}", faults) for name, busy in entry.sustained.items()}
-    fault = next((words for busy in kernels.values() for name, share in figures_of(busy) if (words := _share_fault(name, share))), None)
+    shares = ((slot.key, share * figures.get(slot.key, 1.0)) for busy in entry.sustained.values() for slot, share in figures_of(busy))
+    fault = next((words for name, share in shares if (words := _share_fault(name, share))), None)
     if fault is not None:
         faults.append((f"factors.{SUSTAINED}", fault))
         return entry
+    kernels = {name: multiplied(busy, figures, f"factors.{SUSTAINED}", faults) for name, busy in entry.sustained.items()}
     return replace(entry, sustained=kernels)
 
 
@@ -137,19 +141,21 @@ def _share_fault(name: str, share: float) -> str | None:
 
 
 def _shared(generation: GenerationEntry, figures: Mapping[str, float]) -> GenerationEntry:
-    known = dict(figures_of(generation))
+    known = {slot.key for slot, _ in figures_of(generation)}
     return multiplied(generation, {name: factor for name, factor in figures.items() if name in known}, "", [])
 
 
 def multiplied(record: T, figures: Mapping[str, float], path: str, faults: list[Fault]) -> T:
     """A record with figures multiplied."""
-    known = dict(figures_of(record))
+    known = {slot.key: (slot, value) for slot, value in figures_of(record)}
     for name in figures.keys() - known.keys():
         guess = nearest(name, known)
         remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(known) or 'none'}"
         faults.append((f"{path}.{name}", f"this is no figure that can be multiplied ({remedy})"))
+    changed = [(*known[name], factor) for name, factor in figures.items() if name in known]
+    faults += [(path, f"{slot.key}: {ZERO}") for slot, _, factor in changed if factor == 0 and slot.mark(NonZero) is not None]
     try:
-        return replace(record, **{name: known[name] * factor for name, factor in figures.items() if name in known})  # type: ignore[type-var]
+        return replace(record, **{slot.name: value * factor for slot, value, factor in changed})  # type: ignore[type-var]
     except ValueError as error:
         faults.append((path, str(error)))
         return record
@@ -163,12 +169,6 @@ def constants_with(efficiency: Efficiency, factors: Factors, faults: list[Fault]
     return found
 
 
-def figures_of(record: Any) -> Iterator[tuple[str, float]]:  # noqa: ANN401 - any record of figures
-    """The figures of a record by name: what is measured, and not counted."""
-    values = ((field.name, getattr(record, field.name)) for field in fields(record))
-    return ((name, value) for name, value in values if isinstance(value, float))
-
-
 def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a technology
     """The records of an entry by section; its own figures stand under `technology` or `hardware`."""
     if isinstance(entry, DeviceEntry):
@@ -179,10 +179,11 @@ def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a techno
     return {**{name: part for name, part in inner.items() if is_dataclass(part)}, **kernels, "technology": entry}
 
 
-def _busiest(kernels: Mapping[str, ActivityEntry]) -> ActivityEntry:
+def _busiest(kernels: Mapping[str, Activity]) -> Activity:
     """Of each part the most that any of the kernels keeps it busy."""
     [first, *others] = kernels.values()
-    return replace(first, **{name: max(share, *(getattr(one, name) for one in others), 0.0) for name, share in figures_of(first)})
+    most = {slot.name: max(share, *(getattr(one, slot.name) for one in others), 0.0) for slot, share in figures_of(first)}
+    return replace(first, **most)
 
 
 def _with(entry: Any, section: str, part: Any) -> Any:  # noqa: ANN401 - a device or a technology
@@ -226,7 +227,7 @@ def price_ranges(prices: Prices) -> Iterator[Range]:
 def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Range | None:
     """The range of a figure; none where the figure is zero or not stated."""
     section, _, figure = name.partition(".")
-    value = getattr(parts.get(section), figure, None)
+    value = {slot.key: value for slot, value in figures_of(parts[section])}.get(figure) if section in parts else None
     if not value:
         return None
     if said is not None:

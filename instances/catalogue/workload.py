@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
 
+from crossopt.crossflow.fields import Bounds, CountChoice, Doc, Positive
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, TransformerShape
 from crossopt.instances.catalogue.hub.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model, names, told_apart
-from crossopt.instances.files.quantities import CountChoice, Positive
-from crossopt.instances.files.schema import Bounds, Doc
 from crossopt.instances.files.written import Files
 
 

@@ -11,7 +11,6 @@ from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import SLACK, alike, count, die_with_links, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.generator import (
-    Parts,
     Split,
     dram_power_at_nominal,
     generate,
@@ -24,7 +23,7 @@ from crossopt.crossflow.generator import (
     wires_of,
 )
 from crossopt.crossflow.hardware import Hardware, Link
-from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, CoreTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, CoreTechnology, LinkTechnology, Parts, SramTechnology, Technology
 from crossopt.crossflow.voltage import highest_frequency, voltage_at
 from crossopt.instances.codesign.instance import FreeHardware, Join, Options
 

@@ -10,8 +10,8 @@ from crossopt.crossflow.workload import Workload
 from crossopt.instances.codesign.goals import Goal
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.generator import Edges, Parts
-    from crossopt.crossflow.technology import Technology
+    from crossopt.crossflow.generator import Edges
+    from crossopt.crossflow.technology import Parts, Technology
     from crossopt.instances.catalogue.uncertain import Range
     from crossopt.instances.codesign.stacks.table import Stack
 

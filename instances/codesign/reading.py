@@ -44,7 +44,7 @@ from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
 if TYPE_CHECKING:
-    from crossopt.instances.catalogue.technology_entries import TechnologyEntry
+    from crossopt.instances.catalogue.entries import TechnologyEntry
     from crossopt.instances.codesign.stacks.table import Stack
 
 _HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
@@ -314,7 +314,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         dies=float(split.dies),
         areas=technologies.usual_areas(stated, technology),
         sold_l2=technologies.sold_l2(stated),
-        powers=technologies.parts_of(split.powers),
+        powers=split.powers,
         edges=technologies.edges_of(split),
         reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),

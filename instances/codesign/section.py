@@ -3,15 +3,13 @@
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
-from crossopt.crossflow.plan import Offload
-from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.technology_entries import TechnologyEntry
-from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.codesign.cluster.section import ClusterSection
-from crossopt.instances.files.quantities import (
+from crossopt.crossflow.fields import (
     Area,
     AreaChoice,
+    Bounds,
+    Choice,
     CountChoice,
+    Doc,
     Duration,
     Energy,
     Length,
@@ -21,9 +19,15 @@ from crossopt.instances.files.quantities import (
     PowerPerArea,
     PricePerArea,
     PricePerEnergy,
+    Prose,
     RatioChoice,
+    Short,
 )
-from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Short
+from crossopt.crossflow.plan import Offload
+from crossopt.instances.catalogue.data_sheets import DeviceSheet
+from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.codesign.cluster.section import ClusterSection
 from crossopt.instances.files.settings import Keys
 
 Objective = Literal[

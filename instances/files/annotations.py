@@ -2,64 +2,18 @@
 
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from crossopt.crossflow.fields import Bounds, Choice, Key, Needed, Unit, Unset, Whole
 from crossopt.instances.files.ranges import MOST_VALUES
-from crossopt.instances.files.units import dimension_named
 
 T = TypeVar("T")
 Kind: TypeAlias = Any  # a type as annotations write it
 Marks: TypeAlias = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """The number is a quantity of this dimension of `instances.files.units` and is read into SI."""
-
-    dimension: str
-
-    def __post_init__(self) -> None:
-        dimension_named(self.dimension)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The least and the greatest number allowed, in SI; None where there is no such limit."""
-
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The tuple holds options, read without duplicates; numbers are sorted and may also be given as a range.
-
-    A range is a mapping of `from`, `to` and one of `step`, `count` (evenly spread, both ends included) and `factor`. With `step`
-    and `factor` the last value is the last one not above `to`. Whole numbers need none of the three: their step is 1.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Doc:
-    """What the field means, for the JSON schema."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prose:
-    """The text may run over several lines; others are names, which stand in lines of texts and in names of files."""
-
-
-@dataclass(frozen=True, slots=True)
-class Short:
-    """A single value in place of the mapping is that of this key."""
-
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +25,12 @@ class Slot:
     kind: Kind
     marks: Marks
     required: bool
+    nullable: bool = False
+    """Whether nothing may stand there, which is the default, though the type has no None."""
+
+    def mark(self, cls: type[T]) -> T | None:
+        """What the field says of itself, outside of a union."""
+        return mark_of(unwrap(self.kind, self.marks)[1], cls)
 
 
 def slots_of(cls: Kind) -> list[Slot]:
@@ -81,11 +41,27 @@ def slots_of(cls: Kind) -> list[Slot]:
 @cache
 def _slots_of(cls: Kind) -> list[Slot]:
     hints = get_type_hints(cls, include_extras=True)
-    return [
-        Slot(field.name, field.name.rstrip("_"), hints[field.name], (), field.default is MISSING and field.default_factory is MISSING)
-        for field in fields(cls)
-        if field.init
-    ]
+    slots = (_slot(field, hints[field.name]) for field in fields(cls) if field.init)
+    return [slot for slot in slots if slot is not None]
+
+
+def _slot(field: Field[Any], hint: Kind) -> Slot | None:
+    """The key of a field; None where no file states it."""
+    marks = unwrap(hint, ())[1]
+    key = mark_of(marks, Key)
+    if key is not None and key.name is None:
+        return None
+    plain = field.default is MISSING and field.default_factory is MISSING
+    name = field.name.rstrip("_") if key is None or key.name is None else key.name
+    return Slot(field.name, name, hint, (), plain or mark_of(marks, Needed) is not None, mark_of(marks, Unset) is not None)
+
+
+def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - any dataclass
+    """The figures that a record states, by their keys: what is measured, and not counted."""
+    defaults = {field.name: field.default for field in fields(record)}
+    values = ((slot, getattr(record, slot.name)) for slot in slots_of(type(record)))
+    stated = ((slot, value) for slot, value in values if not (slot.nullable and value == defaults[slot.name]))
+    return ((slot, value) for slot, value in stated if isinstance(value, float))
 
 
 def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
@@ -102,10 +78,12 @@ def origin_of(kind: Kind) -> object:
 
 
 def options_of(kind: Kind, marks: Marks) -> list[tuple[Kind, Marks]]:
-    """The members of a union, bare; a type that is no union is its only member."""
+    """The members of a union that files may state, bare, without arrays; a type that is no union is its only member."""
     kind, marks = unwrap(kind, marks)
     members = get_args(kind) if origin_of(kind) in (Union, types.UnionType) else (kind,)
-    return [unwrap(member, () if member is type(None) else marks) for member in members]
+    stated = [member for member in members if getattr(origin_of(member), "__name__", "") != "ndarray"]
+    whole = mark_of(marks, Whole) is not None
+    return [unwrap(int if whole and member is float else member, () if member is type(None) else marks) for member in stated]
 
 
 def mark_of(marks: Marks, cls: type[T]) -> T | None:

@@ -11,17 +11,12 @@ from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast, get_args
 
+from crossopt.crossflow.fields import Bounds, Choice, NonZero, Prose, Short, Unit
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.annotations import (
-    Bounds,
-    Choice,
-    Doc,
     Kind,
     Marks,
-    Prose,
-    Short,
     Slot,
-    Unit,
     mark_of,
     options_of,
     origin_of,
@@ -32,12 +27,10 @@ from crossopt.instances.files.annotations import (
     unwrap,
     words_of,
 )
-from crossopt.instances.files.document import Entry, Node, Scalar, below, fault_at, fault_at_key
+from crossopt.instances.files.document import Entry, Node, Scalar, below
 from crossopt.instances.files.other_names import called_here, remedy_for
 from crossopt.instances.files.ranges import WAYS, expand
 from crossopt.instances.files.units import as_float, dimension_named, exact_quantity, format_quantity, nearest, parse_number, quoted
-
-__all__ = ["Bounds", "Choice", "Doc", "Prose", "Short", "Unit", "fault_at", "fault_at_key", "read_as"]
 
 T = TypeVar("T")
 
@@ -45,6 +38,7 @@ _PHRASES: Final[Mapping[Kind, str]] = {
     str: "a text", int: "a whole number", float: "a number", Fraction: "a number", bool: "true or false", type(None): ""
 }  # fmt: skip
 _MAPPING: Final = "a mapping"
+ZERO: Final = "zero is no figure to work with (give one above 0)"
 _LONGEST_NAME: Final = 1_000
 MOST: Final = 1_000  # faults of one file that are looked for
 LARGEST_WHOLE: Final = 2**63 - 1  # what numpy and the solvers can hold
@@ -122,12 +116,16 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
 def _read(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
     """The value that `node` gives; after a fault, whether raised here as a ValueError or added below, it means nothing."""
     try:
-        if isinstance(node.value, Scalar) and node.value.empty:
+        if _is_empty(node):
             return _nothing(kind, marks)
         return _read_one(*_meant(kind, marks, node), node, told)
     except ValueError as error:
         told.add(Fault(node.line, node.column, node.path, str(error)))
         return None
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node.value, Scalar) and node.value.empty
 
 
 def _nothing(kind: Kind, marks: Marks) -> object:
@@ -189,7 +187,9 @@ def _read_slots(slots: Sequence[Slot], node: Node, told: _Told) -> dict[str, Any
             message = f"this key is missing, {_wanted(slot.kind, slot.marks)}"
             told.add(Fault(node.line, node.column, below(node.path, slot.key), message))
     renamed = {called_here(key).rpartition(".")[2]: entry for key, entry in entries.items() if key not in known}
-    given = [(slot, renamed | entries) for slot in slots if slot.key in renamed | entries]  # what is called otherwise has its faults too
+    unset = {slot.key for slot in slots if slot.nullable and slot.key in entries and _is_empty(entries[slot.key].node)}
+    said = {key: entry for key, entry in (renamed | entries).items() if key not in unset}
+    given = [(slot, said) for slot in slots if slot.key in said]  # what is called otherwise has its faults too
     values = {slot.name: _read(slot.kind, slot.marks, entries[slot.key].node, told) for slot, entries in given}
     return values if len(told.faults) == before else None
 
@@ -249,6 +249,8 @@ def _number(kind: Kind, marks: Marks, text: str) -> int | float | Fraction:
         raise ValueError(f"{quoted(text)} is not a whole number")
     if kind is int and abs(value) > LARGEST_WHOLE:
         raise ValueError(f"{quoted(text)} is too large (at most {LARGEST_WHOLE})")
+    if value == 0 and mark_of(marks, NonZero) is not None:
+        raise ValueError(ZERO)
     if bounds.low is not None and value < bounds.low:
         raise ValueError(f"{quoted(text)} is too small (at least {_shown(bounds.low, unit)})")
     if bounds.high is not None and value > bounds.high:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from crossopt.crossflow.astra.dimension import Collective, Shape
-from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Money
-from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Unit
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Money, Prose, Unit
 
 Tier = Literal["chiplet", "package", "node", "pod"]
 Objective = Literal["time", "time_cost"]

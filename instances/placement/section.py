@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Duration, Positive, Prose
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
-from crossopt.instances.files.schema import Bounds, Doc, Prose
 from crossopt.instances.placement.graph import Communication, Contiguity, Problem
 
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from crossopt.crossflow.fields import Bytes, Doc, Positive, Prose
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.files.quantities import Bytes, Positive
-from crossopt.instances.files.schema import Doc, Prose
 
 
 @dataclass(frozen=True, slots=True)

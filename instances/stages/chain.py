@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Positive, Prose
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
-from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.pipedream.profile import Profile, profile_of

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Final
 
+from crossopt.crossflow.fields import Doc, Ratio
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.files.quantities import Ratio
-from crossopt.instances.files.schema import Doc
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.studies.arithmetic import Comparison, Formula, names_in, parse_claim, parse_formula, places_in
 

@@ -10,10 +10,10 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
+from crossopt.crossflow.fields import Doc, Duration, Positive, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
-from crossopt.instances.files.quantities import Duration, Positive
-from crossopt.instances.files.schema import Doc, Prose, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.studies.measured import with_points
 from crossopt.instances.studies.sections import (
     SUBJECT,

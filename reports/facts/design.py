@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.dies import die_links_area
-from crossopt.crossflow.generator import Parts, Split, generate
+from crossopt.crossflow.generator import Split, generate
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.technology import HOLDING, Technology
+from crossopt.crossflow.technology import HOLDING, Parts, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of

@@ -9,12 +9,13 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, Final
 
+from crossopt.crossflow.fields import Doc, Prose
 from crossopt.instances.catalogue.constants import kernel_constants
 from crossopt.instances.catalogue.entries import KernelsEntry
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import read_file
-from crossopt.instances.files.schema import Doc, Prose, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.measured.kernels import Kernels, Of, read_kernels
 from crossopt.solvers.measured.kernels.accuracy import (
     BY,

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.evaluate import Design, evaluate
-from crossopt.crossflow.generator import Edges, Parts, Split, generate
+from crossopt.crossflow.generator import Edges, Split, generate
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, at_power, faults
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.roofline import Cost, Product, fused_attention_cost, product_cost, stream_cost
-from crossopt.crossflow.technology import Activity, Technology
+from crossopt.crossflow.technology import Activity, Parts, Technology
 from crossopt.crossflow.transformer import price, step_times
 from crossopt.crossflow.workload import Gemm
 from crossopt.instances.catalogue.registry import build_device, device, names, technology

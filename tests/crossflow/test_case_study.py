@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from crossopt.crossflow.device import Architecture
-from crossopt.crossflow.generator import Edges, Parts, Split, generate, split_from_fractions
+from crossopt.crossflow.generator import Edges, Split, generate, split_from_fractions
 from crossopt.crossflow.technology import (
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
+    Parts,
     SramTechnology,
     Technology,
     scale_logic,
@@ -139,7 +140,8 @@ def printed_half_unit(gigabytes: float) -> float:
 
 def assert_same_figures(one: Technology, other: Technology) -> None:
     for part in ("core", "registers", "l1", "l2", "dram", "intra", "inter"):
-        assert asdict(getattr(one, part)) == pytest.approx(asdict(getattr(other, part)), rel=1e-12), part
+        figures, others = ({**asdict(getattr(technology, part)), "rates": 0.0} for technology in (one, other))
+        assert figures == pytest.approx(others, rel=1e-12), part
 
 
 @pytest.mark.data

@@ -13,8 +13,8 @@ from crossopt.crossflow.arrays import Array, Mask
 from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_with_links, perimeter_of
 from crossopt.crossflow.envelope import Envelope, envelope
-from crossopt.crossflow.generator import Edges, Parts, Split, dram_power_at_nominal, generate, port_bandwidth
-from crossopt.crossflow.technology import Activity, Technology, Traffic
+from crossopt.crossflow.generator import Edges, Split, dram_power_at_nominal, generate, port_bandwidth
+from crossopt.crossflow.technology import Activity, Parts, Technology, Traffic
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.test_generator import flat

@@ -12,21 +12,13 @@ from hypothesis import strategies as st
 from crossopt.crossflow.arrays import Array, Real
 from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import perimeter_of
-from crossopt.crossflow.generator import (
-    Edges,
-    Parts,
-    Split,
-    compute,
-    dram_power_at_nominal,
-    generate,
-    split_for_stacks,
-    split_from_fractions,
-)
+from crossopt.crossflow.generator import Edges, Split, compute, dram_power_at_nominal, generate, split_for_stacks, split_from_fractions
 from crossopt.crossflow.technology import (
     Activity,
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
+    Parts,
     SramTechnology,
     Technology,
     Uncore,

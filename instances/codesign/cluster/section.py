@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from crossopt.crossflow.hardware import Shape
-from crossopt.instances.files.quantities import (
+from crossopt.crossflow.fields import (
     Bandwidth,
     BandwidthChoice,
     Bytes,
     CountChoice,
+    Doc,
     Duration,
     EnergyPerBit,
     Positive,
     RatioChoice,
 )
-from crossopt.instances.files.schema import Doc
+from crossopt.crossflow.hardware import Shape
 
 Links = Literal["node", "pod", "cluster"]
 """Links of the hardware."""

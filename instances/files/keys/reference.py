@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
+from crossopt.crossflow.fields import Unit
+from crossopt.instances.files.annotations import Slot, slots_of
 from crossopt.instances.files.keys.json_schema import json_schema
-from crossopt.instances.files.schema import Unit
 from crossopt.instances.files.units import DIMENSIONS, format_quantity
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -75,9 +76,9 @@ def _sentence(cls: type[Any]) -> str:
 
 def _keys(cls: type[Any], schema: Schema, headings: Headings) -> str:
     links = {inner.__name__: f"[{_words(inner)}](#{slug(headings[inner])})" for inner in _inside(cls, headings)}
-    known, hints = {field.name.rstrip("_"): field for field in fields(cls)}, get_type_hints(cls, include_extras=True)
+    slots, values = {slot.key: slot for slot in slots_of(cls)}, {field.name: field for field in fields(cls)}
     rows = [
-        (f"`{key}`", _takes(value, links), _default(known[key], hints[known[key].name]), value.get("description", ""))
+        (f"`{key}`", _takes(value, links), _default(slots[key], values[slots[key].name]), value.get("description", ""))
         for key, value in schema["properties"].items()
     ]
     return table(("key", "takes", "default", "meaning"), rows)
@@ -114,14 +115,14 @@ def _limits(low: float | None, high: float | None) -> str:
     return f" from {low:,.15g}" + ("" if high is None else f" to {high:,.15g}")
 
 
-def _default(field: Field[Any], hint: Any) -> str:  # noqa: ANN401 - a type as annotations write it
+def _default(slot: Slot, field: Field[Any]) -> str:
     """What holds where the key is left out; nothing where its meaning says so."""
     value = field.default
-    if value is MISSING:
-        return "" if field.default_factory is not MISSING else "**needed**"
-    if value is None or value == () or is_dataclass(value):
+    if slot.required:
+        return "**needed**"
+    if value is MISSING or value is None or value == () or is_dataclass(value) or slot.nullable:
         return ""
-    unit = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Unit)), None)
+    unit = slot.mark(Unit)
     if unit and isinstance(value, float) and value:
         return f"`{format_quantity(value, unit.dimension)}`"
     shown = value[0] if isinstance(value, tuple) and len(value) == 1 else value

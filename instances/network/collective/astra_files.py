@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from crossopt.crossflow.astra.dimension import GIGABYTE, Algorithm, Collective, Shape
+from crossopt.crossflow.fields import Bounds
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, read_text
-from crossopt.instances.files.schema import Bounds, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.network.collective.section import EndpointSection, LinkedSection
 
 _SHAPES: dict[str, Shape] = {"Ring": "ring", "FullyConnected": "fully_connected", "Switch": "switch"}

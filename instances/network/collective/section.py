@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from crossopt.crossflow.astra.dimension import Algorithm, Collective, Shape
-from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration
-from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Prose
 
 MOST_CHUNKS = 256
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from crossopt.instances.files.quantities import Duration
-from crossopt.instances.files.schema import Bounds, Doc, Prose
+from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose
 
 MOST_NPUS, MOST_CHUNKS, MOST_STEPS = 9, 8, 8
 Spread = Literal["all_gather", "reduce_scatter", "broadcast"]

@@ -6,11 +6,11 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Prose
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.files.quantities import Bandwidth, Bytes
-from crossopt.instances.files.schema import Bounds, Doc, Prose, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.pipedream.profile import Profile, profile_of
 

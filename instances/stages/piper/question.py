@@ -5,10 +5,10 @@ from math import floor
 from pathlib import Path
 from typing import Annotated, Literal
 
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import read_json, text_of
-from crossopt.instances.files.quantities import Bandwidth, Bytes
-from crossopt.instances.files.schema import Bounds, Doc, Prose, read_as
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.piper.graph import PARTS, Part, PiperGraph, PiperQuestion, narrowed
 from crossopt.instances.stages.piper.reader import Machine, piper_graph_of

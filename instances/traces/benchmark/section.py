@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Unit
+from crossopt.crossflow.fields import Bounds, Choice, Doc, Prose, Unit
 
 DeviceKind = Literal["kernel", "copy", "collective"]
 Total = Literal["time", "kernel time", "copy time", "collective time", "runs", "bytes", "flops"]

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
+from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose, Unit
 from crossopt.crossflow.traces.transforms import Transform
-from crossopt.instances.files.quantities import Duration
-from crossopt.instances.files.schema import Bounds, Doc, Prose, Unit
 
 OperationKind = Literal["host", "gap", "kernel", "copy", "collective", "wait"]
 Objective = Literal["time", "days", "money"]

@@ -167,7 +167,7 @@ def test_a_device_that_makes_no_physical_sense_is_refused_where_it_says_so(old: 
         ("utilisation: 0.7", "utilisation: 1.2", "l2.utilisation"),
         ("threshold_voltage: 0.4 V", "threshold_voltage: 3 V", "dram: nominal voltage 1.2 must lie above the threshold 3.0"),
         ("    hbm: 0.05", "    hbm: -0.05", "split.areas.hbm: '-0.05' is negative"),
-        ("die_area: 815 mm^2", "die_area: 0 mm^2", "split: die_area: zero is no figure to work with"),
+        ("die_area: 815 mm^2", "die_area: 0 mm^2", "split.die_area: zero is no figure to work with"),
         ("reserved_memory:", "efficiency: {stream: 1.5}\nreserved_memory:", "efficiency.stream: 1.5 is out of range"),
     ],
 )

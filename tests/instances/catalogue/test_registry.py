@@ -11,7 +11,7 @@ from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, TechnologyEntry
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
     build_device,
@@ -26,7 +26,6 @@ from crossopt.instances.catalogue.registry import (
     technology,
     technology_named,
 )
-from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from tests.every import every
 from tests.paths import reference
 

@@ -8,7 +8,9 @@ import pytest
 
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import die_with_links
-from crossopt.crossflow.generator import Parts, compute, generate, has_edge, network, split_for_stacks
+from crossopt.crossflow.generator import compute, generate, has_edge, network, split_for_stacks
+from crossopt.crossflow.technology import Parts
+from crossopt.instances.catalogue.entries import ShareEntry, TechnologyEntry
 from crossopt.instances.catalogue.registry import (
     build_device,
     device,
@@ -18,7 +20,6 @@ from crossopt.instances.catalogue.registry import (
     technology_named,
 )
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
-from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, TechnologyEntry
 from crossopt.instances.codesign.chips import used_dies
 from tests.instances.catalogue.test_registry import GIB, MIB
 from tests.paths import reference
@@ -97,8 +98,8 @@ def published_points() -> list[tuple[str, str, dict[str, str]]]:
 def on_a_wafer(entry: TechnologyEntry) -> ShareEntry:
     """The case study's second package: a smaller die whose wires to its neighbours run in the wafer."""
 
-    def moved(parts: PartsEntry) -> PartsEntry:
-        return replace(parts, node_network=parts.network, network=0.0)
+    def moved(parts: Parts) -> Parts:
+        return replace(parts, intra=parts.inter, inter=0.0)
 
     split = entry.split
     smaller = replace(split, die_area=600e-6, package_area=1000e-6, areas=moved(split.areas), powers=moved(split.powers))

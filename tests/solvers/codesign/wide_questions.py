@@ -4,8 +4,10 @@ from functools import cache
 
 import numpy as np
 
-from crossopt.instances.catalogue.registry import TechnologyEntry, names, technology
+from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.files.annotations import figures_of
 from tests.solvers.codesign.questions import ask
 
 _TRANSFORMERS = (
@@ -83,8 +85,9 @@ def _budget(entry: TechnologyEntry, random: np.random.Generator) -> str:
 def _hardware_choices(entry: TechnologyEntry, random: np.random.Generator, most: int, options: int) -> list[str]:
     """Options about the usual figure, near or far from it, in no order; sometimes none at all of it."""
     split, spread = entry.split, float(random.choice([1.02, 1.3, 3.0, 10.0]))
-    usual = {f"{part}_area": (max(getattr(split.areas, part) * split.die_area, 1e-6), "m^2") for part in _PARTS}
-    usual |= {f"{part}_power": (max(getattr(split.powers, part) * split.power, 0.5), "W") for part in (*_PARTS, "hbm")}
+    areas, powers = ({slot.key: share for slot, share in figures_of(shares)} for shares in (split.areas, split.powers))
+    usual = {f"{part}_area": (max(areas[part] * split.die_area, 1e-6), "m^2") for part in _PARTS}
+    usual |= {f"{part}_power": (max(powers[part] * split.power, 0.5), "W") for part in (*_PARTS, "hbm")}
     usual |= {f"{part}_edge": (max(getattr(split, f"{part}_edge"), 0.05), "") for part in ("hbm", "node_network", "network")}
     usual |= {"die_area": (split.die_area, "m^2")}
     lines = []
