@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +146,8 @@ def kind_asked(path: Path) -> str:
     if path.suffix.lower() == ".gz" or start.startswith(_GZIP) or (path.suffix.lower() == ".json" and _STRATEGIES.match(start)):
         return "sharding"
     if path.suffix.lower() == ".json":
-        return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
-    if not path.is_file():
-        return "codesign"
-    try:
-        with path.open("rb") as file:
-            text = file.read(_LOOKED_AT).decode("utf-8", "replace")
-    except OSError:
-        return "codesign"
-    return kind_in(text)
+        return "piper" if _CONFIGURATIONS.search(_start(path, _LARGEST)) else "placement"
+    return kind_in(_start(path, _LOOKED_AT).decode("utf-8", "replace"))
 
 
 def kind_in(text: str) -> str:
@@ -167,20 +161,11 @@ def is_authors(path: Path) -> bool:
     return path.suffix.lower() in AUTHORS or _start(path).startswith(_GZIP)
 
 
-def _start(path: Path) -> bytes:
-    """The first bytes of a file, however large it is."""
+def _start(path: Path, most: int = _FEW) -> bytes:
+    """The first bytes of a file, however large it is; none where it cannot be read, which its reader tells."""
     try:
-        if not path.is_file():  # a pipe would be waited for
-            return b""
-        with path.open("rb") as file:
-            return file.read(_FEW)
-    except OSError:
-        return b""
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST else b""
+        with opened(path, "") as file:
+            return file.read(most)
     except OSError:
         return b""
 

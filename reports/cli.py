@@ -105,7 +105,7 @@ def _failed(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno is not None:
         if error.filename is None:
             _leave_output()
-        sys.stderr.write(f"{error.filename or 'standard output'}: {(error.strerror or type(error).__name__).lower()}\n")
+        sys.stderr.write(f"{error.filename or 'standard output'}: {_uncapitalised(error.strerror or type(error).__name__)}\n")
         return INVALID
     if type(error).__name__ == "RefusedError":
         sys.stderr.write(f"{error}\n")
@@ -121,6 +121,10 @@ def _failed(error: Exception) -> int:
     said = " ".join(str(error).split())
     sys.stderr.write(f"internal error: {type(error).__name__}: {said} (set CROSSOPT_DEBUG=1 for the details, and please report it)\n")
     return INTERNAL
+
+
+def _uncapitalised(words: str) -> str:
+    return words[:1].lower() + words[1:]
 
 
 _STARVED = ("cannot allocate memory", "failed to map segment", "unable to allocate", "can't start new thread", "bad_alloc")

@@ -1,6 +1,7 @@
 """What is read is written by others: regular files and no others, never more than a reader asks for, and JSON with no key twice, no
 infinite figures and no signs that steer a terminal, with a place for whatever is wrong."""
 
+import errno
 import json
 import os
 import re
@@ -24,17 +25,41 @@ _LONGEST: Final = 4_000
 """Digits of a whole number, which take time to be read that grows with their square."""
 
 
+class NotRegularError(OSError):
+    """A directory, a pipe, a socket or a device stands where a file is read; `strerror` is a sentence with the remedy."""
+
+
+def why_unreadable(error: OSError) -> str:
+    """Why a file cannot be read, and what to do, in a sentence."""
+    match error:
+        case NotRegularError():
+            return str(error.strerror)
+        case FileNotFoundError():
+            return "there is no such file (check the name and the folder)"
+        case PermissionError():
+            return "the file may not be read (check its permissions)"
+    return f"the file cannot be read ({(error.strerror or type(error).__name__).lower()})"
+
+
 @contextmanager
 def opened(path: Path, remedy: str) -> Iterator[BinaryIO]:
-    """A regular file that is open to be read; a ValueError in words for anything else, as pipes and devices may have no end.
+    """A regular file that is open to be read; a NotRegularError for anything else, as pipes and devices may have no end.
 
     It is looked at after it was opened, so that nothing can take its place in between.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe that nobody writes to would be waited for
+    if "\0" in str(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe that nobody writes to would be waited for
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device without anything behind it
+            raise NotRegularError(errno.ENXIO, f"this is not a regular file ({remedy})", str(path)) from error
+        raise
     try:
         kind = os.fstat(handle).st_mode
         if not stat.S_ISREG(kind):
-            raise ValueError(f"this is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'} ({remedy})")
+            what, number = ("a directory", errno.EISDIR) if stat.S_ISDIR(kind) else ("not a regular file", errno.EINVAL)
+            raise NotRegularError(number, f"this is {what} ({remedy})", str(path))
     except BaseException:
         os.close(handle)
         raise

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import yaml
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import bytes_of
+from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
@@ -81,7 +81,7 @@ def text_of(path: Path) -> str:
     try:
         data = _bytes(path)
     except OSError as error:
-        raise InstanceError(source, [Fault(1, 1, "", _cannot_read(error))]) from error
+        raise InstanceError(source, [Fault(1, 1, "", why_unreadable(error))]) from error
     except ValueError as error:
         raise InstanceError(source, [Fault(1, 1, "", str(error))]) from error
     try:
@@ -185,14 +185,6 @@ def _bytes(path: Path) -> bytes:
     if data is None:
         raise ValueError(_too_large(path.stat().st_size))
     return data
-
-
-def _cannot_read(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "there is no such file (check the name and the folder)"
-    if isinstance(error, PermissionError):
-        return "the file may not be read (check its permissions)"
-    return f"the file cannot be read ({(error.strerror or type(error).__name__).lower()})"
 
 
 def _too_large(size: int) -> str:

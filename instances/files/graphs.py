@@ -64,11 +64,8 @@ class FaultList:
 
 
 def text_of(path: Path) -> str:
-    """The text of a graph; an InstanceError in one sentence where it is none."""
-    try:
-        data = bytes_of(path, _LARGEST, "name a graph")
-    except ValueError as error:
-        raise _refused(str(path), str(error)) from error
+    """The text of a graph; an InstanceError in one sentence where it is none, an OSError where there is no file to read."""
+    data = bytes_of(path, _LARGEST, "name a graph")
     if data is None:
         raise _refused(str(path), f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
+from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
 
 T = TypeVar("T")
 _LARGEST = 64 << 20
@@ -115,7 +115,7 @@ def read_as(path: Path, reader: Callable[[Any], T]) -> T:
     try:
         return reader(_of_this_version(read_strictly(_text(path))))
     except OSError as error:
-        raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
+        raise _unreadable(path, why_unreadable(error)) from error
     except UnicodeDecodeError as error:
         raise _unreadable(path, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text ({_REMEDY})") from error
     except JsonError as error:

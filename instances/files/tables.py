@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import bytes_of
+from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.units import nearest, quoted
 
 NOTHING: Final = frozenset(("", "-", "?", "n/a", "na", "none", "null", "unknown"))
@@ -105,8 +105,7 @@ def _text(path: Path, source: str) -> str:
     try:
         text = _bytes(path).decode("utf-8-sig")
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise _refused(source, f"this file cannot be read: {reason} (check the name and its permissions)") from error
+        raise _refused(source, why_unreadable(error)) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise _refused(source, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text (save the file as CSV in UTF-8)", line) from error

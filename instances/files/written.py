@@ -1,11 +1,13 @@
 """A question as it was written: its text, the tree of it with settings laid over, and the files that it names."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.document import Node, fault_at
 from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
 from crossopt.instances.files.units import quoted
@@ -56,6 +58,14 @@ class Written:
     def fault(self, path: str, message: str) -> Fault:
         """At the value of this path, or at the innermost one around it."""
         return fault_at(self.root, path, message)
+
+    @contextmanager
+    def reading(self, key: str) -> Iterator[None]:
+        """The file that this key names is read; an InstanceError at the key where there is none that can be."""
+        try:
+            yield
+        except OSError as error:
+            raise self.refused([self.fault(key, f"{why_unreadable(error)}; paths begin at the question")]) from error
 
     def refused(self, faults: Iterable[Fault]) -> InstanceError:
         """All faults in one error, those of settings with the setting that brought them in."""

@@ -10,6 +10,7 @@ from crossopt.crossflow.operators import Operator, blocks, operators
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
 from crossopt.instances.catalogue.workload import Report, WorkloadSection, build_workload
+from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import GREATEST, cycle_of, read_json, text_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files
@@ -47,7 +48,11 @@ def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
         if getattr(section, key) is not None:
             report(key, "this belongs to graphs that are generated from a workload (remove it)")
     if section.file is not None:
-        return _from_file(file, section.file, files)
+        try:
+            return _from_file(file, section.file, files)
+        except OSError as error:
+            report("file", f"{why_unreadable(error)}; paths begin at the question")
+            return None
     if section.nodes is not None:
         graph = _from_nodes(section.nodes, report)
         return None if graph is None else Drawn(graph, file.devices, file.cpus, file.memory)

@@ -80,7 +80,8 @@ def _question(file: ShardingFile, written: Written) -> ShardingQuestion:
     """The question with the limit that its problem has; usages are whole, so that one between two of them is the lower one."""
     if file.file is not None:
         path = written.files.path(file.file)
-        found = read_problem(path)
+        with written.reading("file"):
+            found = read_problem(path)
         if not written.text:
             return ShardingQuestion(found.problem, written.source, found.digest, written.settings)
         limit = () if file.limit is None else (f"limit={floor(file.limit)} B",)  # YAML is kept as the author's file with its limit

@@ -92,8 +92,6 @@ def _text_of(path: Path) -> bytearray:
     except (gzip.BadGzipFile, zlib.error) as error:
         told = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
         raise _refused(path, f"the gzip file is broken: {told} (fetch it again)") from error
-    except ValueError as error:
-        raise _refused(path, str(error)) from error
     if len(found) > most:
         packing = f", from a file of {size:,} bytes" if most < _LARGEST else ""
         raise _refused(path, f"the text has more than {most >> 20:,} MiB{packing} (give a smaller problem)")

@@ -122,11 +122,8 @@ def size_of(question: ChainQuestion) -> str:
 
 
 def _profile(written: Written, name: str) -> Profile:
-    try:
+    with written.reading("profile"):
         return profile_of(written.files.text(name, text_of), name)
-    except OSError as error:
-        words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
-        raise written.refused([written.fault("profile", words)]) from error
 
 
 def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import UNSEEN, opened
+from crossopt.instances.files.careful import UNSEEN, opened, why_unreadable
 from crossopt.instances.files.units import quoted
 
 LARGEST = 64 << 20
@@ -39,8 +39,8 @@ def bytes_in(path: Path) -> bytes:
     except (gzip.BadGzipFile, zlib.error) as error:
         told = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
         refuse(path, f"the gzip file is broken: {told} (fetch it again)")
-    except ValueError as error:
-        refuse(path, str(error))
+    except OSError as error:
+        refuse(path, why_unreadable(error))
     if len(found) > most:
         packing = f", from a file of {size:,} bytes" if most < LARGEST else ""
         refuse(path, f"it has more than {most >> 20} MiB{packing} (trace fewer steps)")

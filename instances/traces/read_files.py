@@ -16,11 +16,8 @@ from crossopt.instances.traces.packed import GZIP
 
 def trace_of(written: Written, key: str, name: str) -> Trace:
     """The trace in a file; an InstanceError at the key that names it where it cannot be read, in the file where that is wrong."""
-    try:
+    with written.reading(key):
         text = written.files.text(name, _text_of)
-    except OSError as error:
-        words = f"the file cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
-        raise written.refused([written.fault(key, words)]) from error
     trace = trace_in(text, name)
     if not len(trace.graph):
         raise written.refused([written.fault(key, "this trace holds no operation (import one that does)")])

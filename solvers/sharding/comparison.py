@@ -9,7 +9,7 @@ from statistics import median_low
 from typing import NamedTuple
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import opened
+from crossopt.instances.files.careful import opened, why_unreadable
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits, Number, Watch
 from crossopt.solvers.family import solve
@@ -73,8 +73,8 @@ def known_best(path: Path, name: str) -> Row | None:
                     return Row("best known", int(text), None, None)
     except (UnicodeDecodeError, csv.Error) as error:
         raise _refused(path, 1, f"this is no table in CSV: {error}") from error
-    except ValueError as error:
-        raise _refused(path, 1, str(error)) from error
+    except OSError as error:
+        raise _refused(path, 1, why_unreadable(error)) from error
     return None
 
 

@@ -1,5 +1,6 @@
 """From a study, or from names on the command line, to questions that can be asked: each is read, and every fault told where it stands."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -47,7 +48,7 @@ def engine_named(name: str) -> str:
 def ask_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
     """Questions by their files or names; an InstanceError for the first that is none, a RefusedError where one is named twice."""
     for path, other in combinations(paths, 2):
-        if question_path(path).exists() and question_path(path).resolve() == question_path(other).resolve():
+        if question_path(path).exists() and os.path.realpath(question_path(path)) == os.path.realpath(question_path(other)):
             raise RefusedError(f"two questions are the same: {path} and {other} (name each once)")
     asked = [read_instance(question_path(path), settings, workload) for path in paths]
     twice = {instance.name for instance in asked if sum(other.name == instance.name for other in asked) > 1}

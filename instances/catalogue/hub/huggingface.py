@@ -12,7 +12,7 @@ from typing import Any, Final
 from crossopt.crossflow.workload import Activation, Biased
 from crossopt.instances.catalogue.entries import TransformerShape
 from crossopt.instances.catalogue.hub.config_values import Config, capped, count, flag, optional, share, shown, whole
-from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
+from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
 from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
@@ -333,9 +333,7 @@ def text_of(path: Path) -> str:
     try:
         data = bytes_of(path, LARGEST, "name a model's config.json")
     except OSError as error:
-        raise ValueError(f"{quoted(str(path))} cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
-    except ValueError as error:
-        raise ValueError(f"{quoted(str(path))}: {error}") from error
+        raise ValueError(f"{quoted(str(path))}: {why_unreadable(error)}") from error
     if data is None:
         raise ValueError(f"{quoted(str(path))} is too large for a config.json (at most {LARGEST:,} bytes)")
     try:

@@ -94,11 +94,8 @@ def _whole(file: CollectiveFile, written: Written) -> CollectiveFile:
 
 
 def _text(written: Written, key: str, name: str) -> str:
-    try:
+    with written.reading(key):
         return written.files.text(name, text_of)
-    except OSError as error:
-        words = f"the file cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
-        raise written.refused([written.fault(key, words)]) from error
 
 
 def _faults(file: CollectiveFile) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,8 @@ def read(written: Written) -> PipelineQuestion:
         faults += [written.fault(path, message) for path, message in _faults(file)]
     if file is None or faults:
         raise written.refused(faults)
-    profile = profile_of(written.files.text(file.file, text_of), str(written.files.path(file.file)))
+    with written.reading("file"):
+        profile = profile_of(written.files.text(file.file, text_of), str(written.files.path(file.file)))
     bandwidth = file.bandwidth * len(file.devices) if len(file.bandwidth) == 1 else file.bandwidth
     return PipelineQuestion(
         name=file.name or _name(written.source),

@@ -41,7 +41,9 @@ def read(written: Written) -> PiperQuestion:
     if file is None:
         raise written.refused(faults)
     source = str(written.files.path(file.file))
-    graph, given, notes = piper_graph_of(read_json(written.files.text(file.file, text_of), source), source, _SECONDS[file.time_unit])
+    with written.reading("file"):
+        text = written.files.text(file.file, text_of)
+    graph, given, notes = piper_graph_of(read_json(text, source), source, _SECONDS[file.time_unit])
     machine = Machine(
         given.devices if file.devices is None else file.devices,
         given.memory if file.memory is None else file.memory,

@@ -132,10 +132,7 @@ def files_in(path: Path, names: tuple[str, ...] | None) -> Iterator[tuple[str, b
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        data = bytes_of(path, _LARGEST, "name traces")
-    except ValueError as error:
-        refuse(path, str(error))
+    data = bytes_of(path, _LARGEST, "name traces")
     if data is None:
         refuse(path, f"the file has more than {_LARGEST >> 20} MiB")
     return data

@@ -37,7 +37,7 @@ _MOST_WORKERS = 1_024
 def study_in(path: Path) -> StudyText:
     """The study in a file; usage where it is another question."""
     found = question_path(path)
-    if found.exists() and kind_asked(found) != "study":
+    if found.is_file() and kind_asked(found) != "study":
         usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
     return read_study(found, strange_names, MOST_SWEPT)
 

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from crossopt.instances.files.careful import opened, why_unreadable
 from crossopt.solvers.grading.marks import Assignment, same_name
 from crossopt.solvers.grading.table import assignment_named
 
@@ -84,9 +85,12 @@ def _of(student: str, path: Path, only: Assignment | None) -> list[HandedIn]:
 def read_roster(path: Path) -> tuple[str, ...]:
     """The students of a roster, each once."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        with opened(path, "name a CSV file") as file:
+            lines = file.read().decode("utf-8-sig").splitlines()
         rows = list(csv.reader(lines, delimiter=max(_DELIMITERS, key=lines[0].count) if lines else ","))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise ClassError(f"{path}: {why_unreadable(error)}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ClassError(f"{path}: this roster cannot be read: {error} (a CSV file with a column `student` is meant)") from error
     if len(rows) < 2:
         raise ClassError(f"{path}: this roster names nobody (a line of names of columns, then a line for each student)")

@@ -245,10 +245,10 @@ def test_a_file_that_is_no_configuration_is_reported_at_its_key(content: bytes, 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("missing.json", "cannot be read (no such file or directory)"),
+        ("missing.json", "there is no such file (check the name and the folder)"),
         (".", "this is a directory"),
         ("/dev/zero", "is not a regular file"),
-        ("a\0b", "null"),
+        ("a\0b", "there is no such file"),
     ],
 )
 def test_a_path_that_names_no_file_is_reported_at_its_key(name: str, problem: str, tmp_path: Path) -> None:

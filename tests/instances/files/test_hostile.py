@@ -3,7 +3,10 @@
 import gzip
 import json
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
@@ -14,8 +17,11 @@ from crossopt.instances.files.schema import MOST
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from tests.every import every
+from tests.paths import ROOT
+from tests.samples import NODES
 
 Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 TINY = "kind: codesign\nworkload: {model: gpt3-125m, global_batch: 64}\ncluster: {devices: 8}\nhardware: a100-80g\n"
 
 
@@ -30,31 +36,104 @@ def endless(folder: Path, name: str) -> tuple[Path, ...]:
     return pipe, device, *links
 
 
-@pytest.mark.parametrize("command", ["check", "report", "solve", "validate", "accuracy", "export --as lp", "export --as devices"])
+COMMANDS = (
+    *("check", "report", "solve", "validate", "accuracy", "import", "export --as lp", "export --as devices", "calibrate --gpu a100-80g"),
+    *("compare", "compare --split HERE GRAPH", "sweep --store NEW", "course release NEW --roster"),
+)
+"""Commands, which take a file at their end, or elsewhere."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_pipes_and_devices_are_not_read(command: str, tmp_path: Path, capsys: Captured) -> None:
-    for path in endless(tmp_path, "x.json"):
-        assert main([*command.split(), str(path)]) == 3
+    (tmp_path / "graph.yaml").write_text(NODES)
+    for number, path in enumerate(endless(tmp_path, "x.json")):
+        said = {"NEW": tmp_path / f"new{number}", "HERE": path, "GRAPH": tmp_path / "graph.yaml"}
+        words = [str(said.get(word, word)) for word in command.split()]
+        with suppress(SystemExit):  # of who wrote the command
+            assert main(words if str(path) in words else [*words, str(path)]) == 3
         assert "this is not a regular file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "kind: placement\ndevices: 2\ngraph: {file: HERE}\n",
-        "kind: pipedream\nfile: HERE\n",
-        "kind: piper\nfile: HERE\n",
-        "kind: sharding\nfile: HERE\n",
-        TINY.replace("model: gpt3-125m", "config: HERE"),
-        TINY.replace("a100-80g", "HERE"),
-    ],
-)
-def test_a_question_that_names_a_pipe_or_a_device_is_refused(text: str, tmp_path: Path) -> None:
-    for path in endless(tmp_path, "x.json"):
-        question = tmp_path / "q.yaml"
-        question.write_text(text.replace("HERE", f"./{path.name}"))
+def test_a_link_to_itself_is_refused_among_several_questions(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["compare", "tiny", str(tmp_path / "loop")]) == 3
+    assert "too many levels of symbolic links" in capsys.readouterr().err
+
+
+NAMING = {
+    "graph.file": "kind: placement\ndevices: 2\ngraph: {file: HERE}\n",
+    "file": "kind: pipedream\nfile: HERE\n",
+    "file of piper": "kind: piper\nfile: HERE\n",
+    "file of sharding": "kind: sharding\nfile: HERE\n",
+    "profile": "kind: chain\ndevices: 2\nmemory: 1 GB\nbandwidth: 1 GB/s\nmicrobatches: 4\nprofile: HERE\n",
+    "trace": "kind: what-if\ntrace: HERE\nchanges: [{name: a, transform: scale, pattern: ['*'], factor: 0.5}]\n",
+    "trace of benchmark": "kind: benchmark\ntrace: HERE\n",
+    "network": "kind: collective\ncollective: all_reduce\nbytes: 1 MB\nnetwork: HERE\nsystem: HERE\n",
+    "workload.config": TINY.replace("model: gpt3-125m", "config: HERE"),
+    "hardware": TINY.replace("a100-80g", "HERE"),
+    "technology": TINY.replace("hardware: a100-80g", "technology: HERE"),
+    "technology.base": TINY.replace("hardware: a100-80g", "technology: {base: HERE}"),
+}
+"""Questions by their keys that name files."""
+ARE_SOURCES = ("hardware", "technology", "technology.base")
+"""Keys of files that stand in the place of a section, and are the source of their faults."""
+
+
+def things(folder: Path) -> dict[str, str]:
+    """What may stand where a file is named, and what is said of it."""
+    (folder / "directory").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "loop").symlink_to("loop")
+    (folder / "device").symlink_to("/dev/zero")
+    (folder / "to-pipe").symlink_to("pipe")
+    with socket(AF_UNIX) as listening:
+        listening.bind(str(folder / "socket"))
+    odd = dict.fromkeys(("pipe", "to-pipe", "socket", "device"), "this is not a regular file (")
+    return odd | {
+        "directory": "this is a directory (",
+        "loop": "the file cannot be read (too many levels of symbolic links)",
+        "missing": "there is no such file (check the name and the folder)",
+        "x" * 300: "the file cannot be read (file name too long)",
+    }
+
+
+@pytest.mark.parametrize("key", NAMING)
+def test_each_key_that_names_a_file_is_refused_in_a_sentence_where_none_is_there(key: str, tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    for name, words in things(Path()).items():
+        Path("q.yaml").write_text(NAMING[key].replace("HERE", f"./{name}"))
         with pytest.raises(InstanceError) as refused:
-            read(question)
-        assert "not a regular file" in str(refused.value)
+            read(Path("q.yaml"))
+        [fault] = refused.value.faults
+        assert words in fault.message
+        assert (refused.value.source, fault.path) == ((name, "") if key in ARE_SOURCES else ("q.yaml", key.partition(" of ")[0]))
+
+
+def test_the_keys_of_all_kinds_that_name_files_are_in_the_table() -> None:
+    """Whoever reads a file that a question names asks `Files` for it; each of them is one of the modules that the table asks."""
+    asking = [path.relative_to(ROOT).as_posix() for path in (ROOT / "instances").rglob("*.py") if "files.text(" in path.read_text()]
+    assert sorted(asking) == [
+        "instances/catalogue/own_files.py",
+        "instances/catalogue/workload.py",
+        "instances/codesign/question.py",
+        "instances/network/collective/question.py",
+        "instances/placement/drawn.py",
+        "instances/question.py",
+        "instances/stages/chain.py",
+        "instances/stages/pipedream/question.py",
+        "instances/stages/piper/question.py",
+        "instances/traces/read_files.py",
+    ]
+
+
+OWN = ("instances/catalogue/registry.py", "instances/course/", "instances/editors.py", "instances/files/careful.py")
+"""Readers of files that come along, and the reader of all others."""
+
+
+def test_files_of_others_are_opened_by_one_function() -> None:
+    opening = re.compile(r"\.open\(\"|\.read_text\(|\.read_bytes\(|(?<![\w.])open\(|os\.open\(")
+    found = [path.relative_to(ROOT).as_posix() for path in (ROOT / "instances").rglob("*.py") if opening.search(path.read_text())]
+    assert [name for name in found if not name.startswith(OWN)] == []
 
 
 @pytest.mark.slow

@@ -96,4 +96,4 @@ def test_a_file_that_is_too_large_is_not_read(file: Path) -> None:
 
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     assert "this is a directory" in faults(tmp_path)[0]
-    assert "no such file or directory" in faults(tmp_path / "nothing.csv")[0]
+    assert "there is no such file" in faults(tmp_path / "nothing.csv")[0]

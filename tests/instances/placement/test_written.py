@@ -105,7 +105,7 @@ def test_units_that_are_known_are_not_asked_for(tmp_path: Path) -> None:
 def test_a_missing_graph_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "question.yaml").write_text("kind: placement\ngraph: {file: gone.json}\n", encoding="utf-8")
     assert main(["solve", str(tmp_path / "question.yaml")]) == 3
-    assert "gone.json: no such file" in capsys.readouterr().err
+    assert "2:15: graph.file: there is no such file" in capsys.readouterr().err
 
 
 def test_the_shipped_question_is_proved_on_layers_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

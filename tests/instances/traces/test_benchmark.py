@@ -38,7 +38,7 @@ def test_operations_that_are_alike_are_one_kernel_those_with_most_time_first(tmp
         ({"totals": ["tiem"]}, "totals[0]: 'tiem' is unknown (did you mean 'time'?)"),
         ({"kinds": ["copy"]}, "trace: it holds no operation of the kinds copy (it holds collective, gap, host, kernel, wait)"),
         ({"kernels": 3}, "kernels: the fewest kernels are asked for already"),
-        ({"trace": "other.json"}, "trace: the file cannot be read: no such file or directory (its path begins at the question)"),
+        ({"trace": "other.json"}, "trace: there is no such file (check the name and the folder); paths begin at the question"),
     ],
 )
 def test_every_mistake_is_told(said: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_mistakes_of_changes_are_told(changes: list[dict[str, Any]], told: str, 
         ({"objective": "days"}, "objective: the least days is none at all without a target"),
         ({"target": "0 s"}, "target: this is no time to meet"),
         ({"budgets": {"money": "3 USD"}}, "budgets.money: no change costs money"),
-        ({"trace": "other.json"}, "trace: the file cannot be read: no such file or directory (its path begins at the question)"),
+        ({"trace": "other.json"}, "trace: there is no such file (check the name and the folder); paths begin at the question"),
         ({"trace": None}, "trace: there is no value"),
     ],
 )

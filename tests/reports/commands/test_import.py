@@ -52,7 +52,7 @@ def test_ranks_and_places_are_refused_in_a_sentence(tmp_path: Path, capsys: pyte
         main(["import", paths[0], "--out", paths[0]])
     assert json.loads(Path(paths[0]).read_text(encoding="utf-8"))["schemaVersion"] == 1
     assert main(["import", str(tmp_path / "none.json")]) == 3
-    assert "none.json: no such file or directory" in capsys.readouterr().err
+    assert "none.json:1:1: there is no such file" in capsys.readouterr().err
 
 
 def test_a_step_and_all_its_work_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ def test_check_of_what_is_no_result_is_one_sentence_and_exits_with_three(
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("/nowhere", "no such file or directory"),
+        ("/nowhere", "there is no such file"),
         ("/tmp", "groups.json is missing (name what `crossopt export --as chakra` wrote)"),
         ("/dev/zero", "not a regular file"),
     ],

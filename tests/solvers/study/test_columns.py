@@ -185,7 +185,7 @@ def test_measured_points_may_stand_in_a_file(tmp_path: Path) -> None:
         (("", ""), "gpus,plan,rate\n8,zero,1\n8,zero,2\n", "line 3: there is a point at 8 already (say by `rows:` which are meant)"),
         (("", ""), "gpu,plan,rate\n8,zero,1\n", "points.csv has no column 'gpus' (did you mean 'gpu'?)"),
         (("plan: zero", "plan: none"), "gpus,plan,rate\n4,none,1\n", "of its 1 rows 1 are meant, and none stands at 8, 16"),
-        (("points.csv", "other.csv"), POINTS, "this file cannot be read: no such file or directory"),
+        (("points.csv", "other.csv"), POINTS, "there is no such file (check the name and the folder)"),
         (("at: gpus, ", ""), POINTS, "say which columns of the file are meant"),
         (("at: gpus", "points: {8: 1}, at: gpus"), POINTS, "points are written here or in a file"),
         (

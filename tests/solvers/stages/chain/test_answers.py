@@ -143,7 +143,7 @@ def test_a_profile_gives_the_layers_and_a_result_stands_without_it(tmp_path: Pat
     saved = answered(question)
     graph.unlink()
     assert checked(saved).accepted
-    with pytest.raises(InstanceError, match="profile: the profile cannot be read: no such file"):
+    with pytest.raises(InstanceError, match="profile: there is no such file"):
         read(path)
     path.write_text(PROFILED + "layers: []\n", encoding="utf-8")
     graph.write_text("nonsense\n", encoding="utf-8")
