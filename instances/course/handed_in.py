@@ -10,6 +10,7 @@ import runpy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 SHOWN = "shown"
@@ -39,7 +40,7 @@ def functions(folder: Path) -> Functions:
     if notebook is None:
         return Functions()
     lines, names = lines_in(notebook.read_text(encoding="utf-8")), dict[str, Any](__name__="solution")
-    failed = execute("\n".join(line for _, _, line in lines), starts_of(lines), notebook.name, names)
+    failed = execute(statements_of("\n".join(line for _, _, line in lines), starts_of(lines), notebook.name), names)
     found = _plainly(names)
     found.why = f" in {notebook.name}{f', and a cell of it fails: {type(failed).__name__}: {failed}' if failed else ''}"
     return found
@@ -118,26 +119,42 @@ def starts_of(lines: Sequence[Line]) -> list[int]:
     return [place for place, (_, line, _) in enumerate(lines, start=1) if line == 1]
 
 
-def execute(
-    program: str, starts: Sequence[int], name: str, names: dict[str, Any], is_late: Callable[[], bool] = lambda: False
-) -> BaseException | None:
-    """Run cell by cell, statement by statement; one that fails costs what it defines, and no other. The first failure. When it is late, of
-    what is left functions, classes and imports alone are run."""
-    lines, flags = program.split("\n"), 0
-    first: BaseException | None = None
+Statement = tuple[CodeType | BaseException, bool]
+"""A statement of a program, or why it is none, and whether it only defines something."""
+
+
+def statements_of(program: str, starts: Sequence[int], name: str) -> list[Statement]:
+    """The statements of a program, cell by cell; what is wrong in one cell is no other's fault."""
+    lines, flags, found = program.split("\n"), 0, list[Statement]()
     for start, end in pairwise((*starts, len(lines) + 1)):
         try:
             statements = ast.parse("\n" * (start - 1) + "\n".join(lines[start - 1 : end - 1]), name).body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            first = first or error
+            found.append((error, True))
             continue
         for statement in statements:
             if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
                 flags |= sum(getattr(__future__, one.name).compiler_flag for one in statement.names if hasattr(__future__, one.name))
-            if is_late() and not isinstance(statement, _DEFINING):
-                continue
             try:
-                exec(compile(ast.Module([statement], []), name, "exec", flags, dont_inherit=True), names)  # noqa: S102 - the student's own program
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a statement does
-                first = first or error
+                code = compile(ast.Module([statement], []), name, "exec", flags, dont_inherit=True)
+            except Exception as error:  # noqa: BLE001 - whatever a statement is
+                found.append((error, isinstance(statement, _DEFINING)))
+            else:
+                found.append((code, isinstance(statement, _DEFINING)))
+    return found
+
+
+def execute(statements: Sequence[Statement], names: dict[str, Any], is_late: Callable[[], bool] = lambda: False) -> BaseException | None:
+    """Run statement by statement; one that fails costs what it defines, and no other. The first failure. When it is late, of what is left
+    functions, classes and imports alone are run."""
+    first: BaseException | None = None
+    for statement, defines in statements:
+        if is_late() and not defines:
+            continue
+        try:
+            if isinstance(statement, BaseException):
+                raise statement
+            exec(statement, names)  # noqa: S102 - the student's own program
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a statement does
+            first = first or error
     return first

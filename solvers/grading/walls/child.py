@@ -1,17 +1,21 @@
-"""What runs in the process of its own: it puts up the walls, loads the program, calls its functions and writes down what they return."""
+"""What runs in the process of its own: it puts up the walls, loads the program, and answers one call after another.
+
+It never holds more of what is asked than the call that it works on: the next one is sent once the answer is there, and no answer is
+compared here. A program that looks through its process finds nothing else.
+"""
 
 import importlib.util
 import json
-import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
-from crossopt.instances.course.handed_in import execute, plain
+from crossopt.instances.course.handed_in import Statement, execute, plain, statements_of
+from crossopt.solvers.core.processes import orders_answers
 from crossopt.solvers.grading.walls.handed_code import run_only_handed_in
 from crossopt.solvers.grading.walls.walls import OURS, limit, wall_in
 
@@ -25,26 +29,27 @@ ROOM = 2 << 20
 TOO_MUCH = f"too much is returned (at most {ROOM >> 20} MiB are read)"
 
 
-def main() -> None:
-    """Read a job from standard input and answer it into the descriptor that it names, a line for each call."""
-    job = json.loads(sys.stdin.buffer.read())
+def main(program: str, cells: list[int], seconds: int, memory: int, file: int, walls: bool) -> None:
+    """Answer each call, a line of JSON, by a line of JSON, after one that says that the program was loaded."""
+    calls, answers = orders_answers()
     own = Path.cwd()
-    limit(job["seconds"], job["memory"], job["file"])
-    if job["walls"]:
+    path = own / program
+    limit(seconds, memory, file)
+    if walls:
         wall_in(own)
     sys.path.insert(0, str(own))
     _hide_project()
+    statements = statements_of(path.read_text(encoding="utf-8"), cells, str(path)) if cells else []
     run_only_handed_in(own)
-    with os.fdopen(job["answers"], "w", encoding="utf-8") as answers:
-        module, failure = _loaded(own / job["program"], job["cells"], job["seconds"])
-        answers.write(json.dumps({"loaded": True}) + "\n")
+    module, failure = _loaded(path, statements, seconds)
+    answers.write(b'{"loaded": true}\n')
+    answers.flush()
+    left = ROOM
+    while call := calls.readline():
+        line = json.dumps({"error": failure}) if module is None else _line(module, path, json.loads(call), left, failure)
+        left -= len(line)
+        answers.write(line.encode() + b"\n")
         answers.flush()
-        left = ROOM
-        for call in job["calls"]:
-            line = json.dumps({"error": failure}) if module is None else _line(module, own / job["program"], call, left, failure)
-            left -= len(line)
-            answers.write(line + "\n")
-            answers.flush()
 
 
 def _hide_project() -> None:
@@ -59,7 +64,7 @@ def _hide_project() -> None:
     sys.meta_path.insert(0, cast("Any", SimpleNamespace(find_spec=find_spec)))
 
 
-def _loaded(program: Path, cells: Sequence[int], seconds: int) -> tuple[ModuleType | None, str]:
+def _loaded(program: Path, statements: list[Statement], seconds: int) -> tuple[ModuleType | None, str]:
     """The program as a module, or why it is none; of one from cells both, where some of them fail."""
     described = importlib.util.spec_from_file_location("solution", program)
     if described is None or described.loader is None:
@@ -67,8 +72,8 @@ def _loaded(program: Path, cells: Sequence[int], seconds: int) -> tuple[ModuleTy
     module = importlib.util.module_from_spec(described)
     sys.modules["solution"] = module
     try:
-        if cells:
-            failed = _by_cells(program, cells, seconds / 2, vars(module))
+        if statements:
+            failed = _by_cells(program, statements, seconds / 2, vars(module))
             return module, _told(failed, program) if failed else ""
         described.loader.exec_module(module)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
@@ -76,7 +81,7 @@ def _loaded(program: Path, cells: Sequence[int], seconds: int) -> tuple[ModuleTy
     return module, ""
 
 
-def _by_cells(program: Path, cells: Sequence[int], seconds: float, names: dict[str, Any]) -> BaseException | None:
+def _by_cells(program: Path, statements: list[Statement], seconds: float, names: dict[str, Any]) -> BaseException | None:
     """Run the cells; what still runs when so many seconds are over is stopped, so that a long trial leaves the functions their time."""
     late = list[bool]()
 
@@ -89,7 +94,7 @@ def _by_cells(program: Path, cells: Sequence[int], seconds: float, names: dict[s
 
     signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    failed = execute(program.read_text(encoding="utf-8"), cells, str(program), names, lambda: bool(late))
+    failed = execute(statements, names, lambda: bool(late))
     signal.setitimer(signal.ITIMER_REAL, 0)
     return failed
 

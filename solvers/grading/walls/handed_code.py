@@ -1,65 +1,125 @@
 """What of a program is run: the files that were handed in, as they were, and Python's own and its packages'. Any system.
 
-A solution that is decoded, unpacked or written while the program runs says nothing to whoever compares programs. So a text becomes code in
-two ways alone: by an import, of a file that still says what it said, or of one outside the folder; and by libraries, which make functions
-out of names (`namedtuple`, `dataclass`) or lie among the packages. An audit hook (PEP 578) looks at every other way, from wherever it is
-gone, and cannot be taken off. It is no wall: who reaches into the memory of the interpreter is past it.
+A solution that is decoded, unpacked or written while the program runs says nothing to a comparison of programs. So a text becomes code in
+three ways alone, whichever library is asked to do it:
+
+    imports   of a file that still says what it said, or of one among the libraries that says what lies there
+    glue      libraries make functions that only pass names on (`namedtuple`, `dataclass`, dispatchers of networkx)
+    readers   `ast` makes trees, which nothing runs, and `typing` reads the names of types
+
+An audit hook (PEP 578) looks at every way to code, and cannot be taken off. Nothing that it looks at can be changed from Python: it reads
+no global name, no builtin by its name and no method of a class that can be patched, and its defaults are immutable. It is no wall: memory
+can be reached by `ctypes` and by numpy, which is why a process never holds more of what is asked than the call it works on.
 """
 
 import os
+import re
 import sys
 import sysconfig
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from crossopt.instances.course import handed_in
 
 REFUSED = "only what stands in the files handed in is run: no exec or eval, nothing that is unpacked or written while the program runs"
-_BY_TEXT, _BY_BYTES = ("compile", "exec"), ("marshal.loads", "pickle.find_class", "code.__new__", "function.__new__")
-_IMPORTS = frozenset(f"<frozen {name}>" for name in ("importlib._bootstrap", "importlib._bootstrap_external", "zipimport"))
+_NEVER = ("code.__new__", "pickle.find_class", "marshal.load", "cpython.PyInterpreterState_New")
+_SOMETIMES = ("compile", "exec", "marshal.loads", "function.__new__", "object.__setattr__", "import", "ctypes.dlopen")
+_IMPORTS = frozenset(f"<frozen {name}>" for name in ("importlib._bootstrap", "importlib._bootstrap_external"))
 _MAKERS = ("dataclasses.py", "enum.py", "collections/__init__.py")
-"""Of Python's own, what makes functions out of names that it has looked at."""
-_READERS = ("ast.py", "typing.py")
-"""What compiles texts and runs none: a tree, or the name of a type in so many signs."""
-_NAME_OF_A_TYPE = 200
+"""Of Python's own, what makes functions out of names."""
+_MAKER_PACKAGES = ("networkx/utils/decorators.py",)
+_INSIDE_PYTHON = frozenset({"_testcapi", "_testinternalcapi", "_testclinic", "_xxsubinterpreters", "_interpreters"})
+"""Modules that run code objects, or texts in another interpreter, without an event."""
+_KEYWORDS = rb"for|while|import|from|lambda|yield|await|async|with|global|nonlocal|del|class|assert|match|except"
+_PIECES = (
+    rb"(?!(?:" + _KEYWORDS + rb")\b)[A-Za-z_\x80-\xff][\w\x80-\xff]*+(?![\"'])",
+    rb"[\n .:)=<>]|->|!=|[(,] *+\*{0,2}",
+    rb"\+ (?=f\")|f\"(?:[^\"\\\n{}]|\{[\w.]+!r\})*+\"|\"[^\"\\\n]*+\"|'[^'\\\n]*+'",
+)
+_GLUE = re.compile(rb"\s*(?:lambda|def)(?= )(?:" + rb"|".join(_PIECES) + rb")*+#?\s*")
+"""Names, calls and comparisons alone: no loop, no arithmetic, no number and no index."""
+_TYPE = re.compile(rb"[\w .,\[\]|'\"]{1,200}")
+_TREE = 0x400
+"""The flag by which `compile` gives a tree (PyCF_ONLY_AST)."""
+_HEADER = 16
+"""Bytes before what Python has compiled, in a file."""
+
+
+Bound = tuple[Any, ...]
+"""What a function of the hook works with, in place of global names."""
 
 
 def run_only_handed_in(own: Path) -> None:
     """From now on, and for good. `own` is the folder of the program."""
-    handed = {str(path): path.read_bytes() for path in own.rglob("*.py") if path.is_file()}
-    packages = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
-    makers, readers = ({str(Path(sysconfig.get_path("stdlib"), name)) for name in names} for names in (_MAKERS, _READERS))
-    makers.add(str(handed_in.__file__))  # runs the cells of notebooks
-
-    def stands(path: str, text: bytes | None = None) -> bool:
-        place = Path(os.path.realpath(own / path))
-        if place.is_relative_to(own):
-            return str(place) in handed and text in (None, handed[str(place)])
-        return text is None or (place.is_file() and text == place.read_bytes())
-
-    def may(event: str, given: tuple[Any, ...], by: FrameType) -> bool:
-        caller = by.f_code.co_filename
-        if caller.startswith(packages):
-            return True
-        if event == "marshal.loads":  # what Python has compiled; no submission holds such a file
-            path = by.f_locals.get("bytecode_path")
-            return caller in _IMPORTS and path is not None and not Path(os.path.realpath(own / path)).is_relative_to(own)
-        if caller in _IMPORTS and event in _BY_TEXT:
-            return stands(given[1], given[0]) if event == "compile" else stands(given[0].co_filename)
-        named = event == "compile" and caller in readers and (caller.endswith("ast.py") or len(given[0]) <= _NAME_OF_A_TYPE)
-        return caller in makers or named
-
-    sys.addaudithook(_hook(may))
+    texts = frozenset(path.read_bytes() for path in own.rglob("*.py") if path.is_file())
+    entries = (entry for entry in dict.fromkeys(sys.path) if Path(entry).is_absolute())
+    libraries = tuple(f"{entry}{os.sep}" for entry in entries if not own.is_relative_to(Path(entry).resolve()))
+    stdlib = sysconfig.get_path("stdlib")
+    makers = {f"{stdlib}/{name}" for name in _MAKERS} | {f"{folder}{name}" for folder in libraries for name in _MAKER_PACKAGES}
+    makers.add(str(handed_in.__file__))  # runs the cells of notebooks, which are code before this
+    says = _with(_says, (libraries, type, str, os.open, os.read, os.close, OSError))
+    readers = (f"{stdlib}/ast.py", _TREE, f"{stdlib}/typing.py", _TYPE.fullmatch, _GLUE.fullmatch)
+    compiles = _with(_compiles, (type, len, bytes, str, int, texts, f"{own}{os.sep}", _IMPORTS, frozenset(makers), readers, says))
+    allows = (type, len, str, FunctionType, globals(), libraries, _IMPORTS, frozenset(makers), _INSIDE_PYTHON, _HEADER, says, compiles)
+    may = _with(_may, allows)
+    sys.addaudithook(_with(_look, (frozenset((*_NEVER, *_SOMETIMES)), frozenset(_NEVER), sys._getframe, PermissionError, REFUSED, may)))
 
 
-def _hook(may: Callable[[str, tuple[Any, ...], FrameType], bool]) -> Callable[[str, tuple[Any, ...]], None]:
+def _with(function: Any, bound: Bound) -> Any:  # noqa: ANN401
+    """The function with what it works with, which nobody can exchange: to set its code or its defaults is an event, too."""
+    return FunctionType(function.__code__, globals(), function.__name__, (bound,))
+
+
+def _look(event: str, given: tuple[Any, ...], bound: Bound) -> None:
     """Asks of each event by which a text or bytes become code."""
-    events = frozenset((*_BY_TEXT, *_BY_BYTES))
+    events, never, frame, refused, words, may = bound
+    if event in events and (event in never or not may(event, given, frame(1))):
+        raise refused(words)
 
-    def look(event: str, given: tuple[Any, ...]) -> None:
-        if event in events and not may(event, given, sys._getframe(1)):
-            raise PermissionError(REFUSED)
 
-    return look
+def _may(event: str, given: tuple[Any, ...], by: FrameType, bound: Bound) -> Any:  # noqa: ANN401
+    kind, size, text, function, ours, libraries, imports, makers, inside, header, says, compiles = bound
+    caller = by.f_code.co_filename
+    if event == "compile":
+        return compiles(*given, by)
+    if event == "exec":
+        return caller in imports or caller in makers
+    if event == "marshal.loads":  # what Python has compiled, of a library
+        return caller in imports and given[0] == says(by.f_locals.get("bytecode_path"), header, size(given[0]))
+    if event == "function.__new__":
+        return caller.startswith(libraries)
+    if event == "object.__setattr__":
+        return (given[1] != "__code__" or caller in makers) and not (kind(given[0]) is function and given[0].__globals__ is ours)
+    name, path = (None, *given) if event == "ctypes.dlopen" else given[:2]
+    plain = kind(path) is text and ((event == "ctypes.dlopen" and "/" not in path) or path.startswith(libraries))
+    return name not in inside and (path is None or plain)
+
+
+def _compiles(source: Any, path: Any, by: FrameType, bound: Bound) -> Any:  # noqa: ANN401
+    kind, size, binary, text, whole, texts, own, imports, makers, (ast, tree, typing, named, glue), says = bound
+    caller = by.f_code.co_filename
+    if caller == ast:
+        flags = by.f_locals.get("flags")
+        return kind(flags) is whole and flags & tree == tree
+    if kind(source) is not binary:
+        return False
+    if caller in imports:
+        return source in texts if kind(path) is text and path.startswith(own) else source == says(path, 0, size(source))
+    return (caller == typing and named(source)) or (caller in makers and glue(source))
+
+
+def _says(path: Any, skip: int, size: int, bound: Bound) -> bytes:  # noqa: ANN401
+    """So many bytes, or one more, of a file among the libraries; nothing of any other file."""
+    libraries, kind, text, opened, read, close, failing = bound
+    if kind(path) is not text or not path.startswith(libraries) or "/../" in path or "/./" in path:
+        return b""
+    try:
+        file = opened(path, 0)
+    except failing:
+        return b""
+    found = b""
+    while part := read(file, skip + size + 1):
+        found += part
+    close(file)
+    return found[skip:]

@@ -1,32 +1,29 @@
 """Calls of a program that nobody trusts: each batch in a process of its own, of which nothing is believed but that it answered.
 
-The process gets its arguments through a pipe and writes what its functions return into a file that is open beforehand. Whatever it writes
-there, it can only claim other answers, which are judged like all answers.
+The process gets one call at a time, the next one once it has answered, and what it answers is compared here. So all that it can claim for a
+call, it claims before it knows the next one; whatever it writes is judged like all answers.
 """
 
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import IO, Any
 
 import crossopt
+from crossopt.solvers.core.processes import GONE, Process, signal_of
 from crossopt.solvers.grading.walls.child import ROOM
 
 _ROOT = Path(crossopt.__file__).parent
-_START = f"""import sys
+_PRELUDE = f"""import json, sys
 from importlib.util import module_from_spec, spec_from_file_location
 described = spec_from_file_location("crossopt", {str(_ROOT / "__init__.py")!r}, submodule_search_locations=[{str(_ROOT)!r}])
 sys.modules["crossopt"] = module_from_spec(described)
-from crossopt.solvers.grading.walls.child import main
-main()
 """
 """The package is found where it lies, whatever its folder is called."""
 _ENVIRONMENT = {
@@ -65,57 +62,63 @@ class Returned:
 def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: Sequence[int] = ()) -> tuple[Returned, ...]:
     """What each call gives, in a copy of the program's folder, all of them together in so many seconds. `cells` are the lines in which
     cells begin, where the program is that of a notebook."""
-    with _copy(program.parent) as folder, tempfile.TemporaryFile() as answers:
-        job = {
-            "program": program.name,
-            "cells": cells,
-            "calls": [{"function": call.function, "arguments": call.arguments} for call in calls],
-            "answers": answers.fileno(),
-            "walls": walls,
-            "seconds": seconds,
-            "memory": _MEMORY,
-            "file": _FILE,
-        }
-        ending = _carried_out(json.dumps(job).encode(), folder, answers.fileno(), seconds)
-        answers.seek(0)
-        loaded, *lines = answers.read(_ANSWERS).decode("utf-8", "replace").split("\n") or [""]
+    until, returned = monotonic() + seconds, list[Returned]()
+    with _copy(program.parent) as folder:
+        process = Process(
+            "crossopt.solvers.grading.walls.child:main",
+            (program.name, list(cells), seconds, _MEMORY, _FILE, walls),
+            environment=_ENVIRONMENT | {"TMPDIR": str(folder)},
+            folder=folder,
+            read=_lines(),
+            prelude=_PRELUDE,
+            flags=("-P", "-s", "-B"),
+        )
+        try:
+            loaded = _said(process, until)
+            for call in calls if loaded else ():
+                process.send_bytes(json.dumps({"function": call.function, "arguments": call.arguments}).encode() + b"\n")
+                line = _said(process, until)
+                if line is None:
+                    break
+                returned.append(_read(line))
+            late = len(returned) < len(calls) and monotonic() >= until
+            if not late:
+                process.close()
+                process.wait(until - monotonic())
+        finally:
+            process.kill()
+    ending = f"{STOPPED} {seconds} s (is there a loop without an end?)" if late else _ending(process.code, seconds)
     if not loaded:
         return (Returned(failure=f"while it was loaded: {ending}", unloaded=True),) * len(calls)
-    returned = [_read(line) for line in lines[: len(calls)] if line]
     missing = len(calls) - len(returned)
     return (*returned, *(Returned(failure=ending if place == 0 else f"not reached: {ending}") for place in range(missing)))
 
 
-def _carried_out(job: bytes, folder: Path, answers: int, seconds: int) -> str:
-    """Run the job to its end or the end of its time; a sentence that says how it ended."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-s", "-B", "-c", _START],
-        cwd=folder,
-        env=_ENVIRONMENT | {"TMPDIR": str(folder)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(answers,),
-        start_new_session=True,
-    )
-    try:
-        process.communicate(job, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return f"{STOPPED} {seconds} s (is there a loop without an end?)"
-    finally:
-        _end(process)
-    if process.returncode == -signal.SIGKILL:
+def _lines() -> Callable[[IO[bytes]], bytes | None]:
+    """Reads lines, up to so many bytes of all of them: a program may write for ever."""
+    left = _ANSWERS
+
+    def read(stream: IO[bytes]) -> bytes | None:
+        nonlocal left
+        line = stream.readline(left)
+        left -= len(line)
+        return line if line.endswith(b"\n") else None
+
+    return read
+
+
+def _said(process: Process, until: float) -> str | None:
+    """The next line; None where none comes before the time is up, or before the process ends."""
+    line = process.receive(until - monotonic())
+    return None if line in {None, GONE} else line.decode("utf-8", "replace")
+
+
+def _ending(code: int | None, seconds: int) -> str:
+    """How a process that was not ended from here ended, in a sentence."""
+    name = signal_of(code)
+    if name == "SIGKILL":
         return f"{STOPPED} {seconds} s of processor time, or for its memory"
-    if process.returncode < 0:
-        return f"the program crashed ({signal.Signals(-process.returncode).name})"
-    return f"the program ended without an answer (exit code {process.returncode})"
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the process and what it may have started where there are no walls."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    return f"the program crashed ({name})" if name else f"the program ended without an answer (exit code {code})"
 
 
 @contextmanager

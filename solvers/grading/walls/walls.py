@@ -150,7 +150,8 @@ def wall_in(own: Path) -> None:
 
 def readable() -> tuple[Path, ...]:
     """Python, its packages without those of this project, and the libraries that they load."""
-    folders = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
+    installed = (entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"})
+    folders = dict.fromkeys((*(sysconfig.get_paths()[name] for name in ("purelib", "platlib")), *installed))
     packages = (entry for folder in folders if Path(folder).is_dir() for entry in sorted(Path(folder).iterdir()))
     foreign = (entry for entry in packages if entry.name != OURS)
     base = Path(sys.base_prefix)
