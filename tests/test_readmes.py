@@ -197,9 +197,9 @@ def test_the_first_page_is_short() -> None:
     assert len((ROOT / "README.md").read_bytes()) <= 5_000
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_no_page_is_long(page: Path) -> None:
-    assert len(page.read_bytes()) <= 12_000
+def test_no_page_is_long() -> None:
+    pages = [page for page in ROOT.rglob("*.md") if not {".venv", "build", "node_modules"} & set(page.relative_to(ROOT).parts)]
+    assert {str(page): len(page.read_bytes()) for page in pages if len(page.read_bytes()) > 12_000} == {}
 
 
 def test_every_option_of_every_command_is_told_on_some_page() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from crossopt.crossflow.plan import Plan
+from tests.benchmarks.long_pages import write_pages
 from tests.benchmarks.published_plans import Case, Found, priced
 from tests.benchmarks.published_runs import FOLDER, PAGE, further, launched, seconds, sources
 
@@ -63,7 +64,7 @@ launched, as the model prices it and where the memory holds it; *degrees* are te
 
 def write(cases: Sequence[Case]) -> None:
     """Draw the page."""
-    PAGE.write_text(page(cases), encoding="utf-8")
+    write_pages(PAGE, page(cases))
 
 
 def page(cases: Sequence[Case]) -> str:

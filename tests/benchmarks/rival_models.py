@@ -25,6 +25,7 @@ from crossopt.solvers.measured.calibrate import CONSTANTS
 from crossopt.solvers.measured.cross_validation import by_model, by_source, folds
 from crossopt.solvers.measured.fitting import Constant, relative, row_weights
 from crossopt.solvers.measured.least_squares import Problem, fit_together
+from tests.benchmarks.long_pages import write_pages
 from tests.benchmarks.rival_ceilings import ceiling_table
 from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of
 from tests.benchmarks.rival_learners import change_table, learner_table
@@ -217,7 +218,7 @@ def main() -> None:
     given = parser.parse_args()
     text = page(read_measured(given.training), read_measured(given.further) if given.further else None, given.kernels)
     if given.out:
-        given.out.write_text(text, encoding="utf-8")
+        write_pages(given.out, text)
     else:
         print(text, end="")
 

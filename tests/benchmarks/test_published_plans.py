@@ -10,6 +10,7 @@ from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.instances.catalogue.known_runs import SEEN
 from crossopt.instances.codesign.stacks.known import KNOWN, WITH_EXPERTS
 from crossopt.reports.api import read
+from tests.benchmarks.long_pages import read_pages
 from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, priced, refused, solve, with_plan
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, further, launched, opened, run_of, runs, seconds, sources, staged
@@ -26,7 +27,7 @@ def cases() -> tuple[Case, ...]:
 @pytest.mark.docs
 def test_the_page_is_what_the_model_says_of_every_run_today() -> None:
     """Every launched plan and every optimum is priced again; the text is that of the script to the last sign."""
-    assert page(cases()) == PAGE.read_text(encoding="utf-8"), AGAIN
+    assert page(cases()) == read_pages(PAGE), AGAIN
 
 
 @pytest.mark.docs
@@ -100,7 +101,7 @@ def test_there_are_forty_runs_or_more_each_with_a_source_and_a_plan_that_is_one(
 
 
 def test_every_run_that_misses_a_target_is_explained() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = read_pages(PAGE)
     for number, one in enumerate(cases(), 1):
         assert (f"\n### {number}. {one.run.title}\n" in text) == bool(missed(one)), one.run.title
         assert kind(one)

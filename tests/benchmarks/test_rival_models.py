@@ -14,6 +14,7 @@ from crossopt.instances.measured.runs import Measured, Measurement, device_for, 
 from crossopt.solvers.measured.accuracy import Errors, Line, predictions
 from crossopt.solvers.measured.fitting import row_weights
 from crossopt.solvers.measured.ranking import Ranking
+from tests.benchmarks.long_pages import read_pages
 from tests.benchmarks.rival_ceilings import highest_tau, least_regret, rising, spread
 from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_efficiency, run_of, runs_of
 from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page
@@ -252,7 +253,7 @@ def measured() -> list[Measurement]:
 def test_the_committed_page_holds_the_figures_of_the_rivals() -> None:
     rows = measured()
     results = [judged(model, rows) for model in models(rows)[:2]]
-    committed = PAGE.read_text(encoding="utf-8").replace("*", "").splitlines()
+    committed = read_pages(PAGE).replace("*", "").splitlines()
     table = [line.replace("*", "") for line in error_table(rows, results)]
     assert len(table) == 2 + 2 * 5
     assert [line for line in table if line not in committed] == []
@@ -260,7 +261,7 @@ def test_the_committed_page_holds_the_figures_of_the_rivals() -> None:
 
 def test_ours_is_nearer_on_the_committed_page() -> None:
     """Of runs on several nodes, with hidden sizes left out; the page is written anew by a slow test."""
-    lines = [[cell.strip(" *%") for cell in line.split("|")[1:-1]] for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    lines = [[cell.strip(" *%") for cell in line.split("|")[1:-1]] for line in read_pages(PAGE).splitlines()]
     for source in ("vTrain (MICRO 2024) ground truth, several nodes", "BigScience BLOOM-176B pre-runs (Jean Zay)"):
         errors = [float(cells[4]) for cells in lines if len(cells) == 6 and cells[0] == source]
         assert len(errors) == 3
@@ -285,4 +286,4 @@ def test_ours_is_nearer_than_the_rivals_on_hidden_sizes_that_no_model_saw() -> N
 @pytest.mark.slow
 def test_the_committed_page_is_what_the_command_writes() -> None:
     training, further = (read_measured(reference(f"measured/training-{kind}.csv")) for kind in ("dev", "extra"))
-    assert page(training, further, reference("kernels")) == PAGE.read_text(encoding="utf-8")
+    assert page(training, further, reference("kernels")) == read_pages(PAGE)
