@@ -27,7 +27,6 @@ def read_pages(path: Path) -> str:
 
 def parts_of(path: Path) -> list[Path]:
     """The parts that are there, in their order."""
-    later = {
-        int(found[1]): part for part in path.parent.glob(f"{path.stem}-*.md") if (found := re.fullmatch(rf"{path.stem}-(\d+)", part.stem))
-    }
+    numbered = re.compile(rf"{re.escape(path.stem)}-(\d+)")
+    later = {int(found[1]): part for part in path.parent.glob(f"{path.stem}-*.md") if (found := numbered.fullmatch(part.stem))}
     return [*([path] if path.exists() else []), *(later[number] for number in sorted(later))]
