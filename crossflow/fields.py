@@ -21,6 +21,15 @@ class Bounds:
 
     low: float | None = None
     high: float | None = None
+    below: bool = False
+    """Whether the greatest number itself is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Files state a plain number that counts in this unit."""
+
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from math import isfinite
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
+from crossopt.crossflow.fields import Bounds, Doc, In, NonZero
 
 UNLIMITED_TILE = 1.0e30
 """Elements: far above what any memory on a die holds."""
@@ -60,6 +61,12 @@ class Link:
     """Units that the level joins, which count where it is no switch (`exchanges.shapes`)."""
 
 
+Share: TypeAlias = Annotated[Real, NonZero(), Bounds(0.0, 1.0)]
+Loss: TypeAlias = Annotated[Real, Bounds(0.0, 1.0, below=True)]
+"""A share that may be 0, and that cannot be all."""
+Constant: TypeAlias = Annotated[Real, Bounds(0.0)]
+
+
 @dataclass(frozen=True, slots=True)
 class Efficiency:
     """How much of the peak a well-written training stack gets, as few physical constants; every curve is affine in the work.
@@ -68,59 +75,48 @@ class Efficiency:
     a stream of bytes costs (bytes + half_stream) / bandwidth.
     """
 
-    matrix: Real = 0.82
-    """Share of the matrix peak that a large aligned product reaches."""
-    unaligned: Real = 0.75
-    """Share of that rate left where rows of an operand are multiples of 8 values and not of 16; more where they are of 16 or 32, all
-    where they are whole cache lines of 64, and less below 8."""
-    eight_bit: Real = 0.91
-    """Share of that rate left in 8 bits: beside their casts large products on H100 and H200 reach 0.70 of the peak, and 0.77 in 16 bits; on
-    B200 0.65 and 0.66 (ai-dynamo/aiconfigurator 095f58a, TensorRT-LLM; `crossflow/README.md`)."""
-    attention: Real = 0.55
-    """Share of the matrix peak inside fused attention."""
-    accumulation: Real = 192.0
-    """Steps of the inner dimension lost to filling and draining one output tile."""
-    stream: Real = 0.85
-    """Share of the DRAM peak that a long stream reaches."""
-    half_stream: Real = 4.0e6
-    """Bytes at which a stream reaches half of that."""
-    resident: Real = 0.5
-    """Share of an on-chip memory that holds the resident tile; the rest double-buffers the streams."""
-    kernel: Real = 3.0e-6
-    """Seconds that the device loses between two kernels."""
-    host: Real = 6.0e-6
-    """Seconds that the host needs to launch one kernel; a layer cannot be faster than its launches."""
-    launch: Real = 5.0e-6
-    """Seconds between two products that one call launches: what a launch through cuBLAS costs without what lies above it."""
-    routing: Real = 70.0e-6
+    matrix: Annotated[Share, Doc("share of the matrix peak that a large aligned product reaches")] = 0.82
+    unaligned: Annotated[Share, Doc("share of that rate left where rows of an operand are not aligned to cache lines")] = 0.75
+    """Where these are multiples of 8 values and not of 16; more where they are of 16 or 32, all where they are whole cache lines of 64, and
+    less below 8."""
+    eight_bit: Annotated[Share, Doc("share of that rate left in 8 bits")] = 0.91
+    """Beside their casts large products on H100 and H200 reach 0.70 of the peak, and 0.77 in 16 bits; on B200 0.65 and 0.66
+    (ai-dynamo/aiconfigurator 095f58a, TensorRT-LLM; `crossflow/README.md`)."""
+    attention: Annotated[Share, Doc("share of the matrix peak inside fused attention")] = 0.55
+    accumulation: Annotated[Constant, In("steps"), Doc("steps of the inner dimension lost to filling and draining a tile")] = 192.0
+    stream: Annotated[Share, Doc("share of the memory's peak that a long stream reaches")] = 0.85
+    half_stream: Annotated[Constant, In("bytes"), Doc("length at which a stream reaches half of that")] = 4.0e6
+    resident: Annotated[Share, Doc("share of an on-chip memory that holds the resident tile")] = 0.5
+    """The rest double-buffers the streams."""
+    kernel: Annotated[Constant, In("s"), Doc("lost between two kernels")] = 3.0e-6
+    host: Annotated[Constant, In("s"), Doc("that the host needs to launch a kernel")] = 6.0e-6
+    """A layer cannot be faster than its launches."""
+    launch: Annotated[Constant, In("s"), Doc("between two products that one call launches, one for each expert of a rank")] = 5.0e-6
+    """What a launch through cuBLAS costs without what lies above it."""
+    routing: Annotated[Constant, In("s"), Doc("of each small kernel of a router of experts, launched in the open")] = 70.0e-6
     """Seconds that each small kernel of a router takes in the open, on H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with
     the router in a CUDA graph, 1.56 ms a layer and microbatch or 74 us for each of 21 kernels, at most so since the second run is of a
     later release (yanring/Megatron-MoE-ModelZoo, c1ad0b5 and bff1229). On GB200 it is 14 us: DeepSeek-V3 on 256 went from 529.55 to 540.00
     when 41 of 72 kernels were fused away, 0.57 ms a layer and microbatch (the report that `exchanges.routing` names)."""
-    step: Real = 20.0e-3
-    """Seconds per training step outside the model: data loading, clipping, logging."""
-    data_overlap: Real = 0.9
-    """Share of the last backward pass behind which gradients can be exchanged."""
-    pipeline_overlap: Real = 0.9
-    """Share of a stage's work behind which activations can be passed on."""
-    gather_overlap: Real = 0.9
-    """Share of a layer's work behind which sharded weights can be gathered."""
-    tensor_overlap: Real = 0.7
+    step: Annotated[Constant, In("s"), Doc("of a step outside the model: data loading, clipping, logging")] = 20.0e-3
+    data_overlap: Annotated[Share, Doc("share of the last backward pass behind which gradients can be exchanged")] = 0.9
+    pipeline_overlap: Annotated[Share, Doc("share of a stage's work behind which activations can be passed on")] = 0.9
+    gather_overlap: Annotated[Share, Doc("share of a layer's work behind which sharded weights can be gathered")] = 0.9
+    tensor_overlap: Annotated[Share, Doc("share of what exchanges of tensor ranks could hide behind products that they do hide")] = 0.7
     """Share of what exchanges of tensor ranks could hide behind products in parts that they do hide. With it the forward passes of Llama 3
     8B and 70B on eight tensor ranks of H100 gain 28 and 19 %, where up to 29 and 20 % were measured with torchtitan (PyTorch developers,
     "Introducing async tensor parallelism", September 2024)."""
-    expert_overlap: Real = 0.4
+    expert_overlap: Annotated[Share, Doc("share of exchanges of experts that hides behind the work on another microbatch")] = 0.4
     """Share of exchanges of experts that hides behind the work on another microbatch. With it 14 layers of DeepSeek-V3 on 64 H100 gain
     7.3 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`exchanges.hiding`)."""
-    queued_expert_overlap: Real = 0.2
+    queued_expert_overlap: Annotated[Share, Doc("that share beside tensor or context ranks, where all kernels wait in one queue")] = 0.2
     """That share beside tensor or context ranks, for which Megatron-Core has all kernels wait in one queue (CUDA_DEVICE_MAX_CONNECTIONS=1)
     on devices before Blackwell. With it the same run gains 3.5 %, where 3.7 % were measured with one queue. Later devices need none, but
     nothing is measured there: the cautious one holds."""
-    overlap_loss: Real = 0.159
+    overlap_loss: Annotated[Loss, Doc("share of the device's speed that an exchange takes while work hides it")] = 0.159
     """Share of the device's speed that an exchange takes while work hides it: computing takes 18.9 % longer beside exchanges in the mean of
     A100, H100 and others (Lee et al. 2025, arXiv 2507.03114), 1 - 1 / 1.189."""
-    loss_passes: Real = 20.0
-    """Passes over the single-precision logits for softmax and cross entropy, forward and backward."""
+    loss_passes: Annotated[Constant, In("passes"), Doc("over the logits for softmax and cross entropy")] = 20.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.catalogue.constants import MEANINGS, range_of
+from crossopt.instances.catalogue.constants import CONSTANTS, range_of
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
 from crossopt.instances.catalogue.entries import ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
@@ -63,7 +63,7 @@ def schema_path(form: str, folder: Path) -> Path:
 def reference_text() -> str:
     """All keys, the constants of the model, and the units of quantities."""
     defaults = asdict(Efficiency())
-    rows = [(f"`{name}`", unit, range_of(name), f"`{defaults[name]:g}`", text) for name, (unit, text) in MEANINGS.items()]
+    rows = [(f"`{name}`", slot.unit, range_of(slot), f"`{defaults[name]:g}`", slot.text) for name, slot in CONSTANTS.items()]
     constants = table(("constant", "unit", "takes", "default", "meaning"), rows)
     parts = {"What stacks launch": _stacks(), "Constants of the model": constants, "Units": units()}
     return "\n\n".join([reference(FORMS), *(f"### {heading}\n\n{text}" for heading, text in parts.items())])

@@ -1,58 +1,23 @@
-"""The constants of the model by name, and which values make physical sense: a share is above 0 and up to 1, all others are not negative.
+"""The constants of the model by name (`crossflow.hardware.Efficiency` declares them), and what is wrong with those of a file.
 
 Constants of kernels alone, which are told by the names of their kinds, stand below.
 """
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from math import inf
 from typing import Final, TypeAlias
 
+from crossopt.crossflow.fields import Bounds, NonZero
+from crossopt.crossflow.hardware import Efficiency
 from crossopt.crossflow.kernels.attention_kernel import ContextConstants, GenerationConstants
 from crossopt.crossflow.kernels.collective_kernel import OPERATIONS, CollectiveConstants
 from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductConstants
+from crossopt.instances.files.annotations import Slot, slots_of
 from crossopt.instances.files.units import nearest, quoted
 
-MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
-    "matrix": ("", "share of the matrix peak that a large aligned product reaches"),
-    "unaligned": ("", "share of that rate left where rows of an operand are not aligned to cache lines"),
-    "eight_bit": ("", "share of that rate left in 8 bits"),
-    "attention": ("", "share of the matrix peak inside fused attention"),
-    "accumulation": ("steps", "steps of the inner dimension lost to filling and draining a tile"),
-    "stream": ("", "share of the memory's peak that a long stream reaches"),
-    "half_stream": ("bytes", "length at which a stream reaches half of that"),
-    "resident": ("", "share of an on-chip memory that holds the resident tile"),
-    "kernel": ("s", "lost between two kernels"),
-    "host": ("s", "that the host needs to launch a kernel"),
-    "launch": ("s", "between two products that one call launches, one for each expert of a rank"),
-    "routing": ("s", "of each small kernel of a router of experts, launched in the open"),
-    "step": ("s", "of a step outside the model: data loading, clipping, logging"),
-    "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
-    "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
-    "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
-    "tensor_overlap": ("", "share of what exchanges of tensor ranks could hide behind products that they do hide"),
-    "expert_overlap": ("", "share of exchanges of experts that hides behind the work on another microbatch"),
-    "queued_expert_overlap": ("", "that share beside tensor or context ranks, where all kernels wait in one queue"),
-    "overlap_loss": ("", "share of the device's speed that an exchange takes while work hides it"),
-    "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
-}
-"""Unit and meaning of each constant of `crossflow.hardware.Efficiency`; a share has no unit."""
-CONSTANTS: Final = tuple(MEANINGS)
-_SHARES: Final = {
-    "matrix",
-    "unaligned",
-    "eight_bit",
-    "attention",
-    "stream",
-    "resident",
-    "data_overlap",
-    "pipeline_overlap",
-    "gather_overlap",
-    "tensor_overlap",
-    "expert_overlap",
-    "queued_expert_overlap",
-}
-_LOSS: Final = "overlap_loss"
-"""A share that may be 0, and that cannot be all."""
+CONSTANTS: Final = {slot.key: slot for slot in slots_of(Efficiency)}
+"""By name, with all that their fields say."""
 
 
 def constant_fault(name: str, value: float) -> str | None:
@@ -61,14 +26,23 @@ def constant_fault(name: str, value: float) -> str | None:
         guess = nearest(name, CONSTANTS)[:1]
         remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(CONSTANTS)}"
         return f"the model has no such constant ({remedy})"
-    if not 0.0 <= value < float("inf") or (name in _SHARES and not 0.0 < value <= 1.0) or (name == _LOSS and value >= 1.0):
-        return f"{value} is out of range, {range_of(name)} is needed"
+    slot = CONSTANTS[name]
+    high, above, below = _limits(slot)
+    if not 0.0 <= value < inf or value > high or (above and value == 0.0) or (below and value == high):
+        return f"{value} is out of range, {range_of(slot)} is needed"
     return None
 
 
-def range_of(name: str) -> str:
+def range_of(slot: Slot) -> str:
     """Which values a constant may have, in words."""
-    return "a share above 0 and up to 1" if name in _SHARES else "a share from 0 on and below 1" if name == _LOSS else "0 or more"
+    high, above, below = _limits(slot)
+    return "0 or more" if high == inf else f"a share {'above 0' if above else 'from 0 on'} and {'below' if below else 'up to'} {high:g}"
+
+
+def _limits(slot: Slot) -> tuple[float, bool, bool]:
+    """The greatest value; whether 0 is none, and whether the greatest is none."""
+    bounds = slot.mark(Bounds) or Bounds()
+    return inf if bounds.high is None else bounds.high, slot.mark(NonZero) is not None, bounds.below
 
 
 def check_constants(section: str, constants: Mapping[str, float]) -> None:

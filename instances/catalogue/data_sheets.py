@@ -15,14 +15,16 @@ from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
     CalibrationEntry,
     DeviceEntry,
+    Figures,
     KernelsEntry,
     LinkEntry,
     MemoryEntry,
     NetworkEntry,
     RangeEntry,
+    StackEntry,
     check_device,
 )
-from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, carried
+from crossopt.instances.catalogue.stack_sets import carried
 from crossopt.instances.files.units import format_quantity
 
 CLASSES: Final = ("a100-80g", "h100-sxm", "b200")

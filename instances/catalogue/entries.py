@@ -1,7 +1,8 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Final, Protocol
 
 from crossopt.crossflow.dies import DieLinks, UpperDies
 from crossopt.crossflow.fields import (
@@ -27,8 +28,14 @@ from crossopt.crossflow.fields import (
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, Node, Parts, SramTechnology, Uncore
 from crossopt.crossflow.workload import NARROW, Activation, Biased
 from crossopt.instances.catalogue.constants import check_constants, kernel_constants
-from crossopt.instances.catalogue.stack_sets import Figures, StackEntry, check_stacks
 from crossopt.instances.files.annotations import figures_of
+from crossopt.instances.files.units import nearest, quoted
+
+STACKS: Final = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
+"""Those of which a device may have a set. Megatron-LM is what came before its core, up to 2022, also on DeepSpeed: runs had it, questions
+have what is launched today."""
+Figures = dict[str, Annotated[float, Bounds(0.0)]]
+"""By name: values of the model's constants, or errors by source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,37 @@ class NetworkEntry:
     node: Annotated[LinkEntry, Doc("inside a node")]
     cluster: Annotated[LinkEntry, Doc("between nodes, or between pods")]
     pod: Annotated[LinkEntry | None, Doc("inside a pod of nodes")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class StackEntry:
+    """The set of a stack on a device."""
+
+    constants: Annotated[Figures, Doc("those that differ from the device's own")]
+    versions: Annotated[str, Prose(), Doc("of the stack that it was fitted to, or holds for")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device, or `device with stack`, whose set this is; after a comma how")] = ""
+    rows: Annotated[dict[str, Positive], Doc("distinct measured runs that it was fitted to, by who measured")] = field(default_factory=dict)
+    error: Annotated[float | None, Bounds(0.0), Doc("their mean absolute relative error")] = None
+    left_out: Annotated[Figures, Doc("the same of each by constants fitted without it")] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.rows and self.taken_over:
+            raise ValueError("a set is fitted to rows or taken over from another (give one of both)")
+        if self.rows and self.error is None:
+            raise ValueError("error: a set that was fitted to rows says how far off they are (give their mean error)")
+        if strange := [name for name in self.left_out if name not in self.rows]:
+            raise ValueError(f"left_out: the set was not fitted to rows of {', '.join(map(quoted, strange))} (name them under rows)")
+
+    @property
+    def runs(self) -> int:
+        """That it was fitted to."""
+        return sum(self.rows.values())
+
+    @property
+    def expected(self) -> float | None:
+        """The mean error of a run by constants that were fitted without whoever measured it; None where nobody could be left out."""
+        counted = sum(self.rows[name] for name in self.left_out)
+        return sum(self.rows[name] * error for name, error in self.left_out.items()) / counted if counted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +257,16 @@ def check_device(device: Describing) -> None:
         section, _, figure = name.partition(".")
         if figure not in _RANGED.get(section, ()):
             raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in l2.bandwidth)")
+
+
+def check_stacks(stacks: Mapping[str, StackEntry]) -> None:
+    """A ValueError with every name that is no stack, and every constant that is none or out of range."""
+    for name, entry in stacks.items():
+        if name not in STACKS:
+            guess = nearest(name, STACKS)[:1]
+            remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(STACKS)}"
+            raise ValueError(f"stacks: {quoted(name)} is no stack ({remedy})")
+        check_constants(f"stacks.{name}.constants", entry.constants)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,69 +6,17 @@ fitted one. Which versions of the stack ran, or are alike, is said beside it. A 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import replace
+from typing import Final
 
-from crossopt.crossflow.fields import Bounds, Doc, Positive, Prose
-from crossopt.instances.catalogue.constants import check_constants
-from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.catalogue.entries import CalibrationEntry, DeviceEntry, StackEntry
 
-if TYPE_CHECKING:
-    from crossopt.instances.catalogue.entries import CalibrationEntry, DeviceEntry
-
-STACKS: Final = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
-"""Those of which a device may have a set. Megatron-LM is what came before its core, up to 2022, also on DeepSpeed: runs had it, questions
-have what is launched today."""
 USUAL: Final = "megatron-core"
 """The stack whose set prices a question that names none."""
 OWN: Final = "own"
 """In the place of a stack: the device's own constants, whatever sets it has."""
 _WITH: Final = " with "
 """Between a device and a stack of which a set is taken over."""
-
-Figures = dict[str, Annotated[float, Bounds(0.0)]]
-"""By name: values of the model's constants, or errors by source."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackEntry:
-    """The set of a stack on a device."""
-
-    constants: Annotated[Figures, Doc("those that differ from the device's own")]
-    versions: Annotated[str, Prose(), Doc("of the stack that it was fitted to, or holds for")] = ""
-    taken_over: Annotated[str, Prose(), Doc("device, or `device with stack`, whose set this is; after a comma how")] = ""
-    rows: Annotated[dict[str, Positive], Doc("distinct measured runs that it was fitted to, by who measured")] = field(default_factory=dict)
-    error: Annotated[float | None, Bounds(0.0), Doc("their mean absolute relative error")] = None
-    left_out: Annotated[Figures, Doc("the same of each by constants fitted without it")] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.rows and self.taken_over:
-            raise ValueError("a set is fitted to rows or taken over from another (give one of both)")
-        if self.rows and self.error is None:
-            raise ValueError("error: a set that was fitted to rows says how far off they are (give their mean error)")
-        if strange := [name for name in self.left_out if name not in self.rows]:
-            raise ValueError(f"left_out: the set was not fitted to rows of {', '.join(map(quoted, strange))} (name them under rows)")
-
-    @property
-    def runs(self) -> int:
-        """That it was fitted to."""
-        return sum(self.rows.values())
-
-    @property
-    def expected(self) -> float | None:
-        """The mean error of a run by constants that were fitted without whoever measured it; None where nobody could be left out."""
-        counted = sum(self.rows[name] for name in self.left_out)
-        return sum(self.rows[name] * error for name, error in self.left_out.items()) / counted if counted else None
-
-
-def check_stacks(stacks: Mapping[str, StackEntry]) -> None:
-    """A ValueError with every name that is no stack, and every constant that is none or out of range."""
-    for name, entry in stacks.items():
-        if name not in STACKS:
-            guess = nearest(name, STACKS)[:1]
-            remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(STACKS)}"
-            raise ValueError(f"stacks: {quoted(name)} is no stack ({remedy})")
-        check_constants(f"stacks.{name}.constants", entry.constants)
 
 
 def carried(stacks: Mapping[str, StackEntry], device: str) -> dict[str, StackEntry]:
@@ -91,7 +39,7 @@ def constants_for(stacks: Mapping[str, StackEntry], stack: str | None) -> dict[s
     return {} if entry is None else entry.constants
 
 
-def set_words(name: str, entry: "DeviceEntry", stack: str | None) -> str:
+def set_words(name: str, entry: DeviceEntry, stack: str | None) -> str:
     """Which set prices runs of the device with that stack, of which versions, and where it is from, in one line."""
     if (found := entry.stacks.get(stack or USUAL)) is not None:
         unnamed = "" if stack else ", as no stack is named"
@@ -108,7 +56,7 @@ def stack_words(entry: StackEntry, *, named: bool = False) -> str:
     return f"taken over from {entry.taken_over}" if entry.taken_over else "guessed, fitted to no run"
 
 
-def own_words(entry: "DeviceEntry") -> str:
+def own_words(entry: DeviceEntry) -> str:
     """Where the device's own constants are from."""
     if entry.taken_over:
         return f"taken over from {entry.taken_over}"
@@ -117,7 +65,7 @@ def own_words(entry: "DeviceEntry") -> str:
     return "guessed, fitted to no run" if entry.efficiency else "the model's defaults, fitted to no run"
 
 
-def _by_model(fit: "CalibrationEntry") -> float | None:
+def _by_model(fit: CalibrationEntry) -> float | None:
     """The error by constants fitted without a row's hidden size, all sources alike."""
     return sum(fit.left_out_by_model.values()) / len(fit.left_out_by_model) if fit.left_out_by_model else None
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from crossopt.crossflow.fields import Bounds, Choice, Key, Needed, Unit, Unset, Whole
+from crossopt.crossflow.fields import Bounds, Choice, Doc, In, Key, Needed, Unit, Unset, Whole
 from crossopt.instances.files.ranges import MOST_VALUES
 
 T = TypeVar("T")
@@ -31,6 +31,18 @@ class Slot:
     def mark(self, cls: type[T]) -> T | None:
         """What the field says of itself, outside of a union."""
         return mark_of(unwrap(self.kind, self.marks)[1], cls)
+
+    @property
+    def text(self) -> str:
+        """What the field means."""
+        doc = self.mark(Doc)
+        return doc.text if doc else ""
+
+    @property
+    def unit(self) -> str:
+        """In which unit files state a plain number."""
+        counted = self.mark(In)
+        return counted.unit if counted else ""
 
 
 def slots_of(cls: Kind) -> list[Slot]:

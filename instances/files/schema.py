@@ -253,8 +253,8 @@ def _number(kind: Kind, marks: Marks, text: str) -> int | float | Fraction:
         raise ValueError(ZERO)
     if bounds.low is not None and value < bounds.low:
         raise ValueError(f"{quoted(text)} is too small (at least {_shown(bounds.low, unit)})")
-    if bounds.high is not None and value > bounds.high:
-        raise ValueError(f"{quoted(text)} is too large (at most {_shown(bounds.high, unit)})")
+    if bounds.high is not None and (value > bounds.high or (bounds.below and value == bounds.high)):
+        raise ValueError(f"{quoted(text)} is too large ({'below' if bounds.below else 'at most'} {_shown(bounds.high, unit)})")
     return exact if kind is Fraction else value
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.catalogue.constants import MEANINGS
+from crossopt.instances.catalogue.constants import CONSTANTS
 from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.catalogue.stack_sets import constants_for
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -24,7 +24,8 @@ class Constant:
 def constants_of(instance: Instance, efficiency: Efficiency) -> tuple[Constant, ...]:
     """Each as a fit has it, as the set of the stack or the device's file has it, as the model has it where nothing is said, or as given."""
     known = _known(instance)
-    return tuple(Constant(name, float(value), *MEANINGS[name], _origin(name, value, known)) for name, value in asdict(efficiency).items())
+    values = ((slot, getattr(efficiency, slot.name)) for slot in CONSTANTS.values())
+    return tuple(Constant(slot.name, float(value), slot.unit, slot.text, _origin(slot.name, value, known)) for slot, value in values)
 
 
 def _origin(name: str, value: float, known: Mapping[str, Mapping[str, float]]) -> str:

@@ -7,8 +7,9 @@ taken over from another stack of the same kind saw those of that stack.
 import re
 from typing import Final
 
+from crossopt.instances.catalogue.entries import StackEntry
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.catalogue.stack_sets import USUAL, StackEntry, lender
+from crossopt.instances.catalogue.stack_sets import USUAL, lender
 from crossopt.instances.measured.runs import Measurement
 
 _EDITION: Final = re.compile(r"\s+\S*\d\d\.\d\d.*")

@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.catalogue.stack_sets import OWN, StackEntry
+from crossopt.instances.catalogue.entries import StackEntry
+from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measurement
 from crossopt.solvers.measured.accuracy import distinct, once
 from crossopt.solvers.measured.cross_validation import FoldOf, by_model, by_source, folds, left_out_errors, without

@@ -6,7 +6,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final, cast, get_args
 
-from crossopt.crossflow.fields import Bounds, Choice, Doc, NonZero, Short, Unit
+from crossopt.crossflow.fields import Bounds, Choice, NonZero, Short, Unit
 from crossopt.instances.files.annotations import (
     Kind,
     Marks,
@@ -58,7 +58,8 @@ def _schema_one(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any
         return _schema_of_quantity(unit.dimension)
     bounds = mark_of(marks, Bounds) or Bounds()
     above = 0 if mark_of(marks, NonZero) else None
-    limits = {"minimum": bounds.low, "exclusiveMinimum": above, "maximum": bounds.high} if kind in (int, float, Fraction) else {}
+    high = "exclusiveMaximum" if bounds.below else "maximum"
+    limits = {"minimum": bounds.low, "exclusiveMinimum": above, high: bounds.high} if kind in (int, float, Fraction) else {}
     return {"type": _JSON_TYPES[kind]} | {key: limit for key, limit in limits.items() if limit is not None}
 
 
@@ -87,7 +88,7 @@ def _schema_of_record(cls: type[Any], classes: dict[type[Any], dict[str, Any]]) 
 
 
 def _schema_of_slots(slots: Sequence[Slot], classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
-    properties = {slot.key: _schema_of_slot(slot, classes) | _documented(slot) for slot in slots}
+    properties = {slot.key: _schema_of_slot(slot, classes) | ({"description": slot.text} if slot.text else {}) for slot in slots}
     required = [slot.key for slot in slots if slot.required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -95,8 +96,3 @@ def _schema_of_slots(slots: Sequence[Slot], classes: dict[type[Any], dict[str, A
 def _schema_of_slot(slot: Slot, classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
     schema = _schema(slot.kind, slot.marks, classes)
     return {"anyOf": [schema, {"type": "null"}]} if slot.nullable else schema
-
-
-def _documented(slot: Slot) -> dict[str, str]:
-    doc = slot.mark(Doc)
-    return {"description": doc.text} if doc else {}

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from crossopt.instances.catalogue.data_sheets import DeviceSheet, LinkSheet, MemoryEntry, NetworkSheet, completed
+from crossopt.instances.catalogue.entries import STACKS, StackEntry, check_stacks
 from crossopt.instances.catalogue.registry import build_device, constants_of, device, entry_text, launched_by, names, technology
-from crossopt.instances.catalogue.stack_sets import OWN, STACKS, USUAL, StackEntry, check_stacks, constants_for, lender, set_words
+from crossopt.instances.catalogue.stack_sets import OWN, USUAL, constants_for, lender, set_words
 from tests.every import every
 from tests.solvers.codesign.questions import ask
 

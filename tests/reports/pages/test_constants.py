@@ -7,7 +7,7 @@ import pytest
 from crossopt.crossflow.hardware import Efficiency, Hardware
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.reports.facts.constants import MEANINGS, constants_of, origin_of
+from crossopt.reports.facts.constants import constants_of, origin_of
 from tests.paths import INSTANCES
 
 
@@ -21,7 +21,9 @@ def origins(instance: Instance) -> dict[str, str]:
 
 
 def test_every_constant_has_its_meaning() -> None:
-    assert list(MEANINGS) == [field.name for field in fields(Efficiency)]
+    found = constants_of(asked(), Efficiency())
+    assert [one.name for one in found] == [field.name for field in fields(Efficiency)]
+    assert all(one.meaning for one in found)
 
 
 @pytest.mark.parametrize(
