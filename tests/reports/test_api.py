@@ -86,6 +86,7 @@ def test_what_is_wrong_is_said_in_words() -> None:
         crossopt.evaluate("gpt2-two-versions")
 
 
+@pytest.mark.process
 def test_importing_waits_for_nothing() -> None:
     program = "import json, sys, crossopt; dir(crossopt); print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT.parent)

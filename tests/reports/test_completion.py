@@ -49,6 +49,7 @@ def test_the_command_prints_the_script(shell: str, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == SCRIPTS[shell]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_shell_finds_no_mistake_in_its_script(shell: str, tmp_path: Path) -> None:
     script = tmp_path / "script"
@@ -66,29 +67,34 @@ def test_every_command_and_option_of_the_parser_is_in_both_scripts() -> None:
             assert [name for option in one.options for name in option.names if name not in script] == []
 
 
+@pytest.mark.process
 def test_bash_offers_commands_and_what_stands_before_them(tmp_path: Path) -> None:
     assert offered(tmp_path, "crossopt", "") == [*COMMANDS, "-h", "--help", "--version"]
     assert offered(tmp_path, "crossopt", "va") == ["validate"]
     assert offered(tmp_path, "crossopt", "no-such-command", "") == []
 
 
+@pytest.mark.process
 def test_bash_offers_options_of_the_command_alone(tmp_path: Path) -> None:
     assert offered(tmp_path, "crossopt", "solve", "--fo") == ["--form"]
     assert offered(tmp_path, "crossopt", "validate", "--fo") == []
     assert offered(tmp_path, "/usr/local/bin/solve", "--ver") == ["--version"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", [("--form", ""), ("--form", "="), ("--form", "=", "st"), ("tiny", "--form", "str")], ids=" ".join)
 def test_bash_offers_the_values_of_an_option(words: tuple[str, ...], tmp_path: Path) -> None:
     start = "" if words[-1] == "=" else words[-1]
     assert offered(tmp_path, "crossopt", "solve", *words) == [form for form in FORMS if form.startswith(start)]
 
 
+@pytest.mark.process
 def test_bash_offers_nothing_where_nobody_can_guess(folder: Path) -> None:
     assert offered(folder, "crossopt", "solve", "--gap", "") == []
     assert offered(folder, "crossopt", "solve", "tiny", "") == []
 
 
+@pytest.mark.process
 def test_questions_are_offered_by_name_beside_the_files_that_are_there(folder: Path) -> None:
     found = offered(folder, "crossopt", "solve", "")
     assert found[: len(shipped())] == list(shipped())
@@ -98,17 +104,20 @@ def test_questions_are_offered_by_name_beside_the_files_that_are_there(folder: P
     assert offered(folder, "solve", "--form", "=", "strong", "tin") == ["tiny", "tiny answer.json"]
 
 
+@pytest.mark.process
 def test_results_and_targets_are_files_alone(folder: Path) -> None:
     assert offered(folder, "crossopt", "check", "tin") == ["tiny answer.json"]
     assert offered(folder, "crossopt", "solve", "tiny", "--out", "tin") == ["tiny answer.json"]
     assert offered(folder, "crossopt", "accuracy", "r") == ["runs.csv"]
 
 
+@pytest.mark.process
 def test_many_files_are_offered_one_after_the_other(folder: Path) -> None:
     assert offered(folder, "crossopt", "compare", "tiny", "quickstart", "sma") == ["small"]
     assert offered(folder, "crossopt", "report", "a.json", "b.json", "tin") == ["tiny answer.json"]
 
 
+@pytest.mark.process
 def test_names_of_devices_and_assignments_are_offered(folder: Path) -> None:
     devices = [name for name in names("hardware") if name.startswith("a100")]
     assert offered(folder, "crossopt", "calibrate", "runs.csv", "--gpu", "a100") == devices
@@ -133,6 +142,7 @@ compdef() { printf 'compdef %s\\n' "$*"; }
 """
 
 
+@pytest.mark.process
 def test_zsh_reads_each_option_as_one_word(tmp_path: Path) -> None:
     """With a stand-in for the function that completes, since the real one needs a terminal."""
     script = f"{ZSH}\n{SCRIPTS['zsh']}\n_crossopt_explain\n_crossopt_list\n"
@@ -146,6 +156,7 @@ def test_zsh_reads_each_option_as_one_word(tmp_path: Path) -> None:
     assert (done.stderr, [line for line in lines[1:] if not re.match(r"\*?-|[1*]:", line)]) == ("", [])
 
 
+@pytest.mark.process
 def test_signs_that_shells_read_are_kept_from_them(tmp_path: Path) -> None:
     """Quotes, brackets and colons in helps."""
     parser = ArgumentParser(prog="crossopt")

@@ -119,6 +119,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(tmp_path: Path, change: t
     assert said in str(caught.value)
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_the_command_line_says_what_the_strategies_mean(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crossopt.reports.cli", "solve", str(_file(tmp_path))]

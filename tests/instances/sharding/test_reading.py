@@ -106,6 +106,7 @@ def test_a_broken_file_is_refused_in_a_sentence(tmp_path: Path, text: str, said:
     assert said in str(caught.value)
 
 
+@pytest.mark.process
 def test_a_small_file_needs_little_memory(tmp_path: Path) -> None:
     """Of a reader asked for the largest text at once, buffers of that size are set aside, or refused."""
     packed = tmp_path / "small.json.gz"

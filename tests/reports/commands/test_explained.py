@@ -63,6 +63,7 @@ raise SystemExit(main())
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("phase", ["relief", "near_optimum", "explain_with"])

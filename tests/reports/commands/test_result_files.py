@@ -153,6 +153,7 @@ def test_a_pipe_is_refused_before_the_search_begins(arguments: list[str], tmp_pa
         write_whole(pipe, "text")
 
 
+@pytest.mark.process
 def test_an_output_of_the_process_itself_may_be_named(tmp_path: Path) -> None:
     """Also where it is a pipe, whose reader is there."""
     command = [sys.executable, "-m", "crossopt.reports.cli", "solve", TINY, "--json", "--out", "/dev/stdout", "--log", "/dev/stderr"]

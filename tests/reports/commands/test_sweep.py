@@ -327,6 +327,7 @@ def test_all_faults_of_all_points_are_told_at_once_and_nothing_is_asked(tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.process
 def test_an_axis_without_values_and_too_many_points_are_refused(tmp_path: Path) -> None:
     """A million points are counted, not listed: in less memory than 300 MB."""
     values = ", ".join(str(number) for number in range(1, 101))
@@ -377,6 +378,7 @@ def said(capsys: Captured) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.process
 def test_the_script_for_slurm_is_one_that_bash_reads(tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "a folder's name"
     folder.mkdir()

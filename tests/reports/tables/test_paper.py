@@ -47,6 +47,7 @@ def test_a_bound_that_is_the_value_reads_as_it_does_and_others_are_below() -> No
     assert r"open & 7.061 & 7.060 \\" in text or r"open & 7.061 & 7.06 \\" in text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("columns", "rules"), [("onecolumn", ""), ("twocolumn", r"\usepackage{booktabs}")])
 def test_every_table_is_typeset_in_one_column_and_in_two(columns: str, rules: str, tmp_path: Path) -> None:
     program = shutil.which("pdflatex")

@@ -183,6 +183,7 @@ def test_a_watch_stops_a_solver_and_sees_what_is_known(name: str) -> None:
     assert [event.seconds for event in seen] == sorted(event.seconds for event in seen)
 
 
+@pytest.mark.process
 @EACH
 def test_control_c_gives_the_answer_so_far_and_the_next_one_is_pythons_again(name: str) -> None:
     """In a process of its own: CP-SAT's own handler would leave one that the next Ctrl-C kills without a word."""
@@ -350,6 +351,7 @@ def test_limits_that_make_no_sense_are_refused(wrong: dict[str, float], sentence
         Spend(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("order", [PROVING, PROVING[::-1]], ids=" then ".join)
 def test_both_solvers_live_in_one_process_whichever_comes_first(order: tuple[str, str]) -> None:
     """Both packages bring a HiGHS library; that of highspy 1.15 and that of ortools 9.15 do not share a process."""
@@ -365,6 +367,7 @@ def test_both_solvers_live_in_one_process_whichever_comes_first(order: tuple[str
     assert (done.returncode, done.stdout, done.stderr) == (0, "[43, 43, 43, 43]\n", "")
 
 
+@pytest.mark.process
 def test_naming_the_backends_imports_no_solver() -> None:
     program = (
         "import sys, crossopt.solvers.backends, crossopt.solvers.backends.export\n"
