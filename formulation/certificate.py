@@ -19,8 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from crossopt.formulation.linearize import linearize
-from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Terms
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Terms, linearize
 
 DEEPEST = 5_000
 """Branches within each other that a tree may have: copies of its boxes stay small."""

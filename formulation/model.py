@@ -1,18 +1,54 @@
-"""A choice among integers, with nothing in it but what every solver honours exactly.
+"""Integer models that every solver honours exactly: variables and rows, rounding to integers, linear rows, arrays, and job shops."""
 
-    variables     x_i integer, low_i <= x_i <= high_i
-    rows          Linear        low <= sum of c_i x_i <= high, asked always or only where a 0/1 variable is 1
-                  ExactlyOne    one of some 0/1 variables is 1, the others are 0
-                  Table         (x_i, x_j, ...) is one of the listed rows
-    objective     minimise or maximise the sum of c_i x_i + constant
-
-There is no tolerance: a row is kept or it is not, in Python's own integers. What a model cannot say is refused when it is built.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import chain
+from math import floor, frexp, inf, isfinite, log2
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+
+# A linear or integer model in arrays, for models of which Python objects would be too many.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Linear rows: the terms of row r stand from `starts[r]` to `starts[r + 1]`."""
+
+    lows: Array
+    highs: Array
+    starts: Whole
+    columns: Whole
+    factors: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A linear or integer model: columns from 0 on whose costs add up to what is minimised, and its rows."""
+
+    unit: float
+    """What a cost of 1 stands for."""
+    costs: Array
+    highs: Array
+    """All columns are from 0 on."""
+    whole: Mask
+    """Which columns are integers."""
+    rows: Rows
+
+
+# A choice among integers, with nothing in it but what every solver honours exactly.
+#
+#     variables     x_i integer, low_i <= x_i <= high_i
+#     rows          Linear        low <= sum of c_i x_i <= high, asked always or only where a 0/1 variable is 1
+#                   ExactlyOne    one of some 0/1 variables is 1, the others are 0
+#                   Table         (x_i, x_j, ...) is one of the listed rows
+#     objective     minimise or maximise the sum of c_i x_i + constant
+#
+# There is no tolerance: a row is kept or it is not, in Python's own integers. What a model cannot say is refused when it is built.
 
 EXACT = 2**53
 """The largest number that a solver in floating point still tells from its neighbours."""
@@ -241,3 +277,214 @@ def _known(name: str, variables: Sequence[Variable], known: set[Variable]) -> No
 def _refuse(wrong: bool, sentence: str) -> None:
     if wrong:
         raise ValueError(sentence)
+
+
+# Reals become integers here, and in one direction: costs and usage are floored, capacities are ceiled.
+#
+#     integer cost = floor(cost / quantum),  integer usage = floor(usage / quantum),  integer capacity = ceil(capacity / quantum)
+#
+# Then each real solution is an integer solution, as floor(u1) + floor(u2) + ... <= u1 + u2 + ... <= capacity <= ceil(capacity), and costs
+# no more than in reality. So the integer optimum times the quantum never exceeds the real optimum: it is a valid lower bound of the real
+# problem. It lies below by less than one quantum for each cost that is added.
+#
+# A quantum is a power of two. Dividing by it is then exact in floating point, and so is the way back: no rounding but the one that is
+# meant.
+
+
+def quantum_for(largest: float, steps: int) -> float:
+    """The finest power of two of which `largest` is at most `steps`."""
+    if not (isfinite(largest) and largest > 0 and steps >= 1):
+        raise ValueError(f"no quantum for values up to {largest} in {steps} steps: a positive number and at least one step are needed")
+    quantum = 2.0 ** floor(log2(largest / steps))
+    return quantum if largest <= steps * quantum else 2 * quantum
+
+
+def floored(reals: ArrayLike, quantum: float) -> Whole:
+    """Costs or usage in whole quanta, rounded down; `.tolist()` gives the Python integers that a model asks for."""
+    values = np.asarray(reals, dtype=np.float64)
+    whole = np.floor(_scaled(values, quantum))
+    return (whole - (whole * quantum > values)).astype(np.int64)  # a tiny negative value may have been scaled to zero
+
+
+def ceiled(reals: ArrayLike, quantum: float) -> Whole:
+    """Capacities in whole quanta, rounded up."""
+    return -floored(-np.asarray(reals, dtype=np.float64), quantum)
+
+
+def real(quanta: int, quantum: float) -> float:
+    """The real number that a bound in quanta stands for, and never one above it."""
+    _power_of_two(quantum)
+    exact = Fraction(quanta) * Fraction(quantum)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else float(np.nextafter(nearest, -inf))
+
+
+def rounding_loss(costs: int, quantum: float) -> float:
+    """What the integer value of a solution is below its real cost at most, if that many floored costs are added."""
+    return costs * quantum
+
+
+def _scaled(values: Array, quantum: float) -> Array:
+    _power_of_two(quantum)
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = values / quantum
+    if not np.all(np.abs(scaled) <= EXACT):
+        raise ValueError("a value is not finite or has more than 2**53 quanta; use a coarser quantum")
+    return scaled
+
+
+def _power_of_two(quantum: float) -> None:
+    if not (isfinite(quantum) and quantum > 0 and frexp(quantum)[0] == 0.5):
+        raise ValueError(f"the quantum {quantum} is not a power of two; `quantum_for` finds one")
+
+
+# The same choice in linear rows only, for solvers that know nothing else. Each function takes a model and gives a model.
+#
+#     table, strong     one 0/1 variable a row, t_r; exactly one of them is 1; for each column k with variable x_k
+#                           sum over r of row_r[k] * t_r = x_k
+#                       Where x_k is a 0/1 choice this says that the rows with that choice carry just its share (marginals), also in the
+#                       relaxation that a MILP solver bounds with: no fraction of a row can be had without the same fraction of its choices.
+#     table, weak       exactly one t_r is 1, and t_r = 1 implies x_k = row_r[k]. The same integers, but a far larger relaxation: shown so
+#                       that the difference can be measured.
+#     row if g = 1      sum <= high becomes  sum + M g <= high + M  with  M = (most that the sum can be with g = 0) - high,
+#                       sum >= low  becomes  sum - M g >= low - M   with  M = low - (least that the sum can be with g = 0),
+#                       the smallest M that leaves the row without effect at g = 0.
+#
+# The solutions, read off on the variables of the first model, are the same ones.
+
+Choices = tuple[tuple[Variable, tuple[int, ...]], ...]
+"""A 0/1 variable for each row of a table."""
+
+
+def linearize(model: Model) -> Model:
+    """The model with strong tables, in Linear and ExactlyOne rows only, none of them conditional."""
+    return _without_conditions(_with_tables(model, _marginals))
+
+
+def linearize_weakly(model: Model) -> Model:
+    """The model with each table row as implications: right as well, and the foil of the strong form."""
+    return _without_conditions(_with_tables(model, _implications))
+
+
+def lifted(model: Model, values: Values) -> Values:
+    """Values of the first model's variables with those that its linear form adds: for hints. None of a row is 1 where no row is met."""
+    added = {literal: int(row == tuple(values[v] for v in table.variables)) for table in _tables(model) for literal, row in literals(table)}
+    return {**values, **added}
+
+
+def project(model: Model, values: Values) -> Values:
+    """The part of the values that belongs to the first model."""
+    return {variable: values[variable] for variable in model.variables}
+
+
+def literals(table: Table) -> Choices:
+    """A 0/1 variable for each different row that the ranges of the columns allow."""
+    different = dict.fromkeys(table.rows)
+    possible = (row for row in different if all(v.low <= value <= v.high for v, value in zip(table.variables, row, strict=True)))
+    return tuple((Variable(f"{table.name}, row {place}"), row) for place, row in enumerate(possible, 1))
+
+
+def _tables(model: Model) -> Iterator[Table]:
+    return (constraint for constraint in model.constraints if isinstance(constraint, Table))
+
+
+def _with_tables(model: Model, form: Callable[[Table, Choices], Iterator[Constraint]]) -> Model:
+    """The model with every table replaced by one 0/1 variable a row and what the form says about them."""
+    added: list[Variable] = []
+    rows: list[Constraint] = []
+    for constraint in model.constraints:
+        if not isinstance(constraint, Table):
+            rows.append(constraint)
+            continue
+        choices = literals(constraint)
+        added += [literal for literal, _ in choices]
+        rows.append(ExactlyOne(f"{constraint.name}, one row", tuple(literal for literal, _ in choices)))
+        rows += form(constraint, choices)
+    return replace(model, variables=(*model.variables, *added), constraints=tuple(rows))
+
+
+def _marginals(table: Table, choices: Choices) -> Iterator[Constraint]:
+    """For each column: the sum of value * row variable is the column's variable."""
+    for column, variable in enumerate(table.variables):
+        shares = tuple((row[column], literal) for literal, row in choices if row[column])
+        yield Linear(f"{table.name}, {variable.name}", (*shares, (-1, variable)), 0, 0)
+
+
+def _implications(table: Table, choices: Choices) -> Iterator[Constraint]:
+    """For each row variable and column: if it is 1, the column's variable has the row's value."""
+    for literal, row in choices:
+        for variable, value in zip(table.variables, row, strict=True):
+            yield Linear(f"{literal.name}, {variable.name}", ((1, variable),), value, value, given=literal)
+
+
+def _without_conditions(model: Model) -> Model:
+    rows: list[Constraint] = []
+    for constraint in model.constraints:
+        if isinstance(constraint, Linear) and constraint.given is not None:
+            rows += _unconditional(constraint, constraint.given)
+        else:
+            rows.append(constraint)
+    return replace(model, constraints=tuple(rows))
+
+
+def _unconditional(row: Linear, given: Variable) -> Iterator[Linear]:
+    """The row's two sides with the smallest M; a side that the ranges keep anyway is left out."""
+    others = tuple(term for term in row.terms if term[1] != given)
+    at_one = sum(coefficient for coefficient, variable in row.terms if variable == given)
+    least, most = reach(others)
+    if row.high is not None and most + at_one > row.high:
+        slack = max(most - row.high, 0)
+        yield Linear(f"{row.name}, at most", _also(others, at_one + slack, given), high=row.high + slack)
+    if row.low is not None and least + at_one < row.low:
+        slack = max(row.low - least, 0)
+        yield Linear(f"{row.name}, at least", _also(others, at_one - slack, given), low=row.low - slack)
+
+
+def _also(terms: Terms, coefficient: int, variable: Variable) -> Terms:
+    return (*terms, (coefficient, variable)) if coefficient else terms
+
+
+# A job shop whose jobs are alike: each goes one of several ways over the machines, which may be visited more than once.
+#
+#     choose for each job a way, and starts of its operations, so that an operation begins when the one before it has ended, and no machine
+#     works on two at once; the end of the last one is to be least
+#
+# This is what a solver of schedules takes as it is (`solvers.backends.cpsat`): intervals that do not overlap.
+
+Way = tuple[tuple[int, int], ...]
+"""Machines and durations, one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What is asked."""
+
+    jobs: int
+    ways: tuple[Way, ...]
+    """Each visits every machine equally often."""
+    least: int
+    """No schedule ends before this."""
+    most: int
+    """One that ends at this is known; better ones are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What a solver found; no ways and starts where nothing is better than what is known."""
+
+    bound: int
+    """No schedule ends before this, as the solver says."""
+    ways: tuple[int, ...] = ()
+    """Of each job."""
+    starts: tuple[tuple[int, ...], ...] = ()
+    """Of the operations of each job, in the order of its way."""
+
+    def sequences(self, shop: Shop) -> tuple[tuple[int, ...], ...]:
+        """The jobs of each machine by their starts."""
+        visits = [
+            (start, job, machine)
+            for job, (way, starts) in enumerate(zip(self.ways, self.starts, strict=True))
+            for start, (machine, _) in zip(starts, shop.ways[way], strict=True)
+        ]
+        machines = 1 + max(machine for machine, _ in shop.ways[0])
+        return tuple(tuple(job for _, job, at in sorted(visits) if at == machine) for machine in range(machines))

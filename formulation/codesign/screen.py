@@ -19,8 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.codesign.parts import Chip, Masks
-from crossopt.formulation.codesign.rows import Tangents
+from crossopt.formulation.codesign.choices import Chip, Masks, Tangents
 
 _STEPS = 400
 _PATIENCE = 6

@@ -1,21 +1,4 @@
-"""How soon one sample is through, as a model: nodes in pieces of accelerators or on CPUs, and when all of that is done.
-
-Data      slot s is a piece of an accelerator, the pieces of each in their order; node v with times p_v (accelerator) and q_v (CPU), size
-          s_v and the cost c_v of moving its output
-Choices   x[v, s] = 1 if node v is in slot s;  h[v] = 1 if it is on a CPU;  in[u, s] = 1 if slot s takes in the output of u,
-          out[u, s] = 1 if it hands it out;  start[s] and end[s];  done[v];  T when all is done
-Rows      one       sum over s of x[v, s] + h[v] = 1
-          colour    nodes of one colour are on one accelerator:  sum of x[v, s] over its slots is equal for both
-          memory    sum of s_v x[v, s] over the slots of an accelerator <= M
-          in, out   in[u, s] >= x[v, s] - x[u, s],  out[u, s] >= x[u, s] - x[v, s]    for each v that takes the output of u
-          load      end[s] >= start[s] + sum p_v x[v, s] + sum c_u (in[u, s] + out[u, s])
-          ready     start[s] >= done[u] where in[u, s];  done[v] >= end[s] where x[v, s];  done[v] >= done[u] + q_v where h[v]
-          order     start[s + 1] >= end[s] on one accelerator;  accelerators are numbered as their first slots start, as they are equal
-Objective least T, T >= done[v]
-
-Times and sizes are floored, the memory is ceiled (`formulation.rounding`): T is no more than any placement's true value. Pieces that take
-no time at all may wait for each other in a circle here; such a solution is for the judge to refuse, and bounds hold all the same.
-"""
+"""The integer model of latency, and the model of all placements that keep a limit on throughput or latency."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,9 +6,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossopt.formulation.model import ExactlyOne, Linear, Model, Terms, Variable
-from crossopt.formulation.rounding import ceiled, floored, quantum_for
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Terms, Variable, ceiled, floored, quantum_for
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.placement.throughput import assignment_model, contract, machine_of, stages_model
 from crossopt.instances.placement.graph import Graph, PlacementQuestion
+
+# How soon one sample is through, as a model: nodes in pieces of accelerators or on CPUs, and when all of that is done.
+#
+# Data      slot s is a piece of an accelerator, the pieces of each in their order; node v with times p_v (accelerator) and q_v (CPU), size
+#           s_v and the cost c_v of moving its output
+# Choices   x[v, s] = 1 if node v is in slot s;  h[v] = 1 if it is on a CPU;  in[u, s] = 1 if slot s takes in the output of u,
+#           out[u, s] = 1 if it hands it out;  start[s] and end[s];  done[v];  T when all is done
+# Rows      one       sum over s of x[v, s] + h[v] = 1
+#           colour    nodes of one colour are on one accelerator:  sum of x[v, s] over its slots is equal for both
+#           memory    sum of s_v x[v, s] over the slots of an accelerator <= M
+#           in, out   in[u, s] >= x[v, s] - x[u, s],  out[u, s] >= x[u, s] - x[v, s]    for each v that takes the output of u
+#           load      end[s] >= start[s] + sum p_v x[v, s] + sum c_u (in[u, s] + out[u, s])
+#           ready     start[s] >= done[u] where in[u, s];  done[v] >= end[s] where x[v, s];  done[v] >= done[u] + q_v where h[v]
+#           order     start[s + 1] >= end[s] on one accelerator;  accelerators are numbered as their first slots start, as they are equal
+# Objective least T, T >= done[v]
+#
+# Times and sizes are floored, the memory is ceiled (`formulation.rounding`): T is no more than any placement's true value. Pieces that take
+# no time at all may wait for each other in a circle here; such a solution is for the judge to refuse, and bounds hold all the same.
 
 STEPS = 1 << 34
 """Quanta of the greatest time that is looked at."""
@@ -164,3 +166,25 @@ def _orders(question: PlacementQuestion, of: Latency, pieces: int) -> Iterator[L
     for a in range(question.accelerators - 1):
         terms = ((1, of.start[(a + 1) * pieces]), (-1, of.start[a * pieces]))
         yield Linear(f"accelerator {a} starts before the next", terms, low=0)
+
+
+# The integer model of all placements that are no busier, or no later, than a limit, whatever is asked of them.
+
+
+def model_within(question: PlacementQuestion, limit: float) -> tuple[Model, float]:
+    """The model with its quantum in milliseconds: each such placement is a solution, which costs no more than it."""
+    if question.problem == "latency":
+        latency = latency_model(question, 0.0, limit)
+        return latency.model, latency.figures.quantum
+    blocks, machine = blocks_of(question.graph, staged=question.contiguity != "no"), machine_of(question)
+    if question.contiguity == "stages":
+        stages = stages_model(blocks, machine.accelerators, machine.cpus, machine.memory, machine.overlapped, limit)
+        return stages.model, stages.figures.quantum
+    assignment = assignment_model(blocks if machine.convex else contract(blocks, machine, limit), machine, limit)
+    return assignment.model, assignment.figures.quantum
+
+
+def greatest_of(blocks: Blocks) -> float:
+    """No device of a placement that keeps the rules is busier than this."""
+    finite = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    return float(np.maximum(finite, blocks.cpu_time).sum() + blocks.transfer.sum()) * (1.0 + 1e-9) + 1e-9

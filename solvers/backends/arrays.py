@@ -16,7 +16,7 @@ from weakref import finalize
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.formulation.program import Program, Rows
+from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.milp import GIVEN_AWAY

@@ -11,8 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, assert_never
 
-from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Table, Variable
-from crossopt.formulation.shop import Scheduled, Shop, Way
+from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Scheduled, Shop, Table, Variable, Way
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named, version

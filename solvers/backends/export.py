@@ -10,8 +10,7 @@ The column `one`, where there is one, is fixed at 1 and carries the constant of 
 import json
 from pathlib import Path
 
-from crossopt.formulation.linearize import linearize
-from crossopt.formulation.model import Model
+from crossopt.formulation.model import Model, linearize
 from crossopt.solvers.backends.cpsat import write_proto
 from crossopt.solvers.backends.milp import problem_of
 from crossopt.solvers.backends.rows import printable

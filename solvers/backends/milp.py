@@ -22,8 +22,7 @@ from time import monotonic
 from typing import Any
 from weakref import finalize
 
-from crossopt.formulation.linearize import lifted, linearize
-from crossopt.formulation.model import EXACT, Model, Values, Variable
+from crossopt.formulation.model import EXACT, Model, Values, Variable, lifted, linearize
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named, version

@@ -5,8 +5,17 @@ from functools import partial
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.network.asked import at_cost, cheapest, cost_of, options_of, program_of, total_time, weighed_bound
-from crossopt.formulation.network.program import Multipliers, broken_rows
+from crossopt.formulation.network.program import (
+    Multipliers,
+    at_cost,
+    broken_rows,
+    cheapest,
+    cost_of,
+    options_of,
+    program_of,
+    total_time,
+    weighed_bound,
+)
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.network.answer import Bandwidths

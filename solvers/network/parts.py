@@ -6,8 +6,18 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from crossopt.formulation.network.asked import Options, cut, options_of, part_of, program_of, total_time
-from crossopt.formulation.network.program import Multipliers, Program, bound_of, broken_rows
+from crossopt.formulation.network.program import (
+    Multipliers,
+    Options,
+    Program,
+    bound_of,
+    broken_rows,
+    cut,
+    options_of,
+    part_of,
+    program_of,
+    total_time,
+)
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.network.barrier import minimise
 from crossopt.solvers.network.start import Point, fixed_in, inside, kept_exactly, strictly_inside

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from math import inf
 
-from crossopt.formulation.network.asked import Options, cut, options_of, part_of, program_of, weighed_bound
-from crossopt.formulation.network.program import Multipliers, bound_of
+from crossopt.formulation.network.program import Multipliers, Options, bound_of, cut, options_of, part_of, program_of, weighed_bound
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved

@@ -2,8 +2,7 @@
 
 from math import inf
 
-from crossopt.formulation.network.asked import options_of, program_of
-from crossopt.formulation.network.program import broken_rows, least_point
+from crossopt.formulation.network.program import broken_rows, least_point, options_of, program_of
 from crossopt.instances.network.question import NetworkQuestion
 
 

@@ -12,8 +12,7 @@ The second is the optimum where each collective uses one dimension alone, as non
 
 from math import fsum, inf, sqrt
 
-from crossopt.formulation.network.asked import options_of, part_of, program_of
-from crossopt.formulation.network.program import Program, broken_rows
+from crossopt.formulation.network.program import Program, broken_rows, options_of, part_of, program_of
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.network.answer import Bandwidths

@@ -9,10 +9,10 @@ from math import inf
 import numpy as np
 
 from crossopt.formulation.certificate import proved_bound, unpacked
-from crossopt.formulation.placement.assignment import machine_of
+from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.within import greatest_of, model_within
-from crossopt.formulation.rounding import real
+from crossopt.formulation.placement.latency import greatest_of, model_within
+from crossopt.formulation.placement.throughput import machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_with

@@ -11,9 +11,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.formulation.sharding.core import unreduced
-from crossopt.formulation.sharding.dual import no_dual
-from crossopt.formulation.sharding.fixing import fixed
-from crossopt.formulation.sharding.reductions.loop import reduced
+from crossopt.formulation.sharding.dual import fixed, no_dual
+from crossopt.formulation.sharding.reductions import reduced
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding.messages.ascent import ascent_of, climb

@@ -12,7 +12,7 @@ from time import monotonic
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import no_dual
-from crossopt.formulation.sharding.reductions.loop import ContradictionError, Reduction, reduced
+from crossopt.formulation.sharding.reductions import ContradictionError, Reduction, reduced
 from crossopt.formulation.sharding.tree import Branch, Step
 from crossopt.instances.errors import SolverError, VerificationError
 from crossopt.instances.sharding.problem import FORBIDDEN

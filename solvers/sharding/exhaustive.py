@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.formulation.sharding.core import Core
-from crossopt.formulation.sharding.timeline import Timeline, timeline_of
+from crossopt.formulation.sharding.core import Core, Timeline, timeline_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.sharding.answer import BY_EVERY

@@ -23,7 +23,7 @@ def nothing_fits(problem: Problem) -> tuple[str, ...]:
 def too_much_together(problem: Problem) -> tuple[str, ...]:
     """The same of the strategies that forbidden pairs leave (arc consistency), where some are left of every node."""
     from crossopt.formulation.sharding.core import unreduced  # noqa: PLC0415
-    from crossopt.formulation.sharding.reductions.consistency import consistent  # noqa: PLC0415 - most questions are answered without
+    from crossopt.formulation.sharding.reductions import consistent  # noqa: PLC0415 - most questions are answered without
 
     core = consistent(unreduced(problem)).core
     least = np.zeros(len(problem), np.int64)

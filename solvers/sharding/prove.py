@@ -31,7 +31,7 @@ from crossopt.solvers.sharding.rivals import rivals_of
 
 if TYPE_CHECKING:
     from crossopt.formulation.sharding.core import Core
-    from crossopt.formulation.sharding.reductions.loop import Reduction
+    from crossopt.formulation.sharding.reductions import Reduction
     from crossopt.formulation.sharding.tree import Step
 
 _SOLVERS = {IN_FLOATS: ("milp", "weak"), "cpsat": ("cpsat",)}
@@ -167,7 +167,7 @@ def _none_faults(found: "Reduction | None", certificate: Certificate) -> list[st
 def _reduction(question: ShardingQuestion) -> "Reduction | str":
     """The problem reduced anew, or why nothing is allowed."""
     from crossopt.formulation.sharding.core import unreduced  # noqa: PLC0415 - some checks need no reductions
-    from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced  # noqa: PLC0415
+    from crossopt.formulation.sharding.reductions import ContradictionError, reduced  # noqa: PLC0415
 
     try:
         return reduced(unreduced(question.problem))

@@ -11,7 +11,7 @@ from time import monotonic
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, beyond, cost_of
 from crossopt.formulation.sharding.dual import Dual, bound_of
-from crossopt.formulation.sharding.marginal import chosen_memory
+from crossopt.formulation.sharding.integer import chosen_memory
 from crossopt.formulation.sharding.tree import Step
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits, Progress, Watch

@@ -12,9 +12,8 @@ from time import perf_counter
 
 import numpy as np
 
-from crossopt.formulation.sharding.core import Core, unreduced
-from crossopt.formulation.sharding.reductions.loop import reduced
-from crossopt.formulation.sharding.timeline import timeline_of
+from crossopt.formulation.sharding.core import Core, timeline_of, unreduced
+from crossopt.formulation.sharding.reductions import reduced
 from crossopt.instances.sharding.reading import read_problem
 from crossopt.solvers.sharding.messages.passes import Network, State, network_of, passed, state_of
 from crossopt.solvers.sharding.search import walk

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given
 
-from crossopt.formulation.linearize import lifted, linearize, linearize_weakly, project
-from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, lifted, linearize, linearize_weakly, project, violations
 from tests.formulation.models import models, searched, solutions
 
 FORMS = pytest.mark.parametrize("form", [linearize, linearize_weakly])

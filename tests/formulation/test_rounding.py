@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.formulation.rounding import ceiled, floored, quantum_for, real, rounding_loss
+from crossopt.formulation.model import ceiled, floored, quantum_for, real, rounding_loss
 
 QUANTA = st.integers(-40, 10).map(lambda exponent: 2.0**exponent)
 REALS = st.floats(-1e3, 1e3)

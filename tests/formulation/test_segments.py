@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.formulation.model import Model, Variable
-from crossopt.formulation.piecewise import RECIPROCAL
-from crossopt.formulation.segments import Points, by_bits, by_filling, by_segments, whole_pieces
+from crossopt.formulation.piecewise import RECIPROCAL, Points, by_bits, by_filling, by_segments, whole_pieces
 from tests.every import every
 from tests.formulation.models import searched
 

@@ -16,9 +16,8 @@ from crossopt.crossflow.pipeline import Terms, step_time
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import parts_of, terms
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.codesign.parts import Chip, chip_of
-from crossopt.formulation.codesign.separable import at, bound_of
-from crossopt.formulation.codesign.tangent import terms_at
+from crossopt.formulation.codesign.choices import Chip, chip_of
+from crossopt.formulation.codesign.tangent import at, bound_of, terms_at
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of, whole
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.reports.facts.linear.terms import STEP, Linearized, Term

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from crossopt.formulation.network.asked import total_time
+from crossopt.formulation.network.program import total_time
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkQuestion, shares_of
 from crossopt.instances.network.section import NetworkFile

@@ -1,7 +1,6 @@
 """Whether a choice of changes is too close to call: what is next to it, and how far assumptions may be off until that is as quick."""
 
-from crossopt.formulation.traces.rules import places_in
-from crossopt.formulation.traces.tree import Model
+from crossopt.formulation.traces.whatif import Model, places_in
 from crossopt.instances.traces.whatif.question import WhatIfQuestion
 from crossopt.reports.sheets.amounts import digits, listed
 from crossopt.solvers.traces.whatif.nearest import nearest

@@ -9,8 +9,7 @@ from math import inf
 from crossopt.crossflow.traces.graph import KINDS
 from crossopt.crossflow.traces.replay import replay
 from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
-from crossopt.formulation.traces.rules import places_in
-from crossopt.formulation.traces.tree import Model, all_choices, model_of
+from crossopt.formulation.traces.whatif import Model, all_choices, model_of, places_in
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.traces.whatif.effects import matched
 from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.certificate import packed, proved_bound
-from crossopt.formulation.codesign.rows import Codesign, Tangents
+from crossopt.formulation.codesign.choices import Codesign, Tangents
 from crossopt.formulation.codesign.screen import sought
 from crossopt.formulation.model import Model, Variable
 from crossopt.instances.codesign.boxes import places_of

@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crossopt.formulation.codesign.forms import FORMS
-from crossopt.formulation.model import Model
-from crossopt.formulation.rounding import real
+from crossopt.formulation.model import Model, real
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import check_writable, write_whole

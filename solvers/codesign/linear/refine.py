@@ -18,24 +18,29 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.codesign.forms import Form
-from crossopt.formulation.codesign.parts import Chip, Masks, Point, chip_of, columns_of, compose, restricted
-from crossopt.formulation.codesign.rows import (
+from crossopt.formulation.codesign.choices import (
+    Chip,
     Codesign,
+    Masks,
+    Point,
     Tangents,
+    chip_of,
     codesign,
+    columns_of,
+    compose,
     join_tangents,
     known,
     no_more,
     only,
+    restricted,
     with_cutoff,
     with_monotone_row,
     without,
 )
+from crossopt.formulation.codesign.forms import Form
 from crossopt.formulation.codesign.screen import priced
 from crossopt.formulation.codesign.tangent import tangents_at
-from crossopt.formulation.model import Values
-from crossopt.formulation.rounding import real
+from crossopt.formulation.model import Values, real
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans

@@ -11,10 +11,9 @@ from time import monotonic
 from typing import NamedTuple
 
 from crossopt.crossflow.plan import plan_at
+from crossopt.formulation.codesign.choices import Codesign
 from crossopt.formulation.codesign.forms import FORMS
-from crossopt.formulation.codesign.rows import Codesign
-from crossopt.formulation.model import Linear, Model, Values, Variable
-from crossopt.formulation.rounding import real
+from crossopt.formulation.model import Linear, Model, Values, Variable, real
 from crossopt.instances.codesign.boxes import grid, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import devices

@@ -21,22 +21,26 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.certificate import proved_bound, unpacked
-from crossopt.formulation.codesign.parts import Chip, Point, chip_of, compose, restricted
-from crossopt.formulation.codesign.rows import (
+from crossopt.formulation.codesign.choices import (
     STEPS,
+    Chip,
     Codesign,
+    Point,
     Tangents,
+    chip_of,
     codesign,
+    compose,
     join_tangents,
     known,
     no_more,
     only,
+    restricted,
     with_monotone_row,
     without,
 )
 from crossopt.formulation.codesign.screen import At, priced_at
 from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows
-from crossopt.formulation.rounding import quantum_for
+from crossopt.formulation.model import quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import plan_blocks

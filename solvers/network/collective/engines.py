@@ -5,8 +5,8 @@ from math import inf
 from random import Random
 from time import monotonic
 
+from crossopt.formulation.model import Shop
 from crossopt.formulation.network.orders import asked_of, least_time
-from crossopt.formulation.shop import Shop
 from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.backends.cpsat import scheduled

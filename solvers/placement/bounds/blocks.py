@@ -14,10 +14,8 @@ from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
 
-from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.networks import Edge, Network, least_cut, network_of
-from crossopt.formulation.placement.rows import Figures, figures_of
-from crossopt.formulation.rounding import real
+from crossopt.formulation.model import real
+from crossopt.formulation.placement.blocks import Blocks, Edge, Figures, Network, figures_of, least_cut, network_of
 from crossopt.instances.placement.graph import PlacementQuestion
 
 PROOF = "the least that a device with one of the blocks must do, by minimum cuts"

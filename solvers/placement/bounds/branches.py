@@ -8,8 +8,8 @@ from math import inf
 from time import monotonic
 
 from crossopt.formulation.certificate import packed
-from crossopt.formulation.placement.within import model_within
-from crossopt.formulation.rounding import floored, real
+from crossopt.formulation.model import floored, real
+from crossopt.formulation.placement.latency import model_within
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.backends.whole import trace

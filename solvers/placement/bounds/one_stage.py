@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.rows import figures_of
-from crossopt.formulation.placement.stages import one_stage_model
-from crossopt.formulation.rounding import real
+from crossopt.formulation.model import real
+from crossopt.formulation.placement.blocks import Blocks, figures_of
+from crossopt.formulation.placement.throughput import one_stage_model
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.backends import backend

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.blocks import Blocks, Pins
-from crossopt.formulation.placement.rows import Figures
+from crossopt.formulation.placement.blocks import Blocks, Figures, Pins
 
 _STARTS = 48
 """Blocks that an order is begun with, the narrowest order being taken."""

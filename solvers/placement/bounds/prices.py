@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.formulation.compiled import compiled
-from crossopt.formulation.placement.assignment import Machine
-from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.reductions import contract
-from crossopt.formulation.placement.rows import Figures, figures_of
-from crossopt.formulation.rounding import floored, real
+from crossopt.formulation.model import floored, real
+from crossopt.formulation.placement.blocks import Blocks, Figures, figures_of
+from crossopt.formulation.placement.throughput import Machine, contract
 from crossopt.solvers.placement.bounds.order import Step, Sweep, swept
 
 BEYOND = 1 << 60

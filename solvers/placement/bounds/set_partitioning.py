@@ -16,9 +16,9 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.formulation.placement.assignment import Machine
+from crossopt.formulation.model import Program, Rows
 from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.program import Program, Rows
+from crossopt.formulation.placement.throughput import Machine
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.arrays import Look, Session
 from crossopt.solvers.placement.bounds.prices import (

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from crossopt.formulation.model import Values, violations
+from crossopt.formulation.model import Values, real, violations
 from crossopt.formulation.placement.latency import Latency, latency_model
-from crossopt.formulation.rounding import real
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Event, Spend

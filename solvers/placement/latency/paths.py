@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.rounding import ceiled, floored, quantum_for, real
+from crossopt.formulation.model import ceiled, floored, quantum_for, real
 from crossopt.instances.placement.graph import Graph, PlacementQuestion
 
 _STEPS = 1 << 50

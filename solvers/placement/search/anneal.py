@@ -18,8 +18,8 @@ from math import exp, log
 from random import Random
 from time import monotonic
 
-from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.throughput import Machine
 
 _POWER = 16
 HEAT = 0.1

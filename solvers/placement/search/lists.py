@@ -5,8 +5,8 @@ by rank    the longest way to the end first, each where one sample of it is done
            rank(b) = time(b) + greatest of transfer(b) + rank(c) over all c that follow
 """
 
-from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.throughput import Machine
 
 
 def by_work(blocks: Blocks, machine: Machine) -> list[int] | None:

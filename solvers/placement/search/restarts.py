@@ -10,9 +10,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.reductions import contract
+from crossopt.formulation.placement.throughput import contract, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP
 from crossopt.solvers.placement.judge import judge

@@ -6,8 +6,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import blocks_of
+from crossopt.formulation.placement.throughput import machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.placement.answer import Placement, judged, middle, rival

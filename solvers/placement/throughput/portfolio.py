@@ -8,12 +8,10 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.model import Values, violations
-from crossopt.formulation.placement.assignment import Assignment, assignment_model, device_of_blocks, machine_of, values_at
+from crossopt.formulation.model import Values, real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.reductions import contract
-from crossopt.formulation.placement.within import greatest_of
-from crossopt.formulation.rounding import real
+from crossopt.formulation.placement.latency import greatest_of
+from crossopt.formulation.placement.throughput import Assignment, assignment_model, contract, device_of_blocks, machine_of, values_at
 from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large

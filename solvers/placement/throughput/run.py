@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.within import greatest_of
-from crossopt.formulation.rounding import real
+from crossopt.formulation.placement.latency import greatest_of
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch

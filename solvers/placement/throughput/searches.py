@@ -13,8 +13,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.assignment import Machine, machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.placement.intervals import Staged, best_stages
 from crossopt.solvers.placement.judge import judge

@@ -5,10 +5,9 @@ from dataclasses import replace
 from math import inf
 from time import monotonic
 
+from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.stages import Stages, stage_of, stages_model
-from crossopt.formulation.placement.stages import values_at as stage_values_at
-from crossopt.formulation.rounding import real
+from crossopt.formulation.placement.throughput import Stages, stage_of, stage_values_at, stages_model
 from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large

@@ -8,8 +8,7 @@ import numpy as np
 
 from crossopt.formulation.sharding.core import Core, beyond, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
-from crossopt.formulation.sharding.recording import Chooser, Over, Recorder, priced
-from crossopt.formulation.sharding.tree import Branch, Step
+from crossopt.formulation.sharding.tree import Branch, Chooser, Over, Recorder, Step, priced
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion

@@ -10,9 +10,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.core import Core, places
 from crossopt.formulation.sharding.dual import Dual
-from crossopt.formulation.sharding.editing import places
 from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, branched
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.sharding.integer.relaxation import modelled, relaxation

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from crossopt.formulation.sharding.choice import choice_of, chosen_in
+from crossopt.formulation.sharding.integer import choice_of, chosen_in
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.backends import Spend, backend

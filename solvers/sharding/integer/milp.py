@@ -16,12 +16,10 @@ from math import ceil, floor
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.sharding.core import Core
-from crossopt.formulation.sharding.editing import Back, NothingAllowedError, Reduced, unchanged
-from crossopt.formulation.sharding.fixing import fixed
-from crossopt.formulation.sharding.implication import weak_program_of
-from crossopt.formulation.sharding.marginal import chosen_memory, cover_row
-from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced
+from crossopt.formulation.sharding.core import Back, Core, NothingAllowedError, Reduced, unchanged
+from crossopt.formulation.sharding.dual import fixed
+from crossopt.formulation.sharding.integer import chosen_memory, cover_row, weak_program_of
+from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.solvers.backends.arrays import Look
 from crossopt.solvers.sharding.integer.relaxation import Modelled, modelled, relaxation
 from crossopt.solvers.sharding.run import EnoughError, Run

@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.program import Program
+from crossopt.formulation.model import Program
 from crossopt.formulation.sharding.core import Core
 from crossopt.formulation.sharding.dual import Dual
-from crossopt.formulation.sharding.marginal import dual_of, fractional_memory, memory_rows, program_of
+from crossopt.formulation.sharding.integer import dual_of, fractional_memory, memory_rows, program_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.arrays import Look, Session
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.sharding.core import Core, cost_of
+from crossopt.formulation.sharding.core import Core, Timeline, cost_of, in_use, timeline_of
 from crossopt.formulation.sharding.dual import Dual, message_offsets
-from crossopt.formulation.sharding.timeline import Timeline, in_use, timeline_of
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.sharding.messages.passes import Network, State, network_of, passed, state_of
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.compiled import compiled
-from crossopt.formulation.sharding.core import Core
-from crossopt.formulation.sharding.timeline import Timeline, in_use, timeline_of
+from crossopt.formulation.sharding.core import Core, Timeline, in_use, timeline_of
 from crossopt.solvers.sharding.messages.arcs import Arcs, arcs_of
 
 BLOCK = 64

@@ -10,9 +10,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.formulation.compiled import compiled
-from crossopt.formulation.sharding.core import Core
-from crossopt.formulation.sharding.editing import incident
-from crossopt.formulation.sharding.memory import fewer_times
+from crossopt.formulation.sharding.core import Core, fewer_times, incident
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 from crossopt.solvers.sharding.run import Run
 

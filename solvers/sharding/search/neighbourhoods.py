@@ -12,9 +12,8 @@ from threading import Event, Thread
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.sharding.core import Core, cost_of
+from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
-from crossopt.formulation.sharding.timeline import in_use
 from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
 from crossopt.solvers.sharding.messages.smoothed_ascent import Cooling, cool, cooling_of
 from crossopt.solvers.sharding.search.start import fitted

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.sharding.core import Core, cost_of
-from crossopt.formulation.sharding.timeline import in_use
+from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.solvers.sharding.search.layout import standing_of
 from crossopt.solvers.sharding.search.walk import SIZES, Walker, pull
 from crossopt.solvers.sharding.search.walker import price_whole

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.traces.tree import Model, all_choices, model_of, packed
+from crossopt.formulation.traces.whatif import Model, all_choices, model_of, packed
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.whatif.question import WhatIfQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch

@@ -9,8 +9,7 @@ from math import inf
 from random import Random
 from time import monotonic
 
-from crossopt.formulation.traces.rules import keeps, places_in, settled
-from crossopt.formulation.traces.tree import Model
+from crossopt.formulation.traces.whatif import Model, keeps, places_in, settled
 from crossopt.solvers.traces.whatif.search import filled
 
 _DRAWN = 6

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import product
 
-from crossopt.formulation.traces.rules import Choice, keeps, places_in, settled
-from crossopt.formulation.traces.tree import Model, cut, open_of
+from crossopt.formulation.traces.whatif import Choice, Model, cut, keeps, open_of, places_in, settled
 from crossopt.solvers.traces.whatif.exchange import exchanges
 from crossopt.solvers.traces.whatif.search import gains_of
 

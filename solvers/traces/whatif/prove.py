@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 
-from crossopt.formulation.traces.tree import Model, all_choices, model_of, shown_by, unpacked
+from crossopt.formulation.traces.whatif import Model, all_choices, model_of, shown_by, unpacked
 from crossopt.instances.traces.whatif.question import WhatIfQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from crossopt.formulation.traces.rules import Choice, keeps, places_in, settled
-from crossopt.formulation.traces.tree import Model, cut
+from crossopt.formulation.traces.whatif import Choice, Model, cut, keeps, places_in, settled
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.traces.whatif.answer import Changes
 from crossopt.solvers.traces.whatif.exchange import exchanged

@@ -10,8 +10,7 @@ from heapq import heappop, heappush
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.traces.rules import Choice, keeps, settled
-from crossopt.formulation.traces.tree import LEAF, Model, cut, open_of
+from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, open_of, settled
 
 _AT_ONCE = 256
 """Choices that are cut before their parts are bounded together."""

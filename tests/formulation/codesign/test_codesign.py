@@ -9,12 +9,23 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.codesign.log import loss, with_log_rows
-from crossopt.formulation.codesign.parts import Chip, Point, chip_of, columns_of, compose, restricted
-from crossopt.formulation.codesign.reciprocal import ERROR, reciprocal, with_lines, with_pieces
-from crossopt.formulation.codesign.rows import Codesign, Tangents, codesign, known, no_more, only, with_monotone_row
+from crossopt.formulation.codesign.choices import (
+    Chip,
+    Codesign,
+    Point,
+    Tangents,
+    chip_of,
+    codesign,
+    columns_of,
+    compose,
+    known,
+    no_more,
+    only,
+    restricted,
+    with_monotone_row,
+)
+from crossopt.formulation.codesign.forms import ERROR, loss, reciprocal, with_lines, with_log_rows, with_pieces, with_table
 from crossopt.formulation.codesign.screen import priced
-from crossopt.formulation.codesign.table import with_table
 from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows, with_weak_rows
 from crossopt.formulation.model import Linear, Values, violations
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole

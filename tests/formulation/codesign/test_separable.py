@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.codesign.separable import Capacity, Separable, bound_of, table_of
+from crossopt.formulation.codesign.tangent import Capacity, Separable, bound_of, table_of
 from tests.every import every
 
 U, V, W = np.array([1.0, 2.0, 5.0]), np.array([3.0, 1.0]), np.array([0.5, 4.0, 2.0])

@@ -5,10 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossopt.formulation.sharding.core import cost_of, unreduced
-from crossopt.formulation.sharding.dual import Dual, bound_of, message_offsets
-from crossopt.formulation.sharding.editing import NothingAllowedError
-from crossopt.formulation.sharding.fixing import fixed
+from crossopt.formulation.sharding.core import NothingAllowedError, cost_of, unreduced
+from crossopt.formulation.sharding.dual import Dual, bound_of, fixed, message_offsets
 from crossopt.instances.sharding.problem import FORBIDDEN
 from tests.instances.sharding.tiny import choices_of, tiny
 

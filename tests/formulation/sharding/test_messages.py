@@ -6,9 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.core import Core, in_use, timeline_of
 from crossopt.formulation.sharding.dual import bound_of
-from crossopt.formulation.sharding.timeline import in_use, timeline_of
 from crossopt.solvers.sharding.messages.ascent import ascent_of, climb, priced, proof_of
 from tests.every import every
 from tests.instances.sharding.cores import cores

@@ -5,11 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossopt.formulation.sharding.core import Core, cost_of, unreduced
-from crossopt.formulation.sharding.editing import NothingAllowedError
-from crossopt.formulation.sharding.reductions.contraction import contract
-from crossopt.formulation.sharding.reductions.elimination import eliminate
-from crossopt.formulation.sharding.reductions.loop import STEPS, ContradictionError, Reduction, reduced, size_of
+from crossopt.formulation.sharding.core import Core, NothingAllowedError, cost_of, unreduced
+from crossopt.formulation.sharding.reductions import STEPS, ContradictionError, Reduction, contract, eliminate, reduced, size_of
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.sharding.judge import weigh
 from tests.instances.sharding.tiny import choices_of, least, peak, tiny

@@ -2,9 +2,8 @@
 
 from functools import cache
 
-from crossopt.formulation.sharding.core import Core, unreduced
-from crossopt.formulation.sharding.editing import NothingAllowedError
-from crossopt.formulation.sharding.reductions.consistency import consistent
+from crossopt.formulation.sharding.core import Core, NothingAllowedError, unreduced
+from crossopt.formulation.sharding.reductions import consistent
 from tests.instances.sharding.tiny import tiny
 
 

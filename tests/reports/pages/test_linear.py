@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.crossflow.plan import table
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.codesign.parts import chip_of
+from crossopt.formulation.codesign.choices import chip_of
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.instances.codesign.boxes import grid, places_of, whole
 from crossopt.instances.codesign.instance import Instance

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossopt.formulation.linearize import linearize
-from crossopt.formulation.model import Linear, Model, Variable
+from crossopt.formulation.model import Linear, Model, Variable, linearize
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.backends.export import write_cpsat, write_lp, write_mps

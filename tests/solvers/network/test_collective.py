@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from crossopt.formulation.model import Scheduled, Shop
 from crossopt.formulation.network.orders import asked_of, compositions, least_time
-from crossopt.formulation.shop import Scheduled, Shop
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.instances.question import read

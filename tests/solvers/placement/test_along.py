@@ -7,10 +7,9 @@ from math import isinf
 import numpy as np
 import pytest
 
-from crossopt.formulation.placement.assignment import Machine, machine_of
-from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.rows import figures_of
-from crossopt.formulation.placement.within import greatest_of
+from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
+from crossopt.formulation.placement.latency import greatest_of
+from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.placement.bounds.along import bound as sweep

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import blocks_of
+from crossopt.formulation.placement.throughput import machine_of
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.anneal import annealed
 from tests.every import every

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.within import greatest_of
+from crossopt.formulation.placement.latency import greatest_of
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.answer import Spend

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import blocks_of
+from crossopt.formulation.placement.throughput import Machine
 from crossopt.reports.cli import main
 from crossopt.reports.commands.graphs import placement as by_placement
 from crossopt.solvers.answer import Limits

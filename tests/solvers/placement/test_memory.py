@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.formulation.placement.rows import figures_of
+from crossopt.formulation.placement.blocks import blocks_of, figures_of
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.judge import judge

@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.formulation.placement.within import greatest_of
+from crossopt.formulation.placement.latency import greatest_of
 from crossopt.instances.errors import VerificationError
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read

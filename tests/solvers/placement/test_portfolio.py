@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from crossopt.formulation.model import violations
-from crossopt.formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.formulation.placement.reductions import contract
-from crossopt.formulation.placement.within import greatest_of
+from crossopt.formulation.placement.latency import greatest_of
+from crossopt.formulation.placement.throughput import assignment_model, contract, device_of_blocks, machine_of, values_at
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Limits

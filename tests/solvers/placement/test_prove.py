@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.formulation.placement.reductions import contract
+from crossopt.formulation.placement.throughput import contract, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Found, Limits

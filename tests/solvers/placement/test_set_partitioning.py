@@ -5,10 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from crossopt.formulation.placement.assignment import Machine, machine_of
-from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.rows import Figures, figures_of
-from crossopt.formulation.placement.within import greatest_of
+from crossopt.formulation.placement.blocks import Blocks, Figures, blocks_of, figures_of
+from crossopt.formulation.placement.latency import greatest_of
+from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.errors import SolverError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits

@@ -5,10 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from crossopt.formulation.model import violations
+from crossopt.formulation.model import real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.stages import stage_of, stages_model, values_at
-from crossopt.formulation.rounding import real
+from crossopt.formulation.placement.throughput import stage_of, stage_values_at, stages_model
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends import backend
@@ -110,7 +109,7 @@ def test_a_chain_that_dynamic_programming_places_is_not_called_infeasible(seed: 
     assert answer.value is not None
     assert real(answer.value, stages.figures.quantum) == pytest.approx(true.value, rel=1e-9)
     kinds = [*true.cpu, *[True] * (1 - sum(true.cpu))]
-    known = values_at(stages, blocks, true.stage, [*kinds, *[False] * (4 - len(kinds))])
+    known = stage_values_at(stages, blocks, true.stage, [*kinds, *[False] * (4 - len(kinds))])
     assert violations(stages.model, known) == ()
     assert stages.model.objective_value(known) == pytest.approx(answer.value, abs=30)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crossopt.formulation.sharding.core import cost_of, unreduced
-from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced
+from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN

@@ -9,8 +9,8 @@ import pytest
 
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
-from crossopt.formulation.sharding.marginal import chosen_memory, cover_row, memory_rows, program_of
-from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced
+from crossopt.formulation.sharding.integer import chosen_memory, cover_row, memory_rows, program_of
+from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.reading import read_problem
 from crossopt.solvers.answer import Limits

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.sharding.core import Core, cost_of
+from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import bound_of
-from crossopt.formulation.sharding.timeline import in_use
 from crossopt.solvers.sharding.messages.ascent import ascent_of
 from crossopt.solvers.sharding.search import neighbourhoods as search
 from crossopt.solvers.sharding.search.layout import layout_of, least_slack, moved, standing_of

@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import bound_of
-from crossopt.formulation.sharding.reductions.loop import reduced
+from crossopt.formulation.sharding.reductions import reduced
 from crossopt.instances.question import read
 from crossopt.solvers.sharding.messages import smoothed_ascent
 from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of

@@ -28,11 +28,9 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.assignment import Machine
-from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.reductions import contract
-from crossopt.formulation.placement.rows import figures_of
-from crossopt.formulation.rounding import floored, real
+from crossopt.formulation.model import floored, real
+from crossopt.formulation.placement.blocks import Blocks, figures_of
+from crossopt.formulation.placement.throughput import Machine, contract
 from crossopt.solvers.placement.bounds.along.decode import replayed
 from crossopt.solvers.placement.bounds.along.round import Column, Round, next_round, unguided
 from crossopt.solvers.placement.bounds.along.tables import Course, course_for

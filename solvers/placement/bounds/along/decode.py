@@ -11,7 +11,7 @@ from heapq import heapify, heapreplace
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.rows import Figures
+from crossopt.formulation.placement.blocks import Figures
 from crossopt.solvers.placement.bounds.order import Sweep, put
 
 _LOAD = 32

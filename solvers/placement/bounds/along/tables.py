@@ -10,9 +10,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.placement.assignment import Machine
-from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.rows import Figures
+from crossopt.formulation.placement.blocks import Blocks, Figures
+from crossopt.formulation.placement.throughput import Machine
 from crossopt.solvers.placement.bounds.order import Step, Sweep, devices_for, put, swept
 
 LOAD = 31

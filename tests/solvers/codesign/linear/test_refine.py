@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
+from crossopt.formulation.codesign.choices import Chip
 from crossopt.formulation.codesign.forms import FORMS
-from crossopt.formulation.codesign.parts import Chip
 from crossopt.formulation.codesign.screen import Priced
 from crossopt.formulation.model import Model
 from crossopt.instances.codesign.boxes import corners

@@ -1,25 +1,27 @@
-"""The integer model of a core with a variable for each strategy and each pair, in arrays.
+"""Integer models of a core: the marginal model in arrays and in whole numbers, and the weaker implication model."""
 
-    minimise    sum c_v(s) x_vs + sum C_e(s, t) y_est
-    such that   sum over s of x_vs = 1                                     for every node v
-                sum over t of y_est = x_us,   sum over s of y_est = x_vt   for every edge e of u and v  (its marginals)
-                sum of use_m(s) x_vs <= limit                              at every time that is asked for
-                x whole, 0 <= y
-
-Once x is whole, y is. Where no memory is asked for, the linear relaxation is the local polytope (Schlesinger 1976; Wainwright and Jordan
-2008), far above what y >= x + x - 1 gives. Forbidden pairs have no variable. Memory rows come one by one, where a solution breaks them.
-
-In floating point the rows of memory are made no tighter than they are: what they take is rounded down, the limit up.
-"""
+from dataclasses import dataclass
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.program import Program, Rows
-from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Program, Rows, Values, Variable
+from crossopt.formulation.sharding.core import Core, fewer_times, places
 from crossopt.formulation.sharding.dual import Dual, bound_of, message_offsets
-from crossopt.formulation.sharding.editing import places
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
+
+# The integer model of a core with a variable for each strategy and each pair, in arrays.
+#
+#     minimise    sum c_v(s) x_vs + sum C_e(s, t) y_est
+#     such that   sum over s of x_vs = 1                                     for every node v
+#                 sum over t of y_est = x_us,   sum over s of y_est = x_vt   for every edge e of u and v  (its marginals)
+#                 sum of use_m(s) x_vs <= limit                              at every time that is asked for
+#                 x whole, 0 <= y
+#
+# Once x is whole, y is. Where no memory is asked for, the linear relaxation is the local polytope (Schlesinger 1976; Wainwright and Jordan
+# 2008), far above what y >= x + x - 1 gives. Forbidden pairs have no variable. Memory rows come one by one, where a solution breaks them.
+#
+# In floating point the rows of memory are made no tighter than they are: what they take is rounded down, the limit up.
 
 _LARGEST_COST = 1e5
 """Of a column; solvers' tolerances suit it."""
@@ -163,3 +165,122 @@ def dual_of(core: Core, unit: float, row_duals: Array, times: Whole, time_duals:
             continue
         return dual
     return Dual(1, times[:0], times[:0], np.zeros(first_offsets[-1], np.int64), np.zeros(second_offsets[-1], np.int64))
+
+
+# The weak model of a core, to compare with: a variable for each pair that costs something, held up by its two strategies.
+#
+#     minimise    sum c_v(s) x_vs + sum C_e(s, t) y_est
+#     such that   sum over s of x_vs = 1,   y_est >= x_us + x_vt - 1,   x_us + x_vt <= 1 where (s, t) is forbidden
+#
+# Its relaxation may halve every x between two strategies and pay for no pair, which is why its bound says little.
+
+
+def weak_program_of(core: Core) -> Program:
+    """The model without rows for memory: nodes first, then pairs."""
+    pairs = np.flatnonzero(core.entries > 0)
+    costs = core.entries[pairs]
+    paid = costs < FORBIDDEN
+    edges = np.repeat(np.arange(len(core.firsts)), np.diff(core.entry_offsets))[pairs]
+    widths = core.counts[core.seconds][edges]
+    within = pairs - core.entry_offsets[edges]
+    strategies, nodes = len(core.costs), len(core)
+    ends = (core.offsets[core.firsts[edges]] + within // widths, core.offsets[core.seconds[edges]] + within % widths)
+    rows = nodes + np.arange(len(pairs))
+    row = np.concatenate([np.repeat(np.arange(nodes), core.counts), rows, rows, rows[paid]])
+    column = np.concatenate([np.arange(strategies), *ends, strategies + np.arange(int(paid.sum()))])
+    factor = np.concatenate([np.ones(strategies + 2 * len(pairs)), -np.ones(int(paid.sum()))])
+    order = np.argsort(row, kind="stable")
+    figures = np.concatenate([np.where(core.costs < FORBIDDEN, core.costs, 0), costs[paid]]).astype(float)
+    unit = unit_of(figures)
+    return Program(
+        unit=unit,
+        costs=figures / unit,
+        highs=np.concatenate([(core.costs < FORBIDDEN).astype(float), np.ones(int(paid.sum()))]),
+        whole=np.arange(len(figures)) < strategies,
+        rows=Rows(
+            lows=np.concatenate([np.ones(nodes), np.full(len(pairs), -np.inf)]),
+            highs=np.ones(nodes + len(pairs)),
+            starts=offsets_of(np.bincount(row, minlength=nodes + len(pairs)).astype(np.int64)),
+            columns=column[order],
+            factors=factor[order],
+        ),
+    )
+
+
+# The marginal model of a small core in whole numbers, for solvers that need no floating point.
+#
+# The same rows as in `formulation.sharding.marginal`, with those of memory at every time at which the limit may be broken.
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model, and the variable of each strategy of each node; a strategy that is forbidden has none."""
+
+    model: Model
+    of: tuple[tuple[Variable | None, ...], ...]
+
+
+def choice_of(core: Core) -> Choice:
+    """The model of a core."""
+    of = tuple(
+        tuple(Variable(f"node {v} takes {s}") if cost < FORBIDDEN else None for s, cost in enumerate(core.costs[a:b].tolist()))
+        for v, (a, b) in enumerate(zip(core.offsets.tolist(), core.offsets[1:].tolist(), strict=False))
+    )
+    rows: list[ExactlyOne | Linear] = [ExactlyOne(f"node {v}", tuple(x for x in own if x)) for v, own in enumerate(of)]
+    costs = [
+        (cost, x)
+        for own, a in zip(of, core.offsets.tolist(), strict=False)
+        for s, x in enumerate(own)
+        if x and (cost := int(core.costs[a + s]))
+    ]
+    pairs: list[Variable] = []
+    for edge in range(len(core.firsts)):
+        pairs += _edge(core, edge, of, rows, costs)
+    rows += _memory(core, of)
+    every = (*(x for own in of for x in own if x), *pairs)
+    return Choice(Model(every, tuple(rows), tuple(costs), core.constant), of)
+
+
+def chosen_in(choice: Choice, values: Values) -> Whole:
+    """The strategies that the values take."""
+    taken = ([s for s, x in enumerate(own) if x and values[x]] for own in choice.of)
+    return np.array([own[0] for own in taken], np.int64)
+
+
+def _edge(
+    core: Core,
+    edge: int,
+    of: tuple[tuple[Variable | None, ...], ...],
+    rows: list[ExactlyOne | Linear],
+    costs: list[tuple[int, Variable]],
+) -> list[Variable]:
+    """Pairs of an edge, with their marginals and costs."""
+    first, second = int(core.firsts[edge]), int(core.seconds[edge])
+    matrix = core.entries[core.entry_offsets[edge] : core.entry_offsets[edge + 1]].reshape(len(of[first]), len(of[second]))
+    pairs = {
+        (s, t): Variable(f"edge {edge} takes {s} {t}")
+        for s, t in np.argwhere(matrix < FORBIDDEN).tolist()
+        if of[first][s] and of[second][t]
+    }
+    costs += [(cost, pair) for place, pair in pairs.items() if (cost := int(matrix[place]))]
+    for side, node in enumerate((first, second)):
+        for strategy, x in enumerate(of[node]):
+            if x:
+                terms = [(1, pair) for place, pair in pairs.items() if place[side] == strategy]
+                rows.append(Linear(f"edge {edge} at {strategy} of node {node}", (*terms, (-1, x)), 0, 0))
+    return list(pairs.values())
+
+
+def _memory(core: Core, of: tuple[tuple[Variable | None, ...], ...]) -> list[Linear]:
+    smaller = fewer_times(core).core
+    found = []
+    for time in np.unique(smaller.member_starts).tolist():
+        terms: dict[Variable, int] = {}
+        for member in np.flatnonzero((smaller.member_starts <= time) & (time < smaller.member_ends)).tolist():
+            taken = smaller.usages[smaller.usage_offsets[member] : smaller.usage_offsets[member + 1]].tolist()
+            for x, use in zip(of[smaller.member_nodes[member]], taken, strict=True):
+                if x and use:
+                    terms[x] = terms.get(x, 0) + use
+        if terms:
+            found.append(Linear(f"memory at {time}", tuple((use, x) for x, use in terms.items()), None, core.limit))
+    return found

@@ -1,1 +1,0 @@
-"""What makes a core smaller without losing its best choice."""
