@@ -78,6 +78,13 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """No file states the field beside the others; a record that is read has this value until it is known."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
 class Needed:
     """Files must state the field although it has a default."""
 

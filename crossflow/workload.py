@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.fields import Bounds, Doc, Key, Later, Positive
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
@@ -28,97 +29,89 @@ Scaling = Literal["delayed", "tensorwise", "blocks", "rows"]
 class Transformer:
     """A decoder-only transformer, dense or with experts, with attention of many forms; layers may be of several kinds (`layer_kinds`)."""
 
-    name: str
-    layers: int
-    hidden: int
-    heads: int
-    ffn: int
-    vocabulary: int
-    sequence: int
-    global_batch: int
-    kv_heads: int = 0
-    """0 means as many as heads."""
-    head_size: int = 0
-    """0 means hidden / heads. With latent attention the part of a query and a key without positions."""
-    gated: bool = False
-    """SwiGLU: two input projections and their product, instead of one and GELU."""
-    activation: Activation = "usual"
-    tied: bool = True  # the head shares the weights of the embedding
-    learned_positions: bool = True
-    biases: bool | tuple[Biased, ...] = True
-    """What has biases; True is all but the router and the head."""
-    experts: int = 1
-    experts_per_token: int = 1
-    capacity_factor: float = 1.0
+    name: Annotated[str, Later("")]
+    layers: Annotated[Positive, Doc("one after another")]
+    hidden: Annotated[Positive, Doc("width between layers")]
+    heads: Annotated[Positive, Doc("attention heads")]
+    ffn: Annotated[Positive, Doc("width of the feed-forward part; of one expert, unless `expert_ffn` says otherwise")]
+    vocabulary: Annotated[Positive, Doc("tokens that there are")]
+    sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
+    global_batch: Annotated[int, Later(1)]
+    kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
+    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads; with `kv_rank` the part of a query without positions")] = 0
+    gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
+    activation: Annotated[
+        Activation, Doc("`usual` is SiLU where gated, else GELU; `gelu` where gated too (Gemma); GPT-OSS's own; takes no other time")
+    ] = "usual"
+    tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
+    learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
+    biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True
+    experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
+    experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
+    capacity_factor: Annotated[float, Key(None)] = 1.0
     """How much more than the average the busiest rank works for its experts in a layer; it sets the pace."""
-    once_a_node: bool = False
+    once_a_node: Annotated[bool, Key(None)] = False
     """Of the copies of a token for experts in one node one alone is sent there, and handed on inside; else each goes by itself."""
-    attention: Literal["flash", "unfused"] = "flash"
-    dropout: bool = False
-    precision: Precision = "bf16"
-    scaling: Scaling = "tensorwise"
+    attention: Annotated[Literal["flash", "unfused"], Key(None)] = "flash"
+    dropout: Annotated[bool, Doc("is used in training")] = False
+    precision: Annotated[Precision, Key(None)] = "bf16"
+    scaling: Annotated[Scaling, Key(None)] = "tensorwise"
     """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block or row of it."""
-    keeps_casts: bool = True
+    keeps_casts: Annotated[bool, Key(None)] = True
     """There products keep their inputs as they were cast for the backward pass, and not as they were."""
-    gradient_bytes: float = 4.0
-    scattered_gradients: bool = True
+    gradient_bytes: Annotated[float, Key(None)] = 4.0
+    scattered_gradients: Annotated[bool, Key(None)] = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
-    broadcasts: bool = False
+    broadcasts: Annotated[bool, Key(None)] = False
     """They share out whole matrices, and publish them by a broadcast of each rank after the other; else equal parts, gathered at once."""
-    hides_publication: bool = False
+    hides_publication: Annotated[bool, Key(None)] = False
     """Updated weights are gathered behind the first forward pass where plans hide exchanges of data ranks (--overlap-param-gather)."""
-    whole_messages: bool = False
+    whole_messages: Annotated[bool, Key(None)] = False
     """Each tensor rank sends all of a message to the next stage where ranks do not split the sequence; else its part, which is gathered."""
-    attention_rate: float = 1.0
+    attention_rate: Annotated[float, Key(None)] = 1.0
     """Of the rate of fused attention (`Efficiency.attention`) what the stack's kernel reaches; Triton's of 2022 1 / sqrt(1.3 x 2.5), as its
     successor is 1.3 to 2.5 times as fast (Dao 2023, arXiv:2307.08691, section 4.1)."""
-    eager: bool = False  # norms, gates and rotations are kernels of their own for every step, as where PyTorch does not compile
-    apart: bool = False  # queries, keys, values, what is gated and its gate are products whose gradients of the input are added up
-    stops_early: bool = False
+    eager: Annotated[bool, Key(None)] = False
+    """Norms, gates and rotations are kernels of their own for every step, as where PyTorch does not compile."""
+    apart: Annotated[bool, Key(None)] = False
+    """Queries, keys, values, what is gated and its gate are products whose gradients of the input are added up."""
+    stops_early: Annotated[bool, Key(None)] = False
     """What is computed again ends with the last value that is kept (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
-    gradient_traffic: float = 0.0
+    gradient_traffic: Annotated[float, Key(None)] = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
-    optimizer_bytes: float = 12.0
+    optimizer_bytes: Annotated[float, Key(None)] = 12.0
     """Single-precision master weights and two Adam moments."""
-    logit_bytes: float = 4.0
+    logit_bytes: Annotated[float, Key(None)] = 4.0
     """What a logit keeps for the backward pass; 2 where the loss is fused (--cross-entropy-fusion-impl te of Megatron-LM)."""
-    logit_peak_bytes: float = 6.0
+    logit_peak_bytes: Annotated[float, Key(None)] = 6.0
     """What it takes when the loss takes most: Megatron's copy in single precision beside 16 bits."""
-    expert_ffn: int = 0  # width of one expert; 0 means ffn
-    shared_experts: int = 0
+    expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
+    shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
     """Experts that every token takes beside those that it chooses (DeepSeek-AI 2024, arXiv:2405.04434, section 2.2)."""
-    expert_groups: int = 1
+    expert_groups: Annotated[Positive, Doc("groups of experts, of as many each")] = 1
     """Groups of experts, of which a token takes its experts from `groups_per_token` (arXiv:2412.19437, section 2.1.2)."""
-    groups_per_token: int = 1
-    dense_layers: int = 0
-    """The first so many layers have one feed-forward part of width ffn instead of experts."""
-    window: int = 0
+    groups_per_token: Annotated[Positive, Doc("of which the experts of a token come from so many")] = 1
+    dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
+    window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
     """Tokens, its own included, to which a query of a local layer attends (Beltagy et al. 2020); 0 means all before it."""
-    global_layers: int = 0
-    """Layers that attend to all tokens where others have a window, evenly among them."""
-    query_rank: int = 0
-    """Width of the latent from which queries are projected; 0 means the layer's input."""
-    kv_rank: int = 0
+    global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
+    query_rank: Annotated[int, Bounds(0), Doc("latent attention: width of the queries' latent; 0 means none")] = 0
+    kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): width of the latent of keys and values; 0 means usual attention")] = 0
     """Width of the latent from which keys and values are projected: latent attention (arXiv:2405.04434, section 2.1); 0 means none."""
-    rope_size: int = 0
-    """With latent attention the part of a query and a key with positions; keys share it."""
-    value_size: int = 0
-    """With latent attention the width of a value; 0 means head_size."""
-    qk_norm: bool = False
-    """Each head's query and key are normed, with one scale for all queries and one for all keys."""
-    norms: int = 2
-    """Norms of width hidden in a layer: 1 where attention and feed-forward part share theirs, 4 where results are normed, too."""
-    parallel_blocks: bool = False
+    rope_size: Annotated[int, Bounds(0), Doc("latent attention: the part of a query and a key with positions")] = 0
+    value_size: Annotated[int, Bounds(0), Doc("latent attention: width of a value; 0 means `head_size`")] = 0
+    qk_norm: Annotated[bool, Doc("queries and keys are normed, head by head")] = False
+    norms: Annotated[Positive, Doc("of a layer: 1 where both parts share it, 4 where results are normed, too")] = 2
+    parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once")] = False
     """Attention and feed-forward part take the layer's input and are summed once (Wang and Komatsuzaki 2021)."""
-    sinks: bool = False  # one learned score a head beside those of the tokens
-    attention_cap: bool = False
-    """Scores are bent to a range by tanh."""
-    logit_cap: bool = False  # so are the head's logits
-    prediction_layers: int = 0
+    sinks: Annotated[bool, Doc("each head has a learned score beside those of the tokens")] = False
+    attention_cap: Annotated[bool, Doc("scores are bent to a range by tanh")] = False
+    logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
+    prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
     """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
-    lora_rank: int = 0
+    lora_rank: Annotated[int, Key(None)] = 0
     """Trained are adapters of this rank alone, beside each matrix but the router's (Hu et al. 2021, arXiv:2106.09685); 0 trains all."""
-    frozen_layers: int | None = None
+    frozen_layers: Annotated[int | None, Key(None)] = None
     """The embedding and so many of the first layers are not trained, and so have no backward pass; 0 is the embedding alone."""
 
     def __post_init__(self) -> None:
@@ -356,16 +349,16 @@ def _attention_kinds(model: Transformer) -> Kinds:
 class Lstm:
     """An LSTM language model: embedding, stacked cells unrolled over the sequence, a softmax over the vocabulary at every step."""
 
-    name: str
-    layers: int
-    hidden: int
-    vocabulary: int
-    sequence: int
-    global_batch: int
-    gates: int = 4
-    precision: Precision = "fp16"
-    gradient_bytes: float = 2.0
-    optimizer_bytes: float = 0.0
+    name: Annotated[str, Later("")]
+    layers: Annotated[Positive, Doc("one after another")]
+    hidden: Annotated[Positive, Doc("width")]
+    vocabulary: Annotated[Positive, Doc("words")]
+    sequence: Annotated[Positive, Doc("steps of a sample")]
+    global_batch: Annotated[int, Later(1)]
+    gates: Annotated[Positive, Doc("of a cell")] = 4
+    precision: Annotated[Precision, Key(None)] = "fp16"
+    gradient_bytes: Annotated[float, Key(None)] = 2.0
+    optimizer_bytes: Annotated[float, Key(None)] = 0.0
     """Plain gradient descent with clipping keeps no state."""
 
     @property
@@ -381,11 +374,11 @@ class Lstm:
 class Gemm:
     """One matrix product C[rows, columns] = A[rows, depth] B[depth, columns], forward only: for tests and teaching."""
 
-    name: str
-    rows: int
-    depth: int
-    columns: int
-    precision: Precision = "fp16"
+    name: Annotated[str, Later("")]
+    rows: Annotated[Positive, Doc("of the result")]
+    depth: Annotated[Positive, Doc("of the inner dimension")]
+    columns: Annotated[Positive, Doc("of the result")]
+    precision: Annotated[Precision, Key(None)] = "fp16"
 
     @property
     def value_bytes(self) -> float:

@@ -3,7 +3,6 @@
 from functools import cache
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import TransformerShape
 from crossopt.instances.catalogue.registry import model, names
 
 Shapes = tuple[object, ...]
@@ -32,7 +31,7 @@ def _names_by_shapes() -> dict[Shapes, tuple[str, ...]]:
     return found
 
 
-def _shapes(network: Transformer | TransformerShape) -> Shapes:
+def _shapes(network: Transformer) -> Shapes:
     """Numbers of layers, heads, experts and tokens, and widths that layers have."""
     dense = network.ffn if network.experts == 1 or network.dense_layers else 0
     attention = (network.heads, network.kv_heads or network.heads, network.head_size or network.hidden // network.heads, network.kv_rank)

@@ -26,7 +26,7 @@ from crossopt.crossflow.fields import (
     Throughput,
 )
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, Node, Parts, SramTechnology, Uncore
-from crossopt.crossflow.workload import NARROW, Activation, Biased
+from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.constants import check_constants, kernel_constants
 from crossopt.instances.files.annotations import figures_of
 from crossopt.instances.files.units import nearest, quoted
@@ -368,75 +368,13 @@ class TechnologyEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class TransformerShape:
-    """A transformer by its shapes."""
-
-    layers: Annotated[Positive, Doc("one after another")]
-    hidden: Annotated[Positive, Doc("width between layers")]
-    heads: Annotated[Positive, Doc("attention heads")]
-    ffn: Annotated[Positive, Doc("width of the feed-forward part; of one expert, unless `expert_ffn` says otherwise")]
-    vocabulary: Annotated[Positive, Doc("tokens that there are")]
-    sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
-    kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
-    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads; with `kv_rank` the part of a query without positions")] = 0
-    gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
-    activation: Annotated[
-        Activation, Doc("`usual` is SiLU where gated, else GELU; `gelu` where gated too (Gemma); GPT-OSS's own; takes no other time")
-    ] = "usual"
-    tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
-    learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
-    biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True
-    dropout: Annotated[bool, Doc("is used in training")] = False
-    experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
-    experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
-    expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
-    shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
-    expert_groups: Annotated[Positive, Doc("groups of experts, of as many each")] = 1
-    groups_per_token: Annotated[Positive, Doc("of which the experts of a token come from so many")] = 1
-    dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
-    window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
-    global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
-    query_rank: Annotated[int, Bounds(0), Doc("latent attention: width of the queries' latent; 0 means none")] = 0
-    kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): width of the latent of keys and values; 0 means usual attention")] = 0
-    rope_size: Annotated[int, Bounds(0), Doc("latent attention: the part of a query and a key with positions")] = 0
-    value_size: Annotated[int, Bounds(0), Doc("latent attention: width of a value; 0 means `head_size`")] = 0
-    qk_norm: Annotated[bool, Doc("queries and keys are normed, head by head")] = False
-    norms: Annotated[Positive, Doc("of a layer: 1 where both parts share it, 4 where results are normed, too")] = 2
-    parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once")] = False
-    sinks: Annotated[bool, Doc("each head has a learned score beside those of the tokens")] = False
-    attention_cap: Annotated[bool, Doc("scores are bent to a range by tanh")] = False
-    logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
-    prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LstmShape:
-    """An LSTM language model by its shapes."""
-
-    layers: Annotated[Positive, Doc("one after another")]
-    hidden: Annotated[Positive, Doc("width")]
-    vocabulary: Annotated[Positive, Doc("words")]
-    sequence: Annotated[Positive, Doc("steps of a sample")]
-    gates: Annotated[Positive, Doc("of a cell")] = 4
-
-
-@dataclass(frozen=True, slots=True)
-class GemmShape:
-    """One matrix product, rows x depth by depth x columns."""
-
-    rows: Annotated[Positive, Doc("of the result")]
-    depth: Annotated[Positive, Doc("of the inner dimension")]
-    columns: Annotated[Positive, Doc("of the result")]
-
-
-@dataclass(frozen=True, slots=True)
 class ModelEntry:
     """A network that can be trained; exactly one of the shapes."""
 
     source: Annotated[str, Prose(), Doc("where the shapes are from")]
-    transformer: Annotated[TransformerShape | None, Doc("its shapes")] = None
-    lstm: Annotated[LstmShape | None, Doc("its shapes")] = None
-    gemm: Annotated[GemmShape | None, Doc("its shapes")] = None
+    transformer: Annotated[Transformer | None, Doc("its shapes")] = None
+    lstm: Annotated[Lstm | None, Doc("its shapes")] = None
+    gemm: Annotated[Gemm | None, Doc("its shapes")] = None
 
 
 def check_above_zero(*figures: tuple[str, float]) -> None:

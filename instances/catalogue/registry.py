@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -10,19 +10,16 @@ from unicodedata import normalize
 
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory, headroom_of
 from crossopt.crossflow.parameters import active_parameters, parameters
-from crossopt.crossflow.workload import NARROW, Precision, Transformer
+from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Precision, Transformer
 from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed, derived_words
 from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
     DeviceEntry,
-    GemmShape,
     LinkEntry,
-    LstmShape,
     MemoryEntry,
     ModelEntry,
     NetworkEntry,
     TechnologyEntry,
-    TransformerShape,
 )
 from crossopt.instances.catalogue.stack_sets import USUAL, constants_for, own_words, set_words, stack_words
 from crossopt.instances.errors import Fault, InstanceError
@@ -332,15 +329,14 @@ def _first_to_last(generations: list[str]) -> str:
 
 def _model_line(name: str, entry: ModelEntry) -> str:
     match entry:
-        case ModelEntry(transformer=TransformerShape() as shape):
-            network = Transformer(name=name, global_batch=1, **asdict(shape))
+        case ModelEntry(transformer=Transformer() as shape):
             experts = f", {shape.experts} experts" if shape.experts > 1 else ""
-            active = f", {active_parameters(network) / 1e9:.4g}e9 active" if shape.experts > 1 else ""
-            size = f"{parameters(network) / 1e9:.4g}e9 weights{active}"
+            active = f", {active_parameters(shape) / 1e9:.4g}e9 active" if shape.experts > 1 else ""
+            size = f"{parameters(shape) / 1e9:.4g}e9 weights{active}"
             return f"{size}: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
-        case ModelEntry(lstm=LstmShape() as shape):
+        case ModelEntry(lstm=Lstm() as shape):
             return f"LSTM: {shape.layers} layers of {shape.hidden}, vocabulary {shape.vocabulary}, sequence {shape.sequence}"
-        case ModelEntry(gemm=GemmShape() as shape):
+        case ModelEntry(gemm=Gemm() as shape):
             return f"matrix product: {shape.rows} x {shape.depth} by {shape.depth} x {shape.columns}"
         case _:
             raise ValueError(f"the registry's entry {name} has no shape")

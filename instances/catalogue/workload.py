@@ -1,12 +1,12 @@
 """From the workload section of an instance to the workload that crossflow prices."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
 
 from crossopt.crossflow.fields import Bounds, CountChoice, Doc, Positive
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
-from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, TransformerShape
+from crossopt.instances.catalogue.entries import ModelEntry
 from crossopt.instances.catalogue.hub.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model, names, told_apart
 from crossopt.instances.files.written import Files
@@ -17,9 +17,9 @@ class WorkloadSection:
     """What is trained: one of `model`, `transformer`, `lstm`, `gemm` or `config`, and the batch."""
 
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
-    transformer: Annotated[TransformerShape | None, Doc("shapes written out")] = None
-    lstm: Annotated[LstmShape | None, Doc("shapes written out")] = None
-    gemm: Annotated[GemmShape | None, Doc("one matrix product, written out")] = None
+    transformer: Annotated[Transformer | None, Doc("shapes written out")] = None
+    lstm: Annotated[Lstm | None, Doc("shapes written out")] = None
+    gemm: Annotated[Gemm | None, Doc("one matrix product, written out")] = None
     config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file; with it `sequence` is needed")] = None
     global_batch: Annotated[
         CountChoice | None, Doc("samples of one optimizer step; of several the best is asked for, per sample or token")
@@ -86,7 +86,6 @@ class WorkloadSection:
 
 
 T = TypeVar("T")
-Shape: TypeAlias = TransformerShape | LstmShape | GemmShape
 Report: TypeAlias = Callable[[str, str], None]
 """Takes a fault of the section: the path of the value below the section, and what is wrong with the remedy."""
 
@@ -123,7 +122,7 @@ def build_workload(section: WorkloadSection, files: Files, report: Report) -> Wo
         return None
 
 
-def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Shape]:
+def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Workload]:
     """The only shape of the section, and what to call it."""
     if section.model is not None:
         return section.model, _shape_of(section.model, model(section.model))
@@ -135,7 +134,7 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Shape]:
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
 
 
-def _network(shape: TransformerShape | None) -> TransformerShape | None:
+def _network(shape: Transformer | None) -> Transformer | None:
     """What makes the network: neither how long a sample is, which a question says, nor the order in which biases are listed."""
     if shape is None:
         return None
@@ -143,9 +142,9 @@ def _network(shape: TransformerShape | None) -> TransformerShape | None:
     return replace(shape, sequence=1, biases=biases)
 
 
-def _has_sequence(section: WorkloadSection, shape: Shape, report: Report) -> bool:
+def _has_sequence(section: WorkloadSection, shape: Workload, report: Report) -> bool:
     """A configuration says how long a sample may be, which is not how long it is in training."""
-    if section.config is None or isinstance(shape, GemmShape):
+    if section.config is None or isinstance(shape, Gemm):
         return True
     if section.sequence is not None:
         if section.sequence > shape.sequence:
@@ -157,7 +156,7 @@ def _has_sequence(section: WorkloadSection, shape: Shape, report: Report) -> boo
     return False
 
 
-def _shape_of(name: str, entry: ModelEntry) -> Shape:
+def _shape_of(name: str, entry: ModelEntry) -> Workload:
     match [shape for shape in (entry.transformer, entry.lstm, entry.gemm) if shape is not None]:
         case [shape]:
             return shape
@@ -165,63 +164,64 @@ def _shape_of(name: str, entry: ModelEntry) -> Shape:
             raise ValueError(f"the registry's entry {name} has {len(shapes)} shapes, exactly one is needed")
 
 
-def _built(name: str, shape: Shape, section: WorkloadSection, report: Report) -> Workload | None:
+def _built(name: str, shape: Workload, section: WorkloadSection, report: Report) -> Workload | None:
     match shape:
-        case TransformerShape():
+        case Transformer():
             return _transformer(name, shape, section, report)
-        case LstmShape():
+        case Lstm():
             return _lstm(name, shape, section, report)
-        case GemmShape():
+        case Gemm():
             return _gemm(name, shape, section, report)
         case _:
             assert_never(shape)
 
 
-def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, report: Report) -> Transformer | None:
+def _transformer(name: str, shape: Transformer, section: WorkloadSection, report: Report) -> Transformer | None:
     needless = _refuse(section, _NOT_IN_DENSE, "a network without experts", report) if shape.experts == 1 else []
     batch = _batch(section, report)
     if needless or batch is None:
         return None
-    trained = replace(shape, sequence=_or(section.sequence, shape.sequence), dropout=_or(section.dropout, shape.dropout))
-    return Transformer(
+    return replace(
+        shape,
         name=name,
         global_batch=batch,
+        sequence=_or(section.sequence, shape.sequence),
+        dropout=_or(section.dropout, shape.dropout),
         capacity_factor=_or(section.capacity_factor, USUAL_CAPACITY if shape.experts > 1 else 1.0),
         once_a_node=section.expert_dispatch == "nodes",
-        attention=_or(section.attention, "flash"),
+        attention=_or(section.attention, shape.attention),
         lora_rank=section.lora_rank or 0,
         frozen_layers=section.frozen_layers,
         precision=section.precision,
-        scaling=_or(section.scaling, "tensorwise"),
-        gradient_bytes=_or(section.gradient_bytes, 4.0),
-        gradient_traffic=_or(section.gradient_traffic, 0.0),
-        optimizer_bytes=_or(section.optimizer_bytes, 12.0),
-        logit_bytes=(kept := _or(section.logit_bytes, 4.0)),
-        logit_peak_bytes=_or(section.logit_peak_bytes, kept if kept < 4.0 else 6.0),
-        **asdict(trained),
+        scaling=_or(section.scaling, shape.scaling),
+        gradient_bytes=_or(section.gradient_bytes, shape.gradient_bytes),
+        gradient_traffic=_or(section.gradient_traffic, shape.gradient_traffic),
+        optimizer_bytes=_or(section.optimizer_bytes, shape.optimizer_bytes),
+        logit_bytes=(kept := _or(section.logit_bytes, shape.logit_bytes)),
+        logit_peak_bytes=_or(section.logit_peak_bytes, kept if kept < shape.logit_bytes else shape.logit_peak_bytes),
     )
 
 
-def _lstm(name: str, shape: LstmShape, section: WorkloadSection, report: Report) -> Lstm | None:
+def _lstm(name: str, shape: Lstm, section: WorkloadSection, report: Report) -> Lstm | None:
     needless = _refuse(section, _NOT_IN_LSTM, "an LSTM", report)
     batch = _batch(section, report)
     if needless or batch is None:
         return None
-    trained = replace(shape, sequence=_or(section.sequence, shape.sequence))
-    return Lstm(
+    return replace(
+        shape,
         name=name,
         global_batch=batch,
+        sequence=_or(section.sequence, shape.sequence),
         precision=section.precision,
-        gradient_bytes=_or(section.gradient_bytes, 2.0),
-        optimizer_bytes=_or(section.optimizer_bytes, 0.0),
-        **asdict(trained),
+        gradient_bytes=_or(section.gradient_bytes, shape.gradient_bytes),
+        optimizer_bytes=_or(section.optimizer_bytes, shape.optimizer_bytes),
     )
 
 
-def _gemm(name: str, shape: GemmShape, section: WorkloadSection, report: Report) -> Gemm | None:
+def _gemm(name: str, shape: Gemm, section: WorkloadSection, report: Report) -> Gemm | None:
     if _refuse(section, _NOT_IN_GEMM, "a matrix product", report):
         return None
-    return Gemm(name=name, precision=section.precision, **asdict(shape))
+    return replace(shape, name=name, precision=section.precision)
 
 
 def _batch(section: WorkloadSection, report: Report) -> int | None:

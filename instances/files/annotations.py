@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from crossopt.crossflow.fields import Bounds, Choice, Doc, In, Key, Needed, Unit, Unset, Whole
+from crossopt.crossflow.fields import Bounds, Choice, Doc, In, Key, Later, Needed, Unit, Unset, Whole
 from crossopt.instances.files.ranges import MOST_VALUES
 
 T = TypeVar("T")
@@ -57,11 +57,19 @@ def _slots_of(cls: Kind) -> list[Slot]:
     return [slot for slot in slots if slot is not None]
 
 
+@cache
+def unknown_of(cls: Kind) -> Mapping[str, object]:
+    """Values of the fields that become known later."""
+    hints = get_type_hints(cls, include_extras=True)
+    marks = ((field.name, mark_of(unwrap(hints[field.name], ())[1], Later)) for field in fields(cls))
+    return {name: later.value for name, later in marks if later is not None}
+
+
 def _slot(field: Field[Any], hint: Kind) -> Slot | None:
     """The key of a field; None where no file states it."""
     marks = unwrap(hint, ())[1]
     key = mark_of(marks, Key)
-    if key is not None and key.name is None:
+    if (key is not None and key.name is None) or mark_of(marks, Later) is not None:
         return None
     plain = field.default is MISSING and field.default_factory is MISSING
     name = field.name.rstrip("_") if key is None or key.name is None else key.name

@@ -24,6 +24,7 @@ from crossopt.instances.files.annotations import (
     range_slots,
     slots_of,
     takes_range,
+    unknown_of,
     unwrap,
     words_of,
 )
@@ -167,7 +168,9 @@ def _read_one(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
 def _read_mapping(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
     if is_dataclass(kind):
         values = _read_slots(slots_of(kind), node, told)
-        return None if values is None else cast("Any", kind)(**values)  # its __post_init__ may raise a ValueError of its own
+        return (
+            None if values is None else cast("Any", kind)(**unknown_of(cast("Any", kind)), **values)
+        )  # its __post_init__ may raise a ValueError of its own
     if origin_of(kind) is tuple:
         return _read_range(kind, marks, node, told)
     return {key: _read(get_args(kind)[1], marks, entry.node, told) for key, entry in _entries(node).items()}

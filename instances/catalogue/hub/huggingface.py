@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from crossopt.crossflow.workload import Activation, Biased
-from crossopt.instances.catalogue.entries import TransformerShape
+from crossopt.crossflow.workload import Activation, Biased, Transformer
 from crossopt.instances.catalogue.hub.config_values import Config, capped, count, flag, optional, share, shown, whole
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
 from crossopt.instances.files.units import quoted
@@ -259,7 +258,7 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
 }
 
 
-def transformer_from_config(config: Config) -> TransformerShape:
+def transformer_from_config(config: Config) -> Transformer:
     """The shapes that a parsed `config.json` gives; a ValueError for a model or a figure that cannot be used."""
     kind = config.get("model_type")
     _refuse_towers(config)
@@ -287,7 +286,7 @@ def transformer_from_config(config: Config) -> TransformerShape:
     }
     for further in dialect.more:
         fields |= further(config, layers)
-    return TransformerShape(**fields)
+    return Transformer(name="", global_batch=1, **fields)
 
 
 def _biases(config: Config, dialect: _Dialect) -> bool | tuple[Biased, ...]:

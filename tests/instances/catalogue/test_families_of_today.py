@@ -1,7 +1,6 @@
 """Networks of today from their configuration files: their weights, windows and samples."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +150,7 @@ def test_public_configurations_give_exactly_the_weights_that_they_are_known_to_h
     """All of them, those that a token meets, and those without the embedding's table."""
     known = json.loads(reference("models/expected.json").read_text(encoding="utf-8"))[name]
     config = config_in(text_of(reference(f"models/{name}.json")), name)
-    network = Transformer(name=name, global_batch=1, **asdict(transformer_from_config(config)))
+    network = transformer_from_config(config)
     assert parameters(network) == known["total"]
     assert active_parameters(network) == known["active"]
     assert multiplied_parameters(network) == known["active_without_input_embedding"]

@@ -1,6 +1,6 @@
 """A network in words, and the registry's networks of today by their published sizes."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.every import every
 def network(name: str, batch: int = 64) -> Transformer:
     shape = model(name).transformer
     assert shape is not None
-    return Transformer(name=name, global_batch=batch, **asdict(shape))
+    return replace(shape, name=name, global_batch=batch)
 
 
 @every(

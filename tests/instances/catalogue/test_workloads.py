@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
-from crossopt.instances.catalogue.entries import GemmShape, LstmShape, TransformerShape
 from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.document import read_text
+from crossopt.instances.files.schema import read_as
 from tests.every import every
 from tests.instances.catalogue.sections import built, faults_of
 
-SHAPE = TransformerShape(layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
+SHAPE = Transformer("", global_batch=1, layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
 
 
 def test_a_named_network_takes_its_shape_from_the_registry_and_its_batch_from_the_question() -> None:
@@ -66,7 +68,7 @@ def test_a_shape_in_the_question_is_taken_whole() -> None:
 
 
 def test_an_lstm_has_its_own_defaults() -> None:
-    shape = LstmShape(layers=2, hidden=128, vocabulary=1000, sequence=20)
+    shape = Lstm("", global_batch=1, layers=2, hidden=128, vocabulary=1000, sequence=20)
     expected = Lstm("lstm", 2, 128, 1000, 20, 64, precision="fp16", gradient_bytes=2.0, optimizer_bytes=0.0)
     section = WorkloadSection(lstm=shape, global_batch=(64,), precision="fp16")
     assert built(section) == expected
@@ -74,7 +76,7 @@ def test_an_lstm_has_its_own_defaults() -> None:
 
 
 def test_a_matrix_product_needs_no_batch() -> None:
-    section = WorkloadSection(gemm=GemmShape(rows=8, depth=16, columns=32), precision="fp16")
+    section = WorkloadSection(gemm=Gemm("", rows=8, depth=16, columns=32), precision="fp16")
     assert built(section) == Gemm("gemm", 8, 16, 32, "fp16")
     assert built(WorkloadSection(model="gemm-4096")) == Gemm("gemm-4096", 4096, 4096, 4096, "bf16")
 
@@ -94,10 +96,6 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
         (
             WorkloadSection(model="gpt3-175b"),
             [("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)")],
-        ),
-        (
-            WorkloadSection(transformer=replace(SHAPE, heads=3), global_batch=(8,)),
-            [("transformer", "hidden 64 is not a multiple of heads 3: give head_size")],
         ),
         (
             WorkloadSection(transformer=SHAPE, capacity_factor=1.5),
@@ -125,3 +123,10 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
 )
 def test_every_fault_is_reported_at_its_key(section: WorkloadSection, faults: list[tuple[str, str]]) -> None:
     assert faults_of(section) == faults
+
+
+def test_shapes_that_do_not_go_together_are_refused_where_they_stand() -> None:
+    text = "transformer: {layers: 2, hidden: 64, heads: 3, ffn: 256, vocabulary: 1000, sequence: 128}\nglobal_batch: 8"
+    faults: list[Fault] = []
+    assert read_as(WorkloadSection, read_text(text, "question.yaml"), faults) is None
+    assert faults == [Fault(1, 14, "transformer", "hidden 64 is not a multiple of heads 3: give head_size")]
