@@ -285,7 +285,7 @@ def _add_compile(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh"), help="for bash put `source <(crossopt completion bash)` into ~/.bashrc")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for bash put `source <(crossopt completion bash)` into ~/.bashrc")
     parser.set_defaults(command="completion")
 
 
