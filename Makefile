@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of w
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
 
-MARKED := process or browser or docs or course or data
+MARKED := process or browser or docs or course or data or thorough
 test: $(INSTALLED) # types are checked beside the compiler, as each of them keeps one core busy for the better part of a minute
 	$(MAKE) -j2 lint compiled
 	$(BIN)/pytest -q -n 2 -m "not ($(MARKED) or slow)"

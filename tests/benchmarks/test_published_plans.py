@@ -16,6 +16,8 @@ from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, 
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, further, launched, opened, run_of, runs, seconds, sources, staged
 from tests.paths import reference
 
+pytestmark = pytest.mark.docs
+
 AGAIN = "the model or the questions changed: draw the page again with `make published-plans`"
 
 
@@ -24,13 +26,11 @@ def cases() -> tuple[Case, ...]:
     return tuple(case(run, kept) for run in runs())
 
 
-@pytest.mark.docs
 def test_the_page_is_what_the_model_says_of_every_run_today() -> None:
     """Every launched plan and every optimum is priced again; the text is that of the script to the last sign."""
     assert page(cases()) == read_pages(PAGE), AGAIN
 
 
-@pytest.mark.docs
 def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
     """Of all with experts, and of each network that Megatron-Core or a like stack ran since H100, in the order of the table."""
     told: dict[str, dict[str, tuple[float, ...]]] = {}
@@ -51,7 +51,6 @@ def test_answers_name_the_error_of_these_runs_by_network_and_device() -> None:
     )
 
 
-@pytest.mark.docs
 def test_answers_name_the_error_of_pipelines_of_torchtitan() -> None:
     """And each is a plan that the stack launches; half of the step is a bubble, as eight microbatches on eight stages of one chunk wait for
     seven others: 7 / 15, and of two chunks 7 / 23, but for what is exchanged once a step."""
@@ -66,7 +65,6 @@ def test_answers_name_the_error_of_pipelines_of_torchtitan() -> None:
         assert abs(dict(price.terms)["pipeline bubble"] / price.seconds - 7.0 / (7.0 + 8.0 * chunks)) < 0.02
 
 
-@pytest.mark.docs
 def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -> None:
     for one in cases():
         assert one.best_price is not None, one.run.title
@@ -76,7 +74,6 @@ def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -
         assert one.best_price.feasible, (one.run.title, AGAIN)
 
 
-@pytest.mark.docs
 def test_a_launched_plan_that_the_stack_launches_and_that_fits_is_never_better_than_the_optimum() -> None:
     """Where it keeps to what was open, it is one of the plans of that question."""
     for one in cases():

@@ -9,6 +9,8 @@ import pytest
 from crossopt.crossflow.hardware import Hardware
 from tests.benchmarks.would_it_be_built import PAGE, QUESTIONS, Asked, Chip, faults, found, page
 
+pytestmark = pytest.mark.docs
+
 SMALLEST = next(asked for asked in QUESTIONS if asked.area == 500)
 """A smaller die leaves fewer chips, so that its proof takes a quarter of the time of any other."""
 
@@ -28,7 +30,6 @@ def said(chip: Chip) -> bool:
     return rows(page([chip])) <= rows(PAGE.read_text(encoding="utf-8"))
 
 
-@pytest.mark.docs
 def test_the_page_says_what_is_found_today() -> None:
     assert said(smallest())
     assert faults(smallest()) == ()

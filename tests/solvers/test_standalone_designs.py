@@ -85,6 +85,7 @@ def test_boxes_of_joint_designs_are_covered_and_never_called_proved(tmp_path: Pa
     assert covered({**listed(), "bound": listed()["bound"] * 1.0001}, tmp_path)[0] == 1
 
 
+@pytest.mark.thorough
 def test_designs_that_are_drawn_have_the_prices_of_the_full_model(tmp_path: Path) -> None:
     code, words = covered(listed(), tmp_path, "--price", "1", *COMMAND)
     assert (code, words.count("of the answer and 1 drawn 2 have a price")) == (2, 1)

@@ -76,6 +76,7 @@ def table(path: Path) -> None:
     path.write_text("\n".join([COLUMNS, *timed]) + "\n", encoding="utf-8")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tried", [("matrix", "attention", "stream", "data_overlap"), pytest.param(ALL, marks=pytest.mark.slow)])
 def test_a_gpu_is_added_by_three_commands(
     tried: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

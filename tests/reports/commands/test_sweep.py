@@ -347,6 +347,7 @@ def test_an_axis_without_values_and_too_many_points_are_refused(tmp_path: Path) 
     assert "an axis has values" in done.stderr
 
 
+@pytest.mark.thorough
 def test_only_runs_that_failed_or_ran_out_of_time_are_asked_again_where_that_is_said(tmp_path: Path, capsys: Captured) -> None:
     text = (
         MANY.replace("engines: [expert]", "engines: [cuts]").replace("[tiny]", "[gpt3-175b-pathfinding-large]").replace("[8, 16]", "[1024]")
@@ -360,6 +361,7 @@ def test_only_runs_that_failed_or_ran_out_of_time_are_asked_again_where_that_is_
         assert asked in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_a_sweep_ends_by_what_an_engine_that_proves_left_open_and_status_says_how_to_go_on(tmp_path: Path, capsys: Captured) -> None:
     """Boxes whose time is over before they have a bound; then a failure that is written there by hand."""
     text = "kind: study\ntitle: t\ninstances: [gpt3-175b-pathfinding-large]\nengines: [boxes]\ntime_limit: 1 ms\n"

@@ -35,6 +35,7 @@ def test_the_page_draws_every_constant_and_stands_on_its_own(saved: Path, tmp_pa
     assert faults_in_a_browser(page, tmp_path, 500) == []
 
 
+@pytest.mark.thorough
 def test_a_check_asks_every_end_again(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(saved)]) == 0
     said = capsys.readouterr().out

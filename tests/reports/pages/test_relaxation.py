@@ -140,6 +140,7 @@ def test_worse_designs_are_not_called_no_solution(explained: tuple[Path, str], p
     assert "best design known before the tree" in page
 
 
+@pytest.mark.thorough
 def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(tmp_path: Path) -> None:
     saved, told = relaxed(tmp_path / "relaxed.json", LESS)
     data = json.loads(saved.read_text())

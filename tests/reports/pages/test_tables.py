@@ -57,6 +57,7 @@ def text_of(form: str, results: list[Path], drawn: list[Drawn]) -> str:
     return paper(form, [one.digest for one in drawn], [path.name for path in results])
 
 
+@pytest.mark.thorough
 @every("form", FORMS)
 def test_every_family_has_its_tables(form: str, results: list[Path], drawn: list[Drawn]) -> None:
     text = text_of(form, results, drawn)

@@ -114,6 +114,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.thorough
 @every("name", ANSWERS)
 def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> None:
     text, options = ANSWERS[name]

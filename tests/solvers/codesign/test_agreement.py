@@ -184,6 +184,7 @@ def test_engines_agree_on_a_thousand_questions(first: int) -> None:
         agree_on(seed)
 
 
+@pytest.mark.thorough
 def test_engines_agree_on_some_questions_and_these_ask_something() -> None:
     """Most are the integer models' to answer, some of them with work for the solver, and some have no design."""
     asked = [small(seed) for seed in range(SHARE)]

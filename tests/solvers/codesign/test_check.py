@@ -51,6 +51,7 @@ def test_a_fresh_result_is_accepted_be_it_feasible_or_not(instance: Instance) ->
     assert report.checked[-1].startswith("the proof was carried out anew")
 
 
+@pytest.mark.thorough
 @every("engine", sorted(FAMILY.engines))
 def test_what_every_engine_writes_is_accepted(engine: str) -> None:
     assert checked(answered(ask(TINY_FREE), engine, Limits(seconds=0.1 if engine in SEARCHERS else inf))).accepted

@@ -77,6 +77,7 @@ def front(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     return target, json.loads(target.read_text(encoding="utf-8"))
 
 
+@pytest.mark.thorough
 def test_a_front_says_how_near_its_ends_are_and_needs_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target, data = front(tmp_path)
     for point in data["points"]:

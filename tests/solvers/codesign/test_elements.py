@@ -59,6 +59,7 @@ def drawn(seed: int) -> Instance:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [(0, _DENSE), pytest.param(range(_DENSE + 8), marks=pytest.mark.slow)], ids=str)
 def test_every_engine_says_what_enumeration_says(seeds: Sequence[int]) -> None:
     for seed in seeds:

@@ -32,6 +32,7 @@ def question(*settings: str) -> Instance:
     return ask(_QUESTION, "workload.precision=fp16", *settings)
 
 
+@pytest.mark.thorough
 @every("settings", [(), ("overlap=[none, both]",), (_EXPERTS, "expert=[1, 2, 4]"), ("objective=energy_per_token",), ("shard=[4]",)])
 def test_every_engine_says_what_enumeration_says(settings: tuple[str, ...]) -> None:
     asked = question(*settings)

@@ -108,6 +108,7 @@ def test_a_robust_question_needs_a_device_with_several_sets_of_constants() -> No
 ROBUST = ("objective=worst_step_time",)
 
 
+@pytest.mark.thorough
 def test_the_worst_step_time_of_a_free_chip_is_that_of_the_slowest_constants_on_the_best_chip_for_it() -> None:
     """Against every design by hand, each set of constants a question of its own."""
     instance = ask(TINY_FREE, *ROBUST)
@@ -137,6 +138,7 @@ def robust_question(seed: int) -> Instance:
     return ask(wide_text(seed, choices=6, options=3), "objective=worst_step_time")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [some(range(5), 2), pytest.param(range(5, 10), marks=pytest.mark.slow)], ids=["some", "more"])
 def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seeds: Sequence[int]) -> None:
     free = [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)]
@@ -245,6 +247,7 @@ def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None
     assert "no less than" not in front_text("q", "step_time", "power", replace(found, points=without, proved=False))
 
 
+@pytest.mark.thorough
 def test_a_time_limit_holds_for_the_whole_front(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", "gpt3-175b-pathfinding-large", "--pareto", "step_time,power", "--time-limit", "0s"]) == 0
     assert "1 design, not proved (time limit)" in capsys.readouterr().out

@@ -70,6 +70,7 @@ SOME = (46, 70, 87)
 """Questions that have a design, and a worse one under all sets."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [SOME, pytest.param(range(200), marks=pytest.mark.slow)], ids=["some", "more"])
 def test_boxes_and_enumeration_agree_under_several_sets(seeds: Iterable[int]) -> None:
     """And no set makes an answer better."""

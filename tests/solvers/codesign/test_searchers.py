@@ -86,6 +86,7 @@ def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
     assert 1 <= sum(optimum(seed) is None for seed in SEEDS[:3]) <= 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_OTHERS else []) for name in sorted(set(SEARCHERS) - {"greedy"})]
 )
@@ -108,6 +109,7 @@ def test_all_searchers_start_from_the_best_recipe_and_not_from_one_rule(name: st
     assert result.value <= recipe.value
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @every("name", SEARCHERS)
 @every("text", [LSTM, GEMM])
@@ -130,6 +132,7 @@ def test_there_is_no_design_where_there_is_none(name: str, setting: str) -> None
 # --- seeds and time ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("name", SEARCHERS)
 def test_the_same_seed_finds_the_same_design(name: str) -> None:

@@ -100,6 +100,7 @@ def test_a_figure_below_a_bound_stands_in_brackets_and_one_that_is_rounded_does_
     ]
 
 
+@pytest.mark.thorough
 def test_seeds_are_kept_and_tell() -> None:
     asked = question(random_graph(3, 40), 3, contiguity="no")
     runs = [local_search(asked, seed, float("inf")) for seed in (0, 0, 1)]

@@ -25,6 +25,7 @@ def same(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [{name: value for name, value in run.items() if name not in {"seconds", "trace"}} for run in data["runs"]]
 
 
+@pytest.mark.thorough
 def test_runs_of_a_sweep_are_those_of_a_comparison_to_the_last_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, store = tmp_path / "devices.yaml", tmp_path / "runs"
     study.write_text(WITHOUT_CLOCKS, encoding="utf-8")

@@ -134,6 +134,7 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
     assert round(max(gains["alternating"]), 3) == 0.001
 
 
+@pytest.mark.thorough
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:
     names = {"GPT-3 13B, 64 chips", "Mixtral 8x7B, 64 chips"}
     study, before = share(JOINT, names, ("boxes", *RIVALS)), stored(JOINT)

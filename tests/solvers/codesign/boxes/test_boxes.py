@@ -179,6 +179,7 @@ def test_an_engine_that_proves_tells_the_recipes_design_before_it_lists_plans(en
     assert told[0].answer() == recipes.answer
 
 
+@pytest.mark.thorough
 def test_engines_that_do_not_look_at_all_designs_count_those_that_are_too_close_to_call() -> None:
     measured = read_instance(INSTANCES / "small.yaml")
     space = space_in(answered(measured, "exhaustive"))
@@ -298,6 +299,7 @@ def test_a_lower_bound_is_accepted(share: float) -> None:
     assert refuted(RATED, proved().cuts, proved().bound * share) == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_each_cut_is_needed_or_its_removal_leaves_the_rest_too_long(step: int) -> None:
     """The tree is written in order, so that a box that is no longer cut hands its parts' cuts to other boxes."""

@@ -113,6 +113,7 @@ def questions() -> list[Instance]:
     return [*own, *objectives, *technologies, *shipped]
 
 
+@pytest.mark.thorough
 def test_no_question_of_the_registry_is_refused() -> None:
     for instance in questions():
         refuse_broken_bounds(instance)

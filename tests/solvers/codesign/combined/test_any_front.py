@@ -85,6 +85,7 @@ def test_a_front_of_any_two_objectives_is_that_of_all_designs(text: str, first: 
     assert [(point.first, point.second) for point in found.points] == least(text, first, second)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "engine"),
     [

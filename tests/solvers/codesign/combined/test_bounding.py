@@ -94,6 +94,7 @@ def test_parts_are_forgotten_or_have_the_least_bounds_and_every_plan_that_may_ma
     assert kinds == {True, False}
 
 
+@pytest.mark.thorough
 def test_whatever_is_priced_in_one_table_the_answer_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for call in (-(1 << 40), 1 << 40):

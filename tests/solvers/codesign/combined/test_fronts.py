@@ -40,6 +40,7 @@ def command_on(data: dict[str, Any], folder: Path) -> int:
     return main(["check", str(copy)])
 
 
+@pytest.mark.thorough
 def test_a_front_without_one_of_its_ends_is_refused(found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     points = found["points"]
     assert command_on(found, tmp_path) == 0
@@ -145,6 +146,7 @@ def test_a_front_that_is_interrupted_says_so_and_keeps_its_points(found: dict[st
     assert pairs == whole[: len(pairs)] if asked > 2 else pairs[-1:] == [(point, least) for point, least in pairs if least == whole[-1][1]]
 
 
+@pytest.mark.thorough
 def test_a_log_of_a_front_has_the_progress_of_its_questions(tmp_path: Path) -> None:
     question, target = tmp_path / "question.yaml", tmp_path / "log.jsonl"
     question.write_text(TINY_FREE, encoding="utf-8")

@@ -89,6 +89,7 @@ def test_both_engines_find_what_brute_force_finds(settings: tuple[str, ...]) -> 
         assert_agreement(regret, least_of_tables(regret, tables))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [SEEDS[1::4], pytest.param((1, 5, 8, 11), marks=pytest.mark.slow)], ids=str)
 def test_random_questions_are_answered_as_brute_force_answers_them(seeds: tuple[int, ...]) -> None:
     for seed in seeds:

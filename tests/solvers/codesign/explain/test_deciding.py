@@ -34,6 +34,7 @@ def found(seconds: float = 60.0) -> Deciding:
     return deciding(asked(), lambda setting: ask(TINY_FREE, *FEW, setting), Limits(seconds), unwatched, lambda known: None)
 
 
+@pytest.mark.thorough
 def test_every_end_is_the_optimum_that_enumeration_finds_and_the_largest_swing_comes_first() -> None:
     told = found()
     assert told.stopped == "complete"

@@ -163,6 +163,7 @@ def test_the_command_tells_what_a_forced_choice_costs(capsys: pytest.CaptureFixt
     assert f"{other / best - 1.0:.2%} more" in out
 
 
+@pytest.mark.thorough
 def test_a_part_that_nobody_opened_is_asked_with_a_tenth_more_and_less() -> None:
     """As if somebody had chosen so much of it; what is a choice, or follows from stacks, is not asked."""
     instance = ask(TINY_FREE)

@@ -87,6 +87,7 @@ def solved(instance: Instance, engine: str) -> DesignResult:
     return answered(instance, engine)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", FREE[4:7])
 def test_both_solvers_agree_with_counting_from_a_cold_start(seed: int) -> None:
     instance = step_time_question(seed)
@@ -164,6 +165,7 @@ def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: s
     assert crossed.checked[-1].startswith("the engine boxes was asked as well")
 
 
+@pytest.mark.thorough
 def test_a_bound_above_the_optimum_is_refused_by_a_cross_check() -> None:
     """A solver that lied: a worse design is called proved. Its figures fit each other, and only another engine sees it."""
     instance = QUICK

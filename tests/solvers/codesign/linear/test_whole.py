@@ -94,6 +94,7 @@ def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, na
     assert report.checked[-1].startswith("the proof was carried out anew: ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("engine", "seed"),
     [
@@ -292,6 +293,7 @@ def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below(instance: Ins
         assert whole_faults(instance, value * 1.0001, forged)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "instance",
     [QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow), step_time_question(FREE[3])],

@@ -49,6 +49,7 @@ def assert_that_neither_half_can_be_improved(instance: Instance) -> None:
         assert answered(alternating.with_plan(instance, end.plan)).value == result.value
 
 
+@pytest.mark.thorough
 @every("text", [TINY_FREE, LSTM, GEMM])
 def test_it_is_never_above_the_best_of_either_half(text: str) -> None:
     instance = ask(text)

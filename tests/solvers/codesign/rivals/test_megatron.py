@@ -41,6 +41,7 @@ def test_the_rule_never_beats_the_optimum(path: Path) -> None:
     assert verify(instance, chosen).value >= optimum
 
 
+@pytest.mark.thorough
 @every("seed", range(20))
 def test_the_rule_keeps_every_limit_or_gives_no_design(seed: int) -> None:
     instance = random_question(seed)
@@ -53,6 +54,7 @@ def test_the_rule_keeps_every_limit_or_gives_no_design(seed: int) -> None:
     assert verdict.value >= found.value
 
 
+@pytest.mark.thorough
 def test_there_are_random_questions_of_both_kinds() -> None:
     """The test above would say nothing if the rule never found a design."""
     chosen = [expert_design(random_question(seed)) for seed in range(40)]

@@ -115,6 +115,7 @@ def test_llama_70b_on_h100_has_the_width_and_context_of_nvidia() -> None:
     assert (plan.tensor, plan.context, plan.pipeline, plan.interleave, plan.microbatch) == (4, 2, 2, 5, 1)
 
 
+@pytest.mark.thorough
 def test_long_samples_are_spread_over_ranks() -> None:
     """131,072 tokens: no rank has more than 16,384 of them, nor fewer than 4,096; the expert rule spreads none."""
     instance = ask(LONG)

@@ -35,6 +35,7 @@ def test_the_rules_keep_every_limit_or_give_no_design(seed: int) -> None:
             assert chosen.point == point
 
 
+@pytest.mark.thorough
 def test_both_rules_find_designs_for_some_of_these_questions() -> None:
     for rule in (fsdp_design, pipedream_design):
         assert 3 <= sum(rule(random_question(seed)) is not None for seed in range(20)) < 20
