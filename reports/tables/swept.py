@@ -64,7 +64,7 @@ def _by_kind(name: str) -> int:
 
 def axis_columns(listed: Listed) -> list[str]:
     """The columns of the axes."""
-    return [_column(axis) for axis in listed.axes]
+    return [_column(axis.name) for axis in listed.axes]
 
 
 def _column(axis: str) -> str:

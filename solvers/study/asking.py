@@ -15,8 +15,8 @@ from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.studies.study import Point, StudyText, place_of, points_of
 from crossopt.solvers.codesign.family import ALIASES, ENGINES
-from crossopt.solvers.study.records import Axis, Plan
-from crossopt.solvers.sweeps.asking import file_of, inner, items_of, once_an_axis, placed
+from crossopt.solvers.study.records import Plan
+from crossopt.solvers.sweeps.asking import axes_of, file_of, inner, items_of, once_an_axis, overruled, placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ def ask_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str
     asked = [read_instance(question_path(path), settings, workload) for path in paths]
     twice = {instance.name for instance in asked if sum(other.name == instance.name for other in asked) > 1}
     names = [str(path) if instance.name in twice else instance.name for path, instance in zip(paths, asked, strict=True)]
+    plan = replace(plan, called=_renamed([*zip(names, asked, strict=True)]))
     return Asking(plan, tuple(Asked(name, name, (), instance) for name, instance in zip(names, asked, strict=True)))
 
 
@@ -70,12 +71,19 @@ def ask_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
     if twice := [name for name in names if names.count(name) > 1]:
         message = f"two questions are called {quoted(twice[0])} (give one of them a `name`)"
         faults.append(replace(place_of(study.root, "instances"), message=message))
+    if asked and not faults:
+        faults += overruled(study, "codesign", asked[0].at, asked[0].instance.document)
     if faults:
         raise InstanceError(study.source, once_an_axis(study, faults))
-    axes = tuple(Axis(axis.label, axis.setting, axis.values) for axis in file.sweep)
+    axes, called = axes_of(study), _renamed([(one.subject, one.instance) for one in asked])
     description = " ".join((file.description or "").split())
-    plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes, file.claims)
+    plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes, called, file.claims)
     return Asking(plan, tuple(asked))
+
+
+def _renamed(questions: Sequence[tuple[str, Instance]]) -> tuple[str, ...]:
+    """Subjects that are not called as the files of their questions."""
+    return tuple(dict.fromkeys(name for name, one in questions if name and name != Path(one.document["source"]).stem))
 
 
 def strange_names(root: Node, folder: Path) -> Iterator[Fault]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum, inf, isfinite
+from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
@@ -19,12 +20,15 @@ from crossopt.solvers.answer import gap_between
 from crossopt.solvers.checking import Report, trace_holds
 from crossopt.solvers.codesign.answer import Candidate, from_words, to_words
 from crossopt.solvers.codesign.claims import PROVERS
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.pricing import price_together
 from crossopt.solvers.study.records import Run, Study
+from crossopt.solvers.sweeps.keys import question_digest
+from crossopt.solvers.sweeps.names import Named, name_faults
 
 _WIDEST = 1e-3
 """Gap beyond which nobody calls a value proved here."""
@@ -53,6 +57,8 @@ def check(study: Study, in_blocks: bool = False) -> Report:
             hold_together(asked.name, runs)
         except VerificationError as error:
             refused.append(str(error))
+    if not refused:
+        refused += _name_faults(study)
     if not refused:
         refused += _column_faults(study, instances)
     derived = ("what was derived and expected was derived anew",) if study.derived or study.findings else ()
@@ -94,6 +100,21 @@ def _form(study: Study) -> list[str]:
     if study.stopped == "complete" and any(not _whole(study, engine) for engine in plan.engines):
         faults.append("runs: one is missing")
     return faults
+
+
+def _name_faults(study: Study) -> list[str]:
+    """What of the names of questions and axes is other than was asked."""
+    documents = [study.document(place) for place in range(len(study.questions))]
+    points = [
+        Named(one.name, one.subject, one.at, FAMILY.kind, question_digest(FAMILY.kind, document), document)
+        for one, document in zip(study.questions, documents, strict=True)
+    ]
+    strange = [
+        f"{one.name}: its question is in {document['source']}, which is not so called"
+        for one, document in zip(study.questions, documents, strict=True)
+        if one.subject and (one.subject == Path(document["source"]).stem) == (one.subject in study.plan.called)
+    ]
+    return [*name_faults(study.plan.axes, points), *strange]
 
 
 def _column_faults(study: Study, instances: Sequence[Instance]) -> list[str]:

@@ -19,8 +19,7 @@ def kept_in(folder: Path, asking: Asking) -> Asker:
     points = [Point(one.name, one.subject, one.at, FAMILY.kind, digest) for one, digest in zip(asking.questions, digests, strict=True)]
     turns = turns_of(asking.plan)
     rows = [_row(place, digest, engine, limits) for place, digest in enumerate(digests) for engine, limits in turns]
-    axes = tuple(axis.name for axis in asking.plan.axes)
-    open_store(folder, Listed(asking.plan.title, axes, tuple(points), tuple(rows)))
+    open_store(folder, Listed(asking.plan.title, asking.plan.axes, tuple(points), tuple(rows)))
     places = {asked.name: place for place, asked in enumerate(asking.questions)}
 
     def ask(asked: Asked, engine: str, limits: Limits, watch: Watch) -> DesignResult:

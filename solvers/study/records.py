@@ -7,17 +7,9 @@ from typing import Any, Literal
 
 from crossopt.instances.studies.sections import Claims
 from crossopt.solvers.answer import Status, record
+from crossopt.solvers.sweeps.names import Axis
 
-KIND, FORMAT = "study", 1
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A setting that takes several values in turn."""
-
-    name: str
-    setting: str
-    values: tuple[str, ...]
+KIND, FORMAT = "study", 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +23,8 @@ class Plan:
     """Of each run in seconds; None for none, but five for searchers."""
     seeds: int
     axes: tuple[Axis, ...] = ()
+    called: tuple[str, ...] = ()
+    """Subjects that are not called as the files of their questions."""
     claims: Claims = field(default_factory=Claims)
 
 

@@ -1,6 +1,6 @@
 """What a study names: its questions and engines, who is asked how long, and where in the study what is wrong with a question stands."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,8 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.studies.study import Point, Setting, StudyText, place_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import Family, family_of
-from crossopt.solvers.sweeps.keys import answerers, digest_of
+from crossopt.solvers.sweeps.keys import answerers, digest_of, question_digest
+from crossopt.solvers.sweeps.names import Axis, Named, digest_at
 
 SEARCH = 5.0
 """Seconds of an engine that goes on until its time is over, where no limit is given."""
@@ -32,6 +33,22 @@ def mark_of(study: StudyText, settings: tuple[str, ...] = (), time_limit: float 
             return ""
         files[name] = sha256(found.read_bytes()).hexdigest()
     return digest_of({"study": repr(study.file), "settings": settings, "limit": time_limit, "files": files, "code": answerers()})
+
+
+def axes_of(study: StudyText) -> tuple[Axis, ...]:
+    """The axes of a study."""
+    return tuple(Axis(axis.label, axis.setting, axis.values, tuple(axis.beside.items())) for axis in study.file.sweep)
+
+
+def overruled(study: StudyText, kind: str, at: tuple[str, ...], document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Axes of which a value does not count in the question at these values, as another setting takes its place."""
+    axes, digest = axes_of(study), question_digest(kind, document)
+    if digest_at(axes, Named("", "", at, kind, digest, document), document) == digest:
+        return
+    for number, axis in enumerate(axes):
+        if digest_at((axis,), Named("", "", (at[number],), kind, digest, document), document) != digest:
+            message = "another setting takes its place, so that its values do not say what is asked (leave that out, or the axis)"
+            yield replace(place_of(study.root, f"sweep[{number}].setting"), message=message)
 
 
 def turns_of(family: Family[Any, Any, Any], engines: Sequence[str], time_limit: float | None, seeds: int) -> list[tuple[str, Limits]]:

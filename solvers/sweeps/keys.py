@@ -50,7 +50,7 @@ def question_digest(kind: str, document: Mapping[str, Any]) -> str:
     """The digest of what is asked, from what a result keeps of its question."""
     files = {name: sha256(text.encode()).hexdigest() for name, text in document.get("files", {}).items()}
     asked: dict[str, Any] = {"kind": kind, "workload": document.get("workload"), "files": files}
-    if "text" not in document or Path(document["source"]).suffix.lower() in AUTHORS:
+    if is_listed(document):
         text = document["digest"] if "text" not in document else sha256(document["text"].encode()).hexdigest()
         return digest_of({**asked, "text": text, "settings": list(document["settings"])})
     root = _tree_of(document["text"], document["source"])
@@ -59,6 +59,11 @@ def question_digest(kind: str, document: Mapping[str, Any]) -> str:
         root = lay_over(root, setting, document["source"], keys)
     tree = _plain(root)
     return digest_of({**asked, "tree": {name: value for name, value in tree.items() if name not in _NAMES}})
+
+
+def is_listed(document: Mapping[str, Any]) -> bool:
+    """Whether settings count as they are listed, as the question is an author's file and no tree that they are laid over."""
+    return "text" not in document or Path(document["source"]).suffix.lower() in AUTHORS
 
 
 def digest_of(data: object) -> str:

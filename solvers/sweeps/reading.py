@@ -17,8 +17,9 @@ from crossopt.instances.question import read
 from crossopt.instances.studies.study import Point, StudyText, place_of, points_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.asking import engine_faults, file_of, once_an_axis, placed, turns_of
+from crossopt.solvers.sweeps.asking import axes_of, engine_faults, file_of, once_an_axis, overruled, placed, turns_of
 from crossopt.solvers.sweeps.keys import key_of, question_digest
+from crossopt.solvers.sweeps.names import Axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Sweep:
     """All that is asked."""
 
     title: str
-    axes: tuple[str, ...]
+    axes: tuple[Axis, ...]
     questions: tuple[Asked, ...]
     runs: tuple[Run, ...]
 
@@ -125,7 +126,7 @@ class Reader:
             raise InstanceError(self.study.source, once_an_axis(self.study, self.faults), undone)
         questions = tuple(self._asked[number] for number in range(self.count))
         runs = tuple(run for number in range(self.count) for run in self._runs[number])
-        return Sweep(self.study.file.title, tuple(axis.label for axis in self.study.file.sweep), questions, runs)
+        return Sweep(self.study.file.title, axes_of(self.study), questions, runs)
 
     def _look_at_names(self) -> None:
         """Engines that there are none of, and names that two questions have."""
@@ -164,6 +165,8 @@ class Reader:
             keys = getattr(module, "KEYS", TOP_ONLY)
             self.faults += [placed(fault, error.source, point, keys) for fault in error.faults]
             return None
+        if not self._asked:
+            self.faults += overruled(self.study, kind, point.at, question.document)
         document, size = question.document, getattr(module, "count_of", _no_size)(question)
         if "text" in document:
             document = document | {"text": self._texts.setdefault(document["text"], document["text"])}

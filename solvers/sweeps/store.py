@@ -18,17 +18,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.keys import LENGTH, question_digest
+from crossopt.solvers.sweeps.names import Axis
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 STUDY: Final = "STUDY.json"
 RESULTS, FAILED, RUNNING = "results", "failed", "running"
 _OURS: Final = (STUDY, RESULTS, FAILED, RUNNING)
 _DIGEST: Final = 16
+_LARGEST: Final = 256 << 20
+"""Bytes of a result."""
 _NAME: Final = re.compile(rf"([0-9a-f]{{{LENGTH}}})\.([0-9a-f]{{{_DIGEST}}})\.json")
 _KEY: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}")
 _CUT: Final = f"this list of a sweep was edited or cut off, or is none of format {FORMAT}"
@@ -63,7 +67,7 @@ class Listed:
     """What was asked last."""
 
     title: str
-    axes: tuple[str, ...]
+    axes: tuple[Axis, ...]
     points: tuple[Point, ...]
     rows: tuple[Row, ...]
     mark: str = ""
@@ -124,7 +128,9 @@ def text_of(listed: Listed) -> str:
     """The list as JSON, with a line for each point and each run."""
     points = [json.dumps([one.name, one.subject, list(one.at), one.kind, one.digest]) for one in listed.points]
     rows = [json.dumps([one.question, one.engine, one.seed, one.seconds, one.key]) for one in listed.rows]
-    head = f'"format": {FORMAT},\n"title": {json.dumps(listed.title)},\n"axes": {json.dumps(list(listed.axes))},\n"mark": "{listed.mark}"'
+    axes = [[axis.name, axis.setting, axis.values, axis.beside] for axis in listed.axes]
+    head = f'"format": {FORMAT},\n"title": {json.dumps(listed.title)},\n"axes": {json.dumps(axes)}'
+    head += f',\n"subjects": {json.dumps(subjects_of(listed.points))},\n"mark": "{listed.mark}"'
     return f'{{{head},\n"points": [\n{_lines(points)}],\n"runs": [\n{_lines(rows)}]}}\n'
 
 
@@ -150,7 +156,10 @@ def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
     try:
         points = tuple(Point(name, subject, tuple(at), kind, digest) for name, subject, at, kind, digest in data["points"])
         rows = tuple(Row(*row) for row in data["runs"])
-        listed = Listed(data["title"], tuple(data["axes"]), points, rows, str(data["mark"]))
+        axes = tuple(_axis(*one) for one in data["axes"])
+        listed = Listed(data["title"], axes, points, rows, str(data["mark"]))
+        if [list(pair) for pair in subjects_of(points)] != data["subjects"]:
+            raise ValueError(_CUT)
         sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows) and isinstance(listed.title, str)
         sound = sound and all(KINDS[point.kind].family and all(isinstance(word, str) for word in _words_of(point)) for point in points)
     except (KeyError, TypeError, ValueError) as error:
@@ -160,8 +169,35 @@ def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
     return listed
 
 
+def subjects_of(points: Iterable[Point]) -> list[tuple[str, str]]:
+    """Each subject with the digest of its first question."""
+    return list({point.subject: (point.subject, point.digest) for point in reversed(tuple(points))}.values())[::-1]
+
+
+def _axis(name: str, setting: str, values: list[str], beside: list[tuple[str, list[str]]]) -> Axis:
+    if not all(
+        isinstance(word, str) for column in ([name, setting], values, *([key, *column] for key, column in beside)) for word in column
+    ):
+        raise ValueError(_CUT)
+    return Axis(name, setting, tuple(values), tuple((key, tuple(column)) for key, column in beside))
+
+
 def _words_of(point: Point) -> tuple[str, ...]:
     return point.name, point.subject, *point.at, point.digest
+
+
+def listed_faults(listed: Listed) -> list[str]:
+    """What of the runs is not as a study asks them: each point is asked the same as others of its kind, once."""
+    turns = dict[str, dict[int, list[tuple[str, int, float | None]]]]()
+    for row in listed.rows:
+        kind = listed.points[row.question].kind
+        turns.setdefault(kind, {}).setdefault(row.question, []).append((row.engine, row.seed, row.seconds))
+    faults = ["a point is asked of nobody"] if len({row.question for row in listed.rows}) < len(listed.points) else []
+    for several in turns.values():
+        first = next(iter(several.values()))
+        if any(asked != first for asked in several.values()) or len(set(first)) < len(first):
+            faults.append("points of one kind are asked of different engines, or of one twice")
+    return faults
 
 
 # --- results -------------------------------------------------------------------------------------------------------------------------
@@ -214,8 +250,11 @@ def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
 
 def _sound(path: Path, row: Row, point: Point) -> dict[str, Any]:
     """The data of a file; a ValueError in words where it is not what was written for this run."""
-    body, name = path.read_bytes(), _NAME.fullmatch(path.name)
-    if name is None or sha256(body).hexdigest()[:_DIGEST] != name[2]:
+    try:
+        body, name = bytes_of(path, _LARGEST, "delete it"), _NAME.fullmatch(path.name)
+    except OSError as error:
+        raise ValueError(why_unreadable(error)) from error
+    if body is None or name is None or sha256(body).hexdigest()[:_DIGEST] != name[2]:
         raise ValueError("it was edited or cut off after it was written")
     family = family_of(point.kind)
     try:

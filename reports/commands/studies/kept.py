@@ -6,6 +6,7 @@ import sys
 from argparse import Namespace
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
@@ -19,8 +20,9 @@ from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.leases import held
+from crossopt.solvers.sweeps.names import Named, name_faults
 from crossopt.solvers.sweeps.standing import standings, tally
-from crossopt.solvers.sweeps.store import Listed, all_kept, listing, result_of
+from crossopt.solvers.sweeps.store import STUDY, Listed, all_kept, listed_faults, listing, result_of
 
 REFUSED = 30
 INDEX = "index.sqlite"
@@ -92,7 +94,7 @@ def check(options: Namespace, folder: Path) -> int:
     listed, kept = listing(folder), all_kept(folder)
     rows = {row.key: row for row in listed.rows if row.key in kept}
     keys = _evenly(list(rows), options.sample) if options.sample else list(rows)
-    told, faults, refused = 0, _strangers(folder, listed), list[str]()
+    told, faults, refused, asked = 0, _strangers(folder, listed), list[str](), dict[int, dict[str, Any]]()
     with notes_on(sys.stderr) as note:
         for number, key in enumerate(keys):
             note(f"{number:,} of {len(keys):,} checked")
@@ -102,7 +104,11 @@ def check(options: Namespace, folder: Path) -> int:
             if found.data is not None and found.path is not None:
                 report = report_of(family, result_in(found.data, family.answer, family.details), found.path.parent)
                 told += report.told
+                asked[rows[key].question] = found.data["question"]
                 refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
+    points = [Named(one.name, one.subject, one.at, one.kind, one.digest, asked.get(place)) for place, one in enumerate(listed.points)]
+    refused += [f"{STUDY}: {fault}" for fault in name_faults(listed.axes, points)]
+    refused += [f"{STUDY}: {fault}" for fault in listed_faults(listed)]
     beside = f", {told:,} of them but for a bound that is told and not proved anew" if told else ""
     lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *faults, *(f"  REFUSED  {fault}" for fault in refused)]
     sys.stdout.write(fitted("\n".join([*lines, f"{folder}: {'refused' if refused else 'accepted'}"]) + "\n"))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from gzip import decompress
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,37 @@ def test_results_that_are_not_what_was_written_are_named_and_not_used(words: str
         assert table(store, capsys) == whole
         assert main(["sweep", "status", str(store)]) == 0
         assert "(another file answers in its place: this one may be deleted)" in " ".join(capsys.readouterr().out.split())
+
+
+def swapped(data: dict[str, Any], first: int, last: int) -> None:
+    """The two points change what is between these places."""
+    one, other = data["points"]
+    one[first:last], other[first:last] = other[first:last], one[first:last]
+
+
+LISTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a name": lambda data: data["points"][0].__setitem__(0, "tiny"),
+    "names swapped": lambda data: swapped(data, 0, 1),
+    "values swapped": lambda data: swapped(data, 2, 3),
+    "names and values swapped": lambda data: swapped(data, 0, 3),
+    "a setting": lambda data: data["axes"][0].__setitem__(1, "workload.global_batch"),
+    "a point dropped": lambda data: (data["points"].pop(), data["runs"].pop()),
+    "a run dropped": lambda data: data["runs"].pop(),
+    "runs of two points swapped": lambda data: [row.__setitem__(0, 1 - row[0]) for row in data["runs"]],
+}
+
+
+@every("words", LISTS)
+def test_a_list_with_names_that_are_not_those_of_its_questions_is_refused(words: str, few: Path, tmp_path: Path, capsys: Captured) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(few, store)
+    assert main(["sweep", "check", str(store)]) == 0
+    data = json.loads((store / STUDY).read_text(encoding="utf-8"))
+    LISTS[words](data)
+    (store / STUDY).write_text(json.dumps(data), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["sweep", "check", str(store)]) == 30
+    assert "REFUSED" in capsys.readouterr().out
 
 
 def test_tables_take_columns_and_times_and_other_forms(two: Path, tmp_path: Path, capsys: Captured) -> None:

@@ -110,6 +110,10 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "fast does not answer for exhaustive": lambda data: data["runs"][0].update(answered_by="fast"),
     "expert proves nothing": lambda data: data["runs"][1].update(bound=data["runs"][1]["value"] / 2.0),
     "take less than the runs did": lambda data: data.update(seconds=0.0),
+    "not all combinations of the axes' values": lambda data: data["questions"][0].update(at=["16", "a100-80g"]),
+    "the name is not that of its subject": lambda data: data["questions"][0].update(name="9, a100-80g"),
+    "its question is not that of its subject": lambda data: data["plan"]["axes"][0].update(setting="workload.global_batch"),
+    "an axis: each value is given once": lambda data: data["plan"]["axes"][0].update(name="an axis", values=["8", "8"]),
     "what is infeasible is proved": lambda data: data["runs"][1].update(status="INFEASIBLE", value=None, design=None, verified=False),
 }
 

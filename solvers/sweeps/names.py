@@ -1,0 +1,103 @@
+"""The names of a study's questions held to what was asked.
+
+    name        the subject and the value on each axis, with commas between
+    points      of each subject all combinations of values, the last axis fastest
+    questions   one question of a subject, with the settings of the axes laid over it, is each of the others
+
+Questions are compared by their digests, so that an answer counts whoever asked it, in whatever words.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from typing import Any
+
+from crossopt.instances.errors import InstanceError
+from crossopt.solvers.sweeps.keys import is_listed, question_digest
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A setting that takes several values in turn, and settings that change in step."""
+
+    name: str
+    setting: str
+    values: tuple[str, ...]
+    beside: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def settings(self, value: str) -> tuple[str, ...]:
+        """What is set at a value."""
+        number = self.values.index(value)
+        return (f"{self.setting}={value}", *(f"{key}={values[number]}" for key, values in self.beside))
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A question by its names and its digest, and what was asked where that is known."""
+
+    name: str
+    subject: str
+    at: tuple[str, ...]
+    kind: str
+    digest: str
+    document: Mapping[str, Any] | None
+
+
+def name_faults(axes: Sequence[Axis], points: Sequence[Named]) -> list[str]:
+    """What of the names of points is other than their questions say."""
+    faults = [f"axis {axis.name}: {words}" for axis in axes if (words := _axis_fault(axis))]
+    if len({axis.name for axis in axes}) < len(axes):
+        faults.append("axes: two have one name")
+    if faults:
+        return faults
+    every, subjects = list(product(*(axis.values for axis in axes))), list[str]()
+    for subject, several in groupby(points, lambda point: point.subject):
+        group = list(several)
+        subjects.append(subject)
+        if [point.at for point in group] == every:
+            faults += _group_faults(axes, group)
+        else:
+            faults.append(f"points{f' of {subject}' if subject else ''}: they are not all combinations of the axes' values, in their order")
+    if len(set(subjects)) < len(subjects) or ("" in subjects and len(subjects) > 1):
+        faults.append("points: those of a subject stand together, and each subject has a name")
+    return faults
+
+
+def _axis_fault(axis: Axis) -> str:
+    if len(set(axis.values)) < len(axis.values) or not axis.values:
+        return "each value is given once"
+    uneven = any(len(values) != len(axis.values) for _, values in axis.beside)
+    return "settings beside it have a value for each of its values" if uneven else ""
+
+
+def _group_faults(axes: Sequence[Axis], group: Sequence[Named]) -> Iterator[str]:
+    """Of the points of a subject: their names, and whether they ask the same but for the axes."""
+    known = next((point for point in group if point.document is not None), None)
+    for point in group:
+        if point.name != ", ".join([point.subject, *point.at] if point.subject else point.at):
+            yield f"{point.name}: the name is not that of its subject and its values on the axes"
+        own = point if point.document is not None else None
+        if any(one is not None and not _is_at(axes, point, one) for one in (own, known if known is not own else None)):
+            yield f"{point.name}: its question is not that of its subject at its values on the axes"
+
+
+def _is_at(axes: Sequence[Axis], point: Named, other: Named) -> bool:
+    """Whether a question of the subject, with the settings of the axes at a point laid over it, is that of the point; true of questions
+    that name further files, where it is another one."""
+    document = other.document or {}
+    if other is not point and (document.get("files") or is_listed(document)):
+        return True
+    return digest_at(axes, point, document) == point.digest
+
+
+def digest_at(axes: Sequence[Axis], point: Named, document: Mapping[str, Any]) -> str:
+    """The digest of a question with the settings of the axes laid over it, where its settings do not tell it as they are listed."""
+    swept = [text for axis, value in zip(axes, point.at, strict=True) for text in axis.settings(value)]
+    settings = list(document["settings"])
+    if is_listed(document):
+        there = any(settings[at : at + len(swept)] == swept for at in range(len(settings) - len(swept) + 1))
+        return question_digest(point.kind, document) if there else ""
+    try:
+        return question_digest(point.kind, {**document, "settings": [*settings, *swept]})
+    except InstanceError:
+        return ""
