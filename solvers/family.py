@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from crossopt.instances.errors import FailedError, ModelError, RefusedError, VerificationError
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import (
+    ROUNDING,
     STOPPED,
     Found,
     Limits,
@@ -26,6 +27,7 @@ from crossopt.solvers.answer import (
     gap_between,
     is_proved,
     is_told,
+    less_rounding,
     rival_faults,
     versions,
 )
@@ -267,10 +269,10 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     rivals = tuple(judge_rival(family.judge, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
     bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
-    if value is not None and found.value is not None and value != found.value:
-        raise VerificationError(f"the engine prices the {family.what} at {found.value!r}, the judge at {value!r}")
-    if value is not None and bound is not None and value < bound:
+    if value is not None and bound is not None and bound > max(value, value if found.value is None else found.value):
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
+    if value is not None and found.value is not None and value != found.value:
+        bound, found = _priced_by_the_judge(family, found, found.value, value, bound)
     if faults := rival_faults(bound, rivals):
         raise VerificationError(faults[0])
     asked = max(limits.gap, found.coarse, family.least_gap)
@@ -301,6 +303,28 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         seed=limits.seed,
         versions=versions(found.solver),
     )
+
+
+UNLIKE = "The judge and the engine differ: it is "
+"""How the note begins that says so."""
+
+
+def _priced_by_the_judge(
+    family: Family[Q, A, D], found: Found[A], priced: Number, value: Number, bound: Number | None
+) -> tuple[Number | None, Found[A]]:
+    """The bound that is left, and what was found with a note and a trace by the judge's value, where the engine has another one.
+
+    A bound holds for values as the engine computes them, of which the judge's differ as they do here. By rounding they differ by no more
+    than ROUNDING: the bound is lowered by that, and proves no optimum without a gap. Where they differ by more, none is left."""
+    whole = isinstance(value, int) and isinstance(priced, int)  # of which nothing is rounded
+    said = f"{UNLIKE}{value!r} for the {family.what} and not {priced!r}, as {found.engine} has"
+    if whole or abs(value - priced) > ROUNDING * max(abs(value), abs(priced)):
+        bound, said = None, f"{said}. That is more than rounding, so that the bound of the engine is not told (please report this)"
+    elif bound is not None:
+        bound = min(less_rounding(value if bound >= value * (1.0 - ROUNDING) else bound), value)
+        said = f"{said}. The bound is lowered by what rounding may be"
+    at_least = tuple((at, None if best is None else max(best, float(value)), below) for at, best, below in found.trace)
+    return bound, replace(found, trace=at_least, notes=(*found.notes, said))
 
 
 def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:

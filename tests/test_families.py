@@ -26,7 +26,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
 from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
 from crossopt.solvers.checking import check, check_answer, plain
-from crossopt.solvers.family import certify, engine_of, family_of, solve
+from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
 from tests.paths import ROOT
 from tests.samples import SAMPLES
@@ -351,6 +351,18 @@ def test_what_no_check_would_accept_is_no_result() -> None:
         certify(family, question, replace(found, engine="nobody"), Limits(), 0.0)
     with pytest.raises(VerificationError, match="tells a bound and does not say what proves it"):
         certify(family, question, replace(found, proof=None), Limits(), 0.0)
+
+
+def test_whole_numbers_have_no_rounding() -> None:
+    """An engine that is one off has other values than the judge, and no bound of these."""
+    family, question = family_of("knapsack"), read("knapsack", questions("knapsack")[0])
+    found = engine_of(family, "exhaustive")(question, Limits(), silent)
+    value = certify(family, question, found, Limits(), 0.0).value
+    assert isinstance(value, int)
+    large = replace(family, judge=lambda asked, taken: replace(family.judge(asked, taken), value=10**12))
+    result = certify(large, question, replace(found, value=10**12 + 1), Limits(), 0.0)
+    assert (result.value, result.bound, result.proved) == (10**12, None, False)
+    assert result.notes[-1].startswith(UNLIKE)
 
 
 def test_answers_by_a_word_are_not_called_proved() -> None:

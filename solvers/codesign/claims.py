@@ -10,6 +10,7 @@ from typing import Any
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
+from crossopt.solvers.answer import less_rounding
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
@@ -129,7 +130,7 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
     if isinstance(proof, Enumerated):
         yield from _space_rules(result, proof, instance)
     elif isinstance(proof, Word):
-        yield "bound: enumeration has no bound but the best value", result.bound == result.value
+        yield "bound: enumeration has no bound but the best value", _is_the_best(result)
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, (instance,))
     elif isinstance(proof, Relaxed):
@@ -141,6 +142,11 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
 def _is_of(proof: Proof | None, provers: type | tuple[type, ...], parts: Sequence[Instance]) -> bool:
     """Whether an engine proves so; that every design was enumerated is told only where a check enumerates fewer."""
     return proof is None or (isinstance(proof, provers) and (not isinstance(proof, Word) or (proof == TOLD and too_many(parts) > 0)))
+
+
+def _is_the_best(result: DesignResult) -> bool:
+    """Whether the bound is the value, or what rounding leaves of it where the judge rounds otherwise than the enumeration."""
+    return result.bound == result.value or (result.value is not None and result.bound == less_rounding(result.value))
 
 
 def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[str, bool]]:
@@ -159,7 +165,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
     if isinstance(proof, EnumeratedTogether):
         yield from _joint_rules(proof, portfolio)
     elif isinstance(proof, Word):
-        yield "bound: enumeration has no bound but the best value", result.bound == result.value
+        yield "bound: enumeration has no bound but the best value", _is_the_best(result)
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, portfolio.parts)
 
@@ -197,7 +203,7 @@ def _space_rules(result: DesignResult, proof: Enumerated, instance: Instance) ->
         ("space: the design found is one of the best", (space.ties > 0) == (not none)),
         ("space.near: the question has other options", near),
         ("conflicts are told where there is no design", none or not proof.conflicts),
-        ("bound: enumeration has no bound but the best value", result.bound == result.value),
+        ("bound: enumeration has no bound but the best value", _is_the_best(result)),
         (f"proof: it is {enumerated(space, ()).by!r}, the result says another", proof.by == enumerated(space, ()).by),
     )
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.errors import ModelError, RefusedError
-from crossopt.solvers.answer import Watch
+from crossopt.solvers.answer import Watch, less_rounding
 from crossopt.solvers.checking import ANEW, differences
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -93,6 +93,8 @@ def _as_told(watch: Watch, result: DesignResult) -> Watch:
 
 def _bound_faults(least: float | None, result: DesignResult) -> list[str]:
     """What the least value of all designs, which is None without any, says against a bound."""
+    if least is not None and result.value is not None and result.bound == less_rounding(result.value) and result.bound <= least:
+        return []  # the judge rounds otherwise than the enumeration
     return [] if least == result.bound else [f"bound: no design is below {least!r}, the result says {result.bound!r}"]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, Result, result_in, to_text, unwatched
 from crossopt.solvers.checking import Report, check_answer
-from crossopt.solvers.family import Family, family_of, solve
+from crossopt.solvers.family import UNLIKE, Family, family_of, solve
 from tests.hunt.drawn import Drawn
 from tests.hunt.mutants import lie
 from tests.solvers.codesign.editing import at, edits, leaves
@@ -43,6 +43,8 @@ def hunt(drawn: Drawn, random: Random, tries: int) -> Counter[str]:
             continue
         data = data_of(result)
         report = accepted(family, drawn, data)
+        if unlike := [note for note in result.notes if note.startswith(UNLIKE)]:
+            raise FindingError(f"{engine}: {unlike[0]}", data)
         if report is None or not report.accepted:
             raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
         if result.proved and report.told:

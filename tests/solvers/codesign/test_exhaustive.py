@@ -1,9 +1,11 @@
 """The oracle: it finds what a plain loop over every design finds, whatever its blocks are, and says so when it did not look at all."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
@@ -14,8 +16,8 @@ from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks, plan_values
-from crossopt.instances.errors import ModelError, VerificationError
-from crossopt.solvers.answer import Limits, Progress
+from crossopt.instances.errors import ModelError
+from crossopt.solvers.answer import Limits, Progress, less_rounding
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_of
 from crossopt.solvers.codesign.enumeration import exhaustive as engine
 from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
@@ -25,7 +27,7 @@ from crossopt.solvers.proofs import Conflict, Enumerated
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
-from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SEEDS = (1, 3, 5, 8, 25, 29)
@@ -278,14 +280,40 @@ def test_figures_that_overflow_the_model_are_an_error_and_no_answer(setting: str
         answered(read_instance(INSTANCES / "tiny.yaml", (setting,)))
 
 
-def test_an_enumeration_that_the_full_model_contradicts_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def _priced_otherwise(monkeypatch: pytest.MonkeyPatch, change: Callable[[Array], Array]) -> tuple[DesignResult, tuple[str, ...]]:
+    """The answer to the smallest question by an enumeration that has other prices than the model, and what a check with them refuses."""
+
     def wrong(*arguments: Any) -> tuple[Array, Array, Limited]:  # noqa: ANN401
         times, found, limited = times_and_values(*arguments)
-        return times, found * 0.99, limited
+        return times, change(found), limited
 
-    monkeypatch.setattr(engine, "times_and_values", wrong)
-    with pytest.raises(VerificationError, match="the engine prices the design at"):
-        answered(QUESTIONS["tiny"])
+    with monkeypatch.context() as during:
+        during.setattr(engine, "times_and_values", wrong)
+        result = answered(QUESTIONS["tiny"])
+        return result, checked(result).refused
+
+
+@pytest.mark.parametrize("towards", [0.0, inf])
+def test_an_enumeration_that_rounds_otherwise_than_the_judge_keeps_its_answer(monkeypatch: pytest.MonkeyPatch, towards: float) -> None:
+    """With the judge's value, a bound that is lower by the difference, and no claim of an optimum; a check finds nothing wrong."""
+    best = answered(QUESTIONS["tiny"])
+    result, refused = _priced_otherwise(monkeypatch, lambda values: np.nextafter(values, towards))
+    assert (result.value, result.answer) == (best.value, best.answer)
+    assert result.bound is not None
+    assert result.value is not None
+    assert result.bound == less_rounding(result.value) < result.value
+    assert (result.proved, result.status) == (False, "FEASIBLE")
+    assert [note for note in result.notes if "lowered by what rounding may be" in note]
+    assert refused == ()
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_an_enumeration_that_the_full_model_contradicts_tells_no_bound(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    result, refused = _priced_otherwise(monkeypatch, lambda values: values * factor)
+    assert result.value == answered(QUESTIONS["tiny"]).value
+    assert (result.bound, result.proof, result.proved, result.status) == (None, None, False, "FEASIBLE")
+    assert [note for note in result.notes if "more than rounding" in note]
+    assert refused == checked(result).refused == ()
 
 
 def test_the_best_design_of_a_larger_space_is_never_worse() -> None:
