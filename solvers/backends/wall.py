@@ -8,26 +8,19 @@ Where no process can be started, work is done inside ours, without these promise
 """
 
 import atexit
-import json
 import os
-import pickle
-import signal
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
 from math import inf
-from queue import Empty, SimpleQueue
-from threading import RLock, Thread, get_ident
+from threading import RLock, get_ident
 from time import monotonic
 from typing import Any
 from weakref import finalize
 
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.line import POLL, Line, failure, run_on
-from crossopt.solvers.backends.worker import LENGTH, read_message
+from crossopt.solvers.core.processes import GONE, Process, signal_of
 
 GRACE = 0.4
 """Seconds that work has to end by itself once it was told to, or once its time is up."""
@@ -37,7 +30,6 @@ MEMORY: int | None = None
 """Bytes that a child may take; None for what the machine can spare."""
 NEEDED = {"highs": ("highspy", "pulp"), "cpsat": ("ortools.sat.python.cp_model",)}
 """What a child imports at once, by the name of its solver."""
-_PROGRAM = "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a[0]; import {0}; {0}.serve(tuple(a[1]), *a[2:])"
 _NO_THREAD = "can't start new thread"
 """What Python says where there is no memory for one."""
 _SEEN = (FailedError, SolverError, ValueError, TypeError, TimeoutError)
@@ -73,26 +65,23 @@ class Child:
     """A process that works for us."""
 
     def __init__(self, solver: str) -> None:
-        self.solver, self.name, self.owner, self.holders, self.alive, self.home = solver, solver, 0, 0, True, os.getpid()
+        self.solver, self.name, self.owner, self.holders, self.home = solver, solver, 0, 0, os.getpid()
         self._begun = self._open = False
         self._busy = RLock()
-        self._process, self._lifeline = _started(solver)
-        self._said: SimpleQueue[Any] = SimpleQueue()
-        self._orders: SimpleQueue[bytes | None] = SimpleQueue()
-        for task in (self._read, self._write):
-            Thread(target=task, daemon=True).start()
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        self._process = Process("crossopt.solvers.backends.line:serve", (NEEDED.get(solver, ()), MEMORY), environment=environment)
 
     def ask(self, work: Work, arguments: tuple[Any, ...], until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
         """What the work comes to."""
         with self._busy:
-            if not self.alive:
+            if self._process.ended:
                 raise FailedError(f"{self.name} has ended before this")
             if self._open:  # an interrupt came between two lines of this: what it says next is of other work
                 self.end()
                 raise UnbegunError(f"{self.name} was interrupted before this")
             self._begun, self._open = False, True
             try:
-                self._send((work, arguments))
+                self._process.send((work, arguments))
                 said = self._attend(until, hear, stop)
             except BaseException as error:
                 self._settle(0.0 if isinstance(error, LateError) else GRACE)
@@ -102,32 +91,25 @@ class Child:
 
     def is_there(self) -> bool:
         """Whether it can be asked; one that was ended while it had nothing to do cannot."""
-        if self.alive and self._process.poll() is not None:
+        if self._process.code is not None:
             self.end()
-        return self.alive
+        return not self._process.ended
 
     def forget(self, key: int) -> None:
         """Has it let go of what work left, some time."""
-        self._send(("forget", key))
+        if not self._process.ended:
+            self._process.send(("forget", key))
 
     def end(self) -> None:
         """Kills it, with all that it started."""
-        with _LOCK:
-            first, self.alive = self.alive, False
-        if not first or self.home != os.getpid():
-            return
-        self._orders.put(None)
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL) if os.name == "posix" else self._process.kill()
-        self._process.wait()
-        os.close(self._lifeline)
+        self._process.kill()
 
     def _attend(self, until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
         """The outcome, unless it is late; the first Ctrl-C asks the work to stop, as `stop` may."""
         asked_at = inf
         while True:
             try:
-                said = self._next()
+                said = self._process.receive(POLL)
                 if said == ("begun",):
                     self._begun = True
                 elif said is not None and said[0] == "news":
@@ -141,15 +123,9 @@ class Child:
                     raise
                 asked_at = monotonic()
             if asked_at < inf:
-                self._send(("stop",))
+                self._process.send(("stop",))
             if monotonic() > min(until, asked_at) + GRACE:
                 raise LateError(f"{self.name} did not stop in time")
-
-    def _next(self) -> Any:  # noqa: ANN401
-        try:
-            return self._said.get(timeout=POLL)
-        except Empty:
-            return None
 
     def _outcome(self, said: tuple[Any, ...]) -> Any:  # noqa: ANN401
         match said:
@@ -166,44 +142,19 @@ class Child:
                     raise ImportError(words, name=name)
                 raise FailedError(failure(self.name, kind, words))
         self.end()
-        ending = _ending(self._process.returncode) if said == ("gone",) else "speaks no sense"
+        ending = _ending(self._process.code) if said == GONE else "speaks no sense"
         raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")
 
     def _settle(self, seconds: float) -> None:
         """Has work that nobody awaits any more end within so many seconds, or the process with it."""
-        self._send(("stop",))
+        self._process.send(("stop",))
         until = monotonic() + seconds
         while monotonic() < until:
-            said = self._next()
+            said = self._process.receive(POLL)
             if said is not None and said[0] in {"done", "failed"}:
                 self._open = False
                 return
         self.end()
-
-    def _send(self, order: tuple[Any, ...]) -> None:
-        body = pickle.dumps(order, pickle.HIGHEST_PROTOCOL)
-        self._orders.put(len(body).to_bytes(LENGTH, "big") + body)
-
-    def _write(self) -> None:
-        """Hands orders over, however slowly they are taken."""
-        stream = self._process.stdin
-        with suppress(OSError, ValueError):
-            while stream is not None and (order := self._orders.get()) is not None:
-                stream.write(order)
-                stream.flush()
-        with suppress(OSError):
-            if stream is not None:
-                stream.close()
-
-    def _read(self) -> None:
-        """Takes in what the process says until it says nothing more."""
-        stream = self._process.stdout
-        with suppress(Exception):  # whatever is no message ends the talk
-            while stream is not None and (said := read_message(stream)) is not None:
-                self._said.put(said)
-        if stream is not None:
-            stream.close()
-        self._said.put(("gone",))
 
 
 class Place:
@@ -238,7 +189,7 @@ class Place:
         """Lets go of what work left."""
         if self._child is None:
             self._line.kept.pop(key, None)
-        elif self._child.alive:
+        else:
             self._child.forget(key)
 
 
@@ -262,35 +213,10 @@ def _done_inside(line: Line, work: Work, arguments: tuple[Any, ...], stop: Stop,
         raise FailedError(failure(solver, type(error).__name__, str(error))) from error
 
 
-def _started(solver: str) -> "tuple[subprocess.Popen[bytes], int]":
-    """A process, and the end of a pipe whose closing ends it."""
-    far, near = os.pipe()
-    posix = os.name == "posix"
-    arguments = json.dumps([[str(place) for place in sys.path], NEEDED.get(solver, ()), MEMORY, far if posix else None])
-    apart: dict[str, Any] = {"process_group": 0, "pass_fds": (far,)} if posix else {}  # Ctrl-C on a terminal is ours to see
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM.format("crossopt.solvers.backends.worker"), arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            **apart,
-        )
-    except OSError:
-        os.close(near)
-        raise
-    finally:
-        os.close(far)
-    return process, near
-
-
 def _ending(code: int | None) -> str:
     """How a process ended, in words."""
-    if code is None or code >= 0:
-        return f"ended without an answer (exit code {code})"
-    name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-    return f"crashed ({name}), perhaps for want of memory"
+    name = signal_of(code)
+    return f"crashed ({name}), perhaps for want of memory" if name else f"ended without an answer (exit code {code})"
 
 
 _CHILDREN: list[Child] = []

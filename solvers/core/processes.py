@@ -13,7 +13,6 @@ import json
 import os
 import pickle
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,10 @@ from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    pass
 
 GONE = ("gone",)
 """The last message of every child: its end of the pipe is closed."""
@@ -52,11 +54,13 @@ class Process:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         read: Read | None = None,
-        inbox: "SimpleQueue[tuple[Process, Any]] | None" = None,
+        inbox: "Inbox | None" = None,
         prelude: str = "",
         flags: Sequence[str] = (),
     ) -> None:
-        self.inbox: SimpleQueue[tuple[Process, Any]] = SimpleQueue() if inbox is None else inbox
+        self.inbox: Inbox = SimpleQueue() if inbox is None else inbox
+        import subprocess  # noqa: PLC0415 - most commands start no child
+
         self.ended = False
         self._home, self._lock = os.getpid(), Lock()
         far, self._lifeline = os.pipe()
@@ -64,7 +68,7 @@ class Process:
         apart: dict[str, Any] = {"start_new_session": True, "pass_fds": (far,)} if posix else {}  # Ctrl-C is for the parent to see
         start = (prelude or _SAME_PATH.format(path=[str(entry) for entry in sys.path])) + _PROGRAM
         try:
-            self._process = subprocess.Popen(
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, *flags, "-c", start, json.dumps([far if posix else None, function, list(arguments)])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -112,7 +116,7 @@ class Process:
 
     def wait(self, seconds: float) -> bool:
         """Whether the child ends by itself within so many seconds."""
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(Exception):  # time is up
             self._process.wait(max(seconds, 0.0))
         return self._process.returncode is not None
 
@@ -146,6 +150,10 @@ class Process:
         if stream is not None:
             stream.close()
         self.inbox.put((self, GONE))
+
+
+Inbox = SimpleQueue[tuple[Process, Any]]
+"""What children say, and which of them says it."""
 
 
 def signal_of(code: int | None) -> str | None:

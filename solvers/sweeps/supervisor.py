@@ -7,18 +7,18 @@ run that has ended two processes is put aside, with what was printed last.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
-from multiprocessing.connection import wait
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import FailedError
+from crossopt.solvers.core.processes import GONE, Inbox
 from crossopt.solvers.sweeps.leases import BEAT, beat, release, take
-from crossopt.solvers.sweeps.process import Process, bury, end, how_it_ended, last_words, start
+from crossopt.solvers.sweeps.process import Worker, start
 from crossopt.solvers.sweeps.store import Failure, keep_failure, kept_at
 from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job
 
@@ -44,7 +44,7 @@ class Supervisor:
     """Of questions that will probably be asked, so that what reads them is loaded ahead."""
     work: Answer | None = None
     """What answers in place of the usual."""
-    crew: list[Process] = field(default_factory=list)
+    crew: list[Worker] = field(default_factory=list)
     """Processes that were started already."""
     stopping: Callable[[], int] = lambda: 0
     """How often somebody asked it to end: once, and nothing new is begun; twice, and all is ended."""
@@ -68,6 +68,11 @@ class Supervisor:
     _began: float = 0.0
     _beaten: float = 0.0
     _looked: float = 0.0
+    _inbox: Inbox = field(default_factory=SimpleQueue)
+    """What all processes say."""
+
+    def __post_init__(self) -> None:
+        self._inbox = self.crew[0].process.inbox if self.crew else self._inbox
 
     def run(self, jobs: Iterable[Job | None]) -> None:
         """Every job answered, failed or put aside; or nothing new, where somebody wants it to end.
@@ -86,12 +91,10 @@ class Supervisor:
         """End all processes, the idle ones by telling them."""
         for worker in self.crew:
             if worker.job is None:
-                with suppress(OSError):
-                    worker.line.send(None)
+                worker.process.close()
         for worker in self.crew:
-            if worker.job is not None or not worker.ready:
-                end(worker)
-            worker.process.join(1.0)
+            if worker.job is None and worker.ready:
+                worker.process.wait(1.0)
             self._bury(worker)
         self.crew.clear()
 
@@ -131,15 +134,14 @@ class Supervisor:
         if self.crew and not any(one.ready and (one.warm or not self._unread) for one in self.crew):
             wanted = 1  # others that load at the same time, beside what is read here, would keep the first answer back
         while len(self.crew) < wanted:
-            self.crew.append(start(self.memory, self.kinds, self.work))
+            self.crew.append(start(self.memory, self.kinds, self.work, self._inbox))
         for worker in [one for one in self.crew if one.ready and one.job is None]:
             job = self._next()
             if job is None:
                 return
             limit = min(job.limits.seconds, _LONGEST) * _SHARE + _BESIDE + (0.0 if worker.warm else _LOADING)
             worker.job, worker.deadline = job, monotonic() + limit
-            with suppress(OSError):  # that it is gone is seen in a moment
-                worker.line.send((job, self.folder))
+            worker.process.send((job, self.folder))
 
     def _next(self) -> Job | None:
         """The next run that nobody answers or has answered; looks again now and then at those of other sweeps."""
@@ -174,23 +176,21 @@ class Supervisor:
 
     def _attend(self) -> None:
         """Hear who has something to say, or has ended."""
-        now, late = monotonic(), min((worker.deadline for worker in self.crew), default=inf)
-        things = {worker.line: worker for worker in self.crew} | {worker.process.sentinel: worker for worker in self.crew}
-        ready = wait(list(things), 0.0 if self._reads() else min(_TICK, max(late - now, 0.0)))
-        for worker in {id(things[one]): things[one] for one in ready}.values():  # type: ignore[index]
-            if not self._heard(worker):
-                self._buried(worker)
-
-    def _heard(self, worker: Process) -> bool:
-        """Whether a process is still there, after all that it said was taken in."""
+        late = min((worker.deadline for worker in self.crew), default=inf)
+        seconds = 0.0 if self._reads() else min(_TICK, max(late - monotonic(), 0.0))
         try:
-            while worker.line.poll():
-                self._take_in(worker, worker.line.recv())
-        except (EOFError, OSError):
-            return False
-        return worker.process.is_alive()
+            while True:
+                process, message = self._inbox.get(timeout=seconds)
+                seconds = 0.0
+                for worker in [one for one in self.crew if one.process is process]:
+                    if message == GONE:
+                        self._buried(worker)
+                    else:
+                        self._take_in(worker, message)
+        except Empty:
+            return
 
-    def _take_in(self, worker: Process, message: tuple[str, ...]) -> None:
+    def _take_in(self, worker: Worker, message: tuple[str, ...]) -> None:
         worker.ready = True
         if message[0] == "ready" or worker.job is None:
             return
@@ -202,10 +202,10 @@ class Supervisor:
         (self.failed if how == "failed" else self.answered).add(key)
         self.proved += how == "proved"
 
-    def _buried(self, worker: Process) -> None:
+    def _buried(self, worker: Worker) -> None:
         """A process has ended: its run is tried once more, or put aside."""
-        worker.process.join()
-        how, tail = how_it_ended(worker), last_words(worker)
+        worker.process.kill()
+        how, tail = worker.how_it_ended(), worker.last_words()
         self.crew.remove(worker)
         self._bury(worker)
         job = worker.job
@@ -229,13 +229,15 @@ class Supervisor:
             if worker.job and now > worker.deadline:
                 worker.ended = f"as it took more than {_SHARE:g} times its limit and {_BESIDE:g} s"
                 worker.deadline = inf
-                end(worker)
+                worker.process.kill()
+            elif worker.process.code is not None:  # what it started may keep its pipe open
+                worker.process.kill()
         if now - self._beaten > BEAT:
             self._beaten = now
             beat(self.folder, [worker.job.key for worker in self.crew if worker.job])
 
-    def _bury(self, worker: Process) -> None:
-        bury(worker)
+    def _bury(self, worker: Worker) -> None:
+        worker.bury()
         if worker.job:
             release(self.folder, worker.job.key)
 

@@ -1,13 +1,10 @@
 """A process of a sweep that answers one question after another, and writes each answer itself before it tells of it."""
 
-import os
 import signal
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +12,8 @@ from crossopt.instances.errors import InstanceError, ModelError, RefusedError, S
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, to_text, unwatched
-from crossopt.solvers.backends.worker import end_with, limit_memory
 from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.core.processes import limit_memory, orders_answers, read_message, write_message
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.store import Failure, forget_failure, keep, keep_failure
 
@@ -51,27 +48,19 @@ def answer(job: Job, folder: Path) -> bool:
     return result.proved
 
 
-def serve(connection: Connection, lifeline: Connection, said: Path, memory: int | None, kinds: tuple[str, ...], work: Answer) -> None:
-    """Works until nobody orders any more, and ends at once with who ordered, however busy it is."""
+def serve(printed: str, memory: int | None, kinds: Sequence[str]) -> None:
+    """Works until nobody orders any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever orders decides what Ctrl-C means
-    with suppress(AttributeError, OSError):
-        os.setsid()
-        end_with(lifeline.fileno(), -os.getpid())
-    _write_to(said)
+    orders, answers = orders_answers(printed)
     for kind in kinds:
         _load(kind)
     if memory is not None:
         limit_memory(memory)
-    connection.send(("ready",))
-    while True:
-        try:
-            order = connection.recv()
-        except EOFError:
-            return
-        if order is None:
-            return
+    write_message(answers, ("ready",))
+    (work,) = read_message(orders) or (None,)
+    while (order := read_message(orders)) is not None:
         job, folder = order
-        connection.send(outcome(job, folder, work))
+        write_message(answers, outcome(job, folder, work or answer))
 
 
 def _load(kind: str) -> None:
@@ -117,11 +106,3 @@ def failed_words(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError | SyntaxError):  # Python cannot read a file of ours where it has no room to
         return "there is not enough memory for this (raise --memory, or ask with fewer --workers)", INTERNAL
     return f"internal error: {type(error).__name__}: {said}", INTERNAL
-
-
-def _write_to(said: Path) -> None:
-    """What solvers print goes to a file, of which the end is told where the process is killed."""
-    with suppress(OSError):
-        handle = os.open(said, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(handle, stream.fileno())

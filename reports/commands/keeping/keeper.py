@@ -21,6 +21,7 @@ from types import FrameType
 from typing import NoReturn
 
 from crossopt.instances.files.saved import write_whole
+from crossopt.solvers.core.processes import LENGTH, end_with, ending_of, packed
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
@@ -31,7 +32,6 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")
 """Signals that ask for the best answer: of a person, of batch systems, and of a terminal that is closed."""
 _CALLED_BACK = "_raw_object_cache_"
 """How the functions begin that the compiler of llvmlite calls back, where an exception is printed and forgotten."""
-_HEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,8 @@ class Keeper:
 
     def keep(self, kept: Kept) -> None:
         """Hands an answer over."""
-        body = pickle.dumps((kept.out, kept.shown, kept.code, kept.spare, kept.if_killed), pickle.HIGHEST_PROTOCOL)
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.line), "wb") as stream:
-            stream.write(len(body).to_bytes(_HEAD, "big") + body)
+            stream.write(packed((kept.out, kept.shown, kept.code, kept.spare, kept.if_killed)))
 
 
 @dataclass(slots=True)
@@ -98,8 +97,8 @@ class _Wait:
     def hear(self, some: bytes) -> None:
         """Takes in whole answers; the last one counts."""
         self.heard += some
-        while len(self.heard) >= _HEAD and len(self.heard) >= (size := int.from_bytes(self.heard[:_HEAD], "big") + _HEAD):
-            self.kept = Kept(*pickle.loads(bytes(self.heard[_HEAD:size])))  # noqa: S301 - written by our own process
+        while len(self.heard) >= LENGTH and len(self.heard) >= (size := int.from_bytes(self.heard[:LENGTH], "big") + LENGTH):
+            self.kept = Kept(*pickle.loads(bytes(self.heard[LENGTH:size])))  # noqa: S301 - written by our own process
             del self.heard[:size]
 
 
@@ -138,8 +137,6 @@ def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: 
 
 def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
     """The command, in a process of its own; the first process alone sees Ctrl-C, and passes it on."""
-    from crossopt.solvers.backends.worker import end_with  # noqa: PLC0415 - in this process alone
-
     _HERE.append(keep)
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -230,8 +227,7 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
     else:
         why = "at the time limit" if status is None and not wait.signals else "on request"
         if status is not None:
-            name = signal.Signals(os.WTERMSIG(status)).name
-            why = f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
+            why = ending_of(-os.WTERMSIG(status))
             kept = replace(kept, out=kept.if_killed[0], shown=kept.if_killed[1]) if kept and kept.if_killed else kept
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")

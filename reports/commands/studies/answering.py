@@ -23,7 +23,7 @@ from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.sweeps.asking import mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
-from crossopt.solvers.sweeps.process import Process
+from crossopt.solvers.sweeps.process import Worker
 from crossopt.solvers.sweeps.reading import Reader, Sweep, ask
 from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed_of, standings, tally
 from crossopt.solvers.sweeps.store import RESULTS, known
@@ -52,7 +52,7 @@ class _Wish:
         return self.times
 
 
-def answer(options: Namespace, path: Path, memory: int | None, begun: list[Process], kinds: tuple[str, ...]) -> int:
+def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worker], kinds: tuple[str, ...]) -> int:
     """Answer what is left, by the processes that have begun and by others; say what all of it, or of the shard, has come to."""
     folder, workers = options.store, options.workers or _cores()
     if workers > _MOST_WORKERS:

@@ -11,7 +11,7 @@ from pathlib import Path
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
-from crossopt.solvers.sweeps.process import bury, start
+from crossopt.solvers.sweeps.process import start
 
 _USUAL = ("codesign",)
 """Kinds of questions that most studies ask."""
@@ -54,7 +54,7 @@ def _run(options: Namespace, path: Path) -> int:
         return answer(options, path, memory, begun, _USUAL)
     finally:
         for one in begun:
-            bury(one)
+            one.bury()
 
 
 def _bytes_of(text: str) -> int:

@@ -1,5 +1,6 @@
 """Several processes at work: what is lost when one is killed, never comes back or cannot write, and what when all are told to stop."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -153,8 +154,8 @@ def test_what_another_sweep_answered_and_let_go_while_we_looked_is_not_asked_aga
 def test_a_process_that_ends_while_it_waits_for_another_sweep_is_replaced(folder: Path) -> None:
     assert take(folder, "b" * 32)
     crew = Supervisor(folder, 1, work=idle, crew=[start(work=idle)])
-    first = {crew.crew[0].process.pid}
-    crew.note = lambda words: release(folder, "b" * 32) if first.isdisjoint(one.process.pid for one in crew.crew) else None
+    first = {crew.crew[0].process.number}
+    crew.note = lambda words: release(folder, "b" * 32) if first.isdisjoint(one.process.number for one in crew.crew) else None
     crew.run([job("a", "first"), job("b", "second")])
     crew.dismiss()
     assert asked(folder) == ["first", "second"]
@@ -168,8 +169,10 @@ def test_processes_end_with_the_one_that_ordered_however_busy_they_are(folder: P
         crew._hand_out()
         crew._attend()
     (worker,) = crew.crew
-    worker.lifeline.close()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, worker.process._lifeline)
+    os.close(nothing)
     child = int((folder / "child.txt").read_text(encoding="utf-8"))
-    while worker.process.is_alive() or not ended(child):
+    while worker.process.code is None or not ended(child):
         sleep(0.01)
     crew.dismiss()
