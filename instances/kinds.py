@@ -44,7 +44,7 @@ KINDS = {
         "joint designs",
         "crossopt.instances.codesign.question",
         family="crossopt.solvers.codesign.family",
-        shown="crossopt.reports.texts.codesign",
+        shown="crossopt.reports.sheets.codesign.sheet",
         commands=f"{_COMMANDS}.codesign",
         also=("form", "pareto", "workload"),
     ),

@@ -105,16 +105,16 @@ def solve(
     """The best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, asked = _read(question, settings, workload)
-    from crossopt.reports.shown import shown_of  # noqa: PLC0415
+    from crossopt.reports.shown import text_of  # noqa: PLC0415
     from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
 
     result = solve_and_hold(_answering(kind), asked, engine, limits, unwatched)
-    return Answer(json.loads(to_text(result)), shown_of(kind).text_of(asked, result))
+    return Answer(json.loads(to_text(result)), text_of(kind, asked, result))
 
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
     """The design that a question leaves, and what the full model says of it, with the network's size and FLOPs, and whose constants."""
-    from crossopt.reports.facts.design import told_of  # noqa: PLC0415
+    from crossopt.reports.facts.question import told_of  # noqa: PLC0415
     from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
     instance = _one(question, settings, workload)

@@ -1,9 +1,11 @@
-"""How answers of a kind are shown: by its sheet, or the plain one; a kind whose pages are drawn by hand brings all three forms itself."""
+"""How a result is shown in every medium: the sheet of its kind, drawn as text, as a page or as tables. No failure of drawing costs an
+answer: where a sheet cannot be made, the plain one of the result stands in its place, and says so."""
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.render.terminal import terminal
@@ -12,49 +14,49 @@ from crossopt.solvers.answer import Result
 
 if TYPE_CHECKING:
     from crossopt.reports.pages.shell import Page
-    from crossopt.reports.tables.digest import Digest
+    from crossopt.reports.render.tables import Digest
 
 _PLAIN = "crossopt.reports.sheets.plain"
 Making = Callable[[Any, Result[Any, Any]], Sheet]
 
 
-class Shown(Protocol):
-    """What a kind shows of a question and its result."""
-
-    def text_of(self, question: Any, result: Result[Any, Any]) -> str: ...  # noqa: ANN401
-    def page_of(self, question: Any, result: Result[Any, Any], data: object) -> "Page": ...  # noqa: ANN401
-    def digest_of(self, question: Any, result: Result[Any, Any]) -> "Digest": ...  # noqa: ANN401
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A sheet, drawn in every form."""
-
-    sheet: Making
-
-    def text_of(self, question: Any, result: Result[Any, Any]) -> str:  # noqa: ANN401
-        """For the terminal."""
-        return terminal(self.sheet(question, result))
-
-    def page_of(self, question: Any, result: Result[Any, Any], data: object) -> "Page":  # noqa: ANN401
-        """As a page."""
-        from crossopt.reports.render.html import html  # noqa: PLC0415 - only pages need pictures
-
-        return html(self.sheet(question, result), data)
-
-    def digest_of(self, question: Any, result: Result[Any, Any]) -> "Digest":  # noqa: ANN401
-        """As tables."""
-        from crossopt.reports.render.tables import digest  # noqa: PLC0415
-
-        return digest(self.sheet(question, result))
+def sheet_of(kind: str, question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - of any kind
+    """The sheet of an answer of this kind."""
+    try:
+        made: Sheet = import_module(KINDS[kind].shown or _PLAIN).sheet(question, result)
+    except Exception as error:  # noqa: BLE001 - an answer is shown whatever its sheet does
+        made = _in_place(error, question, result)
+    return made
 
 
-def shown_of(kind: str) -> Shown:
-    """How answers of this kind are shown."""
-    module: Any = import_module(KINDS[kind].shown or _PLAIN)
-    return Drawn(module.sheet) if hasattr(module, "sheet") else module
+def _in_place(error: Exception, question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401
+    """The plain sheet, which says what went wrong."""
+    if os.environ.get("CROSSOPT_DEBUG"):
+        raise error
+    from crossopt.reports.sheets.plain import sheet as plain  # noqa: PLC0415 - for failures alone
+
+    why = f"the usual sheet of this answer could not be drawn ({type(error).__name__}: {error}); this is the plain one"
+    return plain(question, replace(result, notes=(*result.notes, why)))
 
 
-def sheet_of(kind: str) -> Making:
-    """What makes the sheet of an answer of this kind, which has one."""
-    return import_module(KINDS[kind].shown or _PLAIN).sheet  # type: ignore[no-any-return]
+def text_of(kind: str, question: Any, result: Result[Any, Any]) -> str:  # noqa: ANN401
+    """For the terminal."""
+    made = sheet_of(kind, question, result)
+    try:
+        return terminal(made)
+    except Exception as error:  # noqa: BLE001 - an answer is printed whatever its drawing does
+        return terminal(_in_place(error, question, result))
+
+
+def page_of(kind: str, question: Any, result: Result[Any, Any], data: object) -> "Page":  # noqa: ANN401
+    """As a page."""
+    from crossopt.reports.render.html import html  # noqa: PLC0415 - only pages need pictures
+
+    return html(sheet_of(kind, question, result), data)
+
+
+def digest_of(kind: str, question: Any, result: Result[Any, Any]) -> "Digest":  # noqa: ANN401
+    """As tables."""
+    from crossopt.reports.render.tables import digest  # noqa: PLC0415
+
+    return digest(sheet_of(kind, question, result))

@@ -23,7 +23,7 @@ from crossopt.instances.kinds import KINDS, Kind
 from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
-from crossopt.reports.shown import shown_of
+from crossopt.reports.shown import digest_of, text_of
 from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
 from crossopt.solvers.checking import check, check_answer, plain
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
@@ -304,7 +304,7 @@ def test_every_command_works(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
 def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
     for result in results(kind):
         question = read_again(result.question, kind, folder())
-        text = shown_of(kind).text_of(question, result)
+        text = text_of(kind, question, result)
         assert str(result.question["name"]) in text
         assert result.proved_by in " ".join(text.split())
         by_hand = kind == "codesign"  # its own texts say four digits with the unit that suits them
@@ -314,7 +314,7 @@ def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
             else (f"{result.value:.7g}", f"{result.value / 10**6:.7g} ms", f"{result.value / 10**9:.7g} s")
         )
         assert not digits or any(words in text.replace(",", "") for words in digits), "in whole ns, ms or s"
-        assert shown_of(kind).digest_of(question, result).value == result.value
+        assert digest_of(kind, question, result).value == result.value
         assert by_hand or max(map(len, text.splitlines())) <= 80
 
 

@@ -19,7 +19,7 @@ from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text, refused_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
-from crossopt.reports.shown import sheet_of, shown_of
+from crossopt.reports.shown import sheet_of, text_of
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Result, Rival, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, solve_and_hold
@@ -44,7 +44,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     question = question_of(options, row.options)
 
     def written(result: Result[Any, Any]) -> Kept:
-        return kept_of(options, result, lambda: shown_of(kind).text_of(question, result))
+        return kept_of(options, result, lambda: text_of(kind, question, result))
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
         kept = Keeping(keep, family, question, name, limits, told, written) if keep else None
@@ -143,11 +143,11 @@ def _until_interrupted(answers: Iterable[tuple[str, Result[Any, Any]]]) -> Itera
 
 def _table(kind: str, question: Any, results: dict[str, Result[Any, Any]]) -> str:  # noqa: ANN401 - of any kind
     first, *_ = results.values()
-    best = max(results.values(), key=lambda result: float("-inf") if result.bound is None else result.bound)
-    sheets = {name: sheet_of(kind)(question, result) for name, result in results.items()}
+    name = max(results, key=lambda one: float("-inf") if (bound := results[one].bound) is None else bound)
+    sheets = {name: sheet_of(kind, question, result) for name, result in results.items()}
     rows = [_compared(name, sheet) for name, sheet in sheets.items()]
     rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.rivals]
-    sheet = next(one for one in sheets.values() if one.result is best)
+    sheet = sheets[name]
     return compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)
 
 
@@ -184,7 +184,7 @@ def answers_of(
 
 
 def _compared(name: str, sheet: Sheet) -> Compared:
-    return Compared(Bar(name, sheet.result.value, sheet.label), sheet.result.bound, sheet.result.seconds)
+    return Compared(Bar(name, sheet.value, sheet.label), sheet.bound, sheet.seconds)
 
 
 def check(path: Path, kind: str, cross_check: bool = False) -> Report:

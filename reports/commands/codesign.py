@@ -8,7 +8,6 @@ from math import isfinite
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.question import narrowing, read_instance
 from crossopt.instances.errors import Fault, InstanceError
@@ -31,7 +30,8 @@ def solve(options: Namespace) -> Ending:
 
 def _front(options: Namespace) -> Ending:
     from crossopt.reports.commands.fronts import front_in, front_json  # noqa: PLC0415
-    from crossopt.reports.texts.front import front_text  # noqa: PLC0415
+    from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.front import front_sheet, without_question  # noqa: PLC0415
 
     asking.refuse_before(options, "codesign")
     limits, keep = asking.limits_of(options), keeper()
@@ -46,7 +46,11 @@ def _front(options: Namespace) -> Ending:
 
     def written(found: "Front") -> Kept:
         text, status = front_json(asked, options, found), _status(found)
-        shown = text if options.json or str(options.out) == "-" else fitted(front_text(asked.name, first, second, found))
+        shown = (
+            text
+            if options.json or str(options.out) == "-"
+            else fitted(terminal(without_question(front_sheet(asked, (first, second), found))))
+        )
         spare = status == "UNKNOWN" and found.stopped == "interrupted"
         return Kept(text, shown, code_of(status, options.strict and not found.proved), spare)
 
@@ -78,19 +82,19 @@ def _status(found: "Front") -> Status:
 
 def evaluate(options: Namespace) -> Ending:
     """Price the only design that the question leaves."""
-    from crossopt.reports.texts.design import evaluation_text  # noqa: PLC0415
+    from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.design import evaluation_sheet  # noqa: PLC0415
     from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
     instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)
     if options.json:
-        from crossopt.reports.facts.design import told_of  # noqa: PLC0415
+        from crossopt.reports.facts.question import told_of  # noqa: PLC0415
 
         told = told_of(instance, single.design, single.evaluation)
         sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
     else:
-        words = evaluation_text(instance.name, single.design, single.evaluation, model_words(instance.workload), instance)
-        sys.stdout.write(fitted(words))
+        sys.stdout.write(fitted(terminal(evaluation_sheet(instance, single.design, single.evaluation))))
     return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
 
 

@@ -16,13 +16,14 @@ from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, spare_others, spare_question, usage
 from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
-from crossopt.reports.facts.design import asked_of
-from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.shell import page
 from crossopt.reports.pages.studies.study import study_content
 from crossopt.reports.pages.together import Drawn, as_proved, as_said, together_page
-from crossopt.reports.shown import shown_of
-from crossopt.reports.tables.digest import of_front
+from crossopt.reports.render.html import html
+from crossopt.reports.render.tables import digest
+from crossopt.reports.sheets.codesign.front import front_sheet
+from crossopt.reports.sheets.sheet import Sheet
+from crossopt.reports.shown import sheet_of
 from crossopt.reports.tables.paper import paper
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
@@ -176,8 +177,11 @@ def _front(path: Path) -> Drawn:
     points = tuple(Point(pair[0], pair[1], result) for pair, result in saved.points)
     front = Front(points, saved.stopped, saved.proved)
     shared = whole_question(list(saved.figures), saved.points[0][1])
-    content = front_page(saved.figures, front, (shared, asked_of(read_question(shared))), data)
-    return Drawn(content, of_front(saved.figures, front))
+    return _of_sheet(front_sheet(read_question(shared), saved.figures, front), data)
+
+
+def _of_sheet(sheet: Sheet, data: object) -> Drawn:
+    return Drawn(html(sheet, data), digest(sheet))
 
 
 def _of_family(path: Path, kind: str | None) -> Drawn:
@@ -189,8 +193,7 @@ def _of_family(path: Path, kind: str | None) -> Drawn:
     except InstanceError as error:
         raise VerificationError(f"{path}: the question in the result cannot be read: {error}") from error
     hold(path, faults_but_proof(family, result, question))
-    shown = shown_of(kind)
-    return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
+    return _of_sheet(sheet_of(kind, question, result), data)
 
 
 def _study(path: Path) -> Drawn:

@@ -10,7 +10,6 @@ stages count as `exchanges.shared_links` has them: both ways on the first switch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from textwrap import wrap
 
 import numpy as np
 
@@ -39,7 +38,7 @@ _CROWDED = (
     "the step is too short: exchanges that hide behind work hide behind others on the same links, too, and what a device sends there "
     "takes longer than the step"
 )
-_LINKED = ", if all kinds of groups shared the links of each; the step is held to what a device sends over all of its links"
+_LINKED = "links are shown as if all kinds of groups shared those of each device; the step is held to what it sends over all of them"
 _SHARED = "for others on the same links, until a dimension has carried all that the step sends (`shared links`)"
 
 
@@ -102,6 +101,11 @@ class Network:
         return "waits: " + "; ".join(f"{words} on {', '.join(places)}" for words, places in levels.items())
 
     @property
+    def linked(self) -> str:
+        """What the figures of a dimension assume whose devices are linked one by one."""
+        return _LINKED if any(shape.startswith("links") for shape in self.named) else ""
+
+    @property
     def in_order(self) -> str:
         """In which order dimensions are gone along, where there are several whose devices are linked."""
         several = sum(not shape.startswith(("switch", "rails")) for shape in self.shapes) > 1
@@ -145,34 +149,6 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         float(priced.step_time),
         float(dict(priced.time).get("shared links", 0.0)) if cluster.are_dimensions else None,
     )
-
-
-def network_lines(instance: Instance, design: dict[str, object]) -> list[str]:
-    """For the terminal, within 80 columns: which exchange lies on which dimension, and the busiest one; of nodes and pods nothing, but
-    where exchanges would have to wait for others."""
-    network = network_of(instance, design)
-    if network is None:
-        return []
-    crowded = [f"  {line}" for line in wrap(network.crowded, 78)]
-    if not instance.cluster.are_dimensions:
-        return ["", *crowded] if crowded else []
-    lines, busy = list[str](), list[float]()
-    for level, shape in enumerate(network.named):
-        found = ((one.seconds[level], one.bytes[level], one.name) for one in network.exchanges if one.bytes[level] >= 1.0)
-        here = sorted(found, reverse=True)
-        busy.append(sum(seconds for seconds, _, _ in here))
-        label = f"{level + 1}  {shape}"
-        for place, (seconds, sent, name) in enumerate(here):
-            amounts = f"{rounded_quantity(seconds, 'time', 4):>9}  {rounded_quantity(sent, 'bytes', 4):>11}"
-            lines.append(f"    {'' if place else label:<23} {name:<20}{amounts}")
-        lines += [] if here else [f"    {label:<23} nothing"]
-    most = max(range(len(busy)), key=busy.__getitem__)
-    if not busy[most]:
-        return []
-    told = f"busiest: {most + 1}, {network.named[most]}, for {rounded_quantity(busy[most], 'time', 4)}, hidden or not"
-    told += _LINKED if network.named[most].startswith("links") else ""
-    words = [f"    {line}" for text in (told, network.latencies, network.in_order) for line in wrap(text, 76)]
-    return ["", "  dimensions of the network: busy in a step, bytes of bandwidth taken", *lines, *words, *crowded]
 
 
 def busy_under(

@@ -23,7 +23,7 @@ from crossopt.instances.traces.graph_file import Trace, is_graph, read_trace
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.facts.schedule import Step, step_of
-from crossopt.reports.pages.step import blocks_of, kinds_of
+from crossopt.reports.sheets.codesign.step import blocks_of, kinds_of
 from crossopt.reports.sheets.replayed import cpu_runs
 from crossopt.reports.sheets.sheet import Sheet, Timeline
 from crossopt.reports.shown import sheet_of
@@ -61,7 +61,7 @@ def _events(path: Path) -> Iterator[Event]:
         if step is None:
             raise RefusedError(f"{path}: the step of this design has no passes over time (one transformer on one number of devices has)")
         return of_step(str(result.question["name"]), step)
-    events = of_sheet(sheet_of(kind)(question, result))
+    events = of_sheet(sheet_of(kind, question, result))
     if isinstance(question, PlacementQuestion) and question.problem == "latency":
         return iter([*(one for one in events if one["args"].get("track") != "cpu"), *_on_cpu(question, result)])
     return events

@@ -5,8 +5,8 @@ from functools import partial
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
+from crossopt.reports.render.tables import Digest, Table
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.texts.relaxation import ending, relaxation_tree, said_once
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.codesign.linear.relaxation import Relaxed

@@ -22,7 +22,7 @@ from crossopt.reports.pages.shell import (
     section,
     table,
 )
-from crossopt.reports.tables.digest import PROVED_HERE, SAID, Digest, with_words
+from crossopt.reports.render.tables import PROVED_HERE, SAID, Digest, with_words
 from crossopt.reports.tables.paper import names_of
 
 ROOM: Final = 490_000

@@ -1,34 +1,50 @@
 """A sheet as a page of HTML."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
-from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.bars import Part as Cut
+from crossopt.reports.drawing.bars import Row, bars, stacked
+from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import timeline
-from crossopt.reports.pages.search import search_figure
 from crossopt.reports.pages.shell import (
     Page,
     ProofBox,
     figure,
     fold,
+    folded,
     heading,
     lead_over,
     listing,
     paragraph,
+    parts_table,
     section,
     swatch_row,
     table,
     tiles,
 )
-from crossopt.reports.sheets.amounts import above, short
-from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Section, Share, Sheet, Table, Timeline
-from crossopt.solvers.answer import Result
+from crossopt.reports.sheets.amounts import above, seconds_of, short, shown
+from crossopt.reports.sheets.sheet import (
+    FULL,
+    Bar,
+    Bars,
+    Breakdown,
+    Folded,
+    Limit,
+    Limits,
+    Part,
+    Picture,
+    Search,
+    Section,
+    Sheet,
+    Table,
+    Timeline,
+)
 
-_FULL: Final = 0.95
-"""The share of a limit from which on it is said to bind."""
+_AMOUNTS: Final = {"bytes": "memory", "money": "price"}
+"""What a column of amounts is called, where not by their dimension."""
 _LONG = 60
 """Letters of a row's name from which on it may break."""
 
@@ -38,47 +54,44 @@ def html(sheet: Sheet, data: object) -> Page:
     exactly = ", ".join(f"{name} {words}" for name, words in sheet.exactly if name != "gap")
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
-        ProofBox(sheet.label, sheet.verdict, sheet.result.proved, answer=_answer(sheet)),
+        ProofBox(sheet.label, sheet.verdict, sheet.proved, answer=_answer(sheet), drawn=_sketch(sheet.sketch)),
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
-        *(
-            section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, sheet.result))
-            for place, one in enumerate(sheet.answer_first)
-        ),
-        section("How this is known", *map(paragraph, _known(sheet)), paragraph(sheet.made, "soft")),
+        *(drawn_section(one, place) for place, one in enumerate(sheet.answer_first)),
+        section("How this is known", *map(paragraph, sheet.known), paragraph(sheet.made, "soft") if sheet.made else ""),
     )
     return Page(sheet.name, parts, data)
 
 
+def drawn_section(one: Section, place: int = 0) -> str:
+    """A section as a page has it; pictures are named by its place."""
+    drawn = (_part(part, Titles(f"figure-{place}-{number}", one.title, "")) for number, part in enumerate(one.parts))
+    return section(one.title, *drawn)
+
+
 def _answer(sheet: Sheet) -> str:
-    """What was chosen, what it reaches, and how far the best rival is."""
-    if not sheet.shortly:
-        return ""
-    best, found = sheet.result.value, [one for one in sheet.result.rivals if one.value is not None]
-    beside = min(found, key=lambda one: one.value or 0.0, default=None)
+    """What was chosen, what it reaches, and how far the best baseline is."""
     figures = [*sheet.shortly, *sheet.figures]
-    if beside is not None and beside.value and best is not None:
-        figures.append(lead_over(beside.name, best, beside.value))
+    if not figures:
+        return ""
+    if sheet.beside and sheet.value is not None and (nearest := min(sheet.beside, key=lambda one: one[1]))[1]:
+        figures.append(lead_over(nearest[0], sheet.value, nearest[1]))
     chosen = [paragraph(words, kind) for words, kind in ((sheet.summary, "answer"), (sheet.chosen, "")) if words]
     return "\n".join([*chosen, tiles(figures)])
 
 
-def _known(sheet: Sheet) -> Iterator[str]:
-    yield sheet.verdict
-    if sheet.result.answer is not None:
-        yield f"The answer was judged anew for this page{f', {sheet.judged}' if sheet.judged else ''}."
-    yield from [sheet.known] if sheet.known else []
+def _sketch(one: Picture | None) -> str:
+    return "" if one is None else _part(one, Titles("sketch", one.title, ""))
 
 
-def _section(one: Section, place: int, result: Result[Any, Any]) -> str:
-    return section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, result))
+def _part(part: Part, titles: Titles) -> str:
+    """What fails to be drawn costs nothing else."""
+    try:
+        return _drawn_part(part, titles)
+    except Exception as error:  # noqa: BLE001 - whatever a drawing does, the rest of the page has to be there
+        return paragraph(f"This could not be drawn: {type(error).__name__}: {error}", "soft")
 
 
-def _drawn(parts: tuple[Part, ...], name: str, title: str, result: Result[Any, Any]) -> Iterator[str]:
-    for place, part in enumerate(parts):
-        yield _part(part, Titles(f"{name}-{place}", title, ""), result)
-
-
-def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
+def _drawn_part(part: Part, titles: Titles) -> str:
     match part:
         case str():
             drawn = paragraph(part)
@@ -88,16 +101,16 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
             drawn = _table(part)
         case Bars():
             drawn = _bars(part, titles)
-        case Share(label=label, used=used, words=words):
-            row = Row(label, used, f"{used:.1%}", "full" if used > _FULL else "")
-            told = replace(titles, description=words)
-            drawn = figure(lambda width: bars(told.at(width), [row], 1.0, "the limit"), words)
+        case Limits():
+            drawn = _limits(part, titles)
+        case Breakdown():
+            drawn = _breakdown(part, titles)
         case Timeline(kinds=kinds, words=words, caption=caption):
             drawn = f"{swatch_row(kinds)}\n{figure(partial(_lanes, part, titles), f'{words} {caption}'.rstrip(), zooms=True)}"
         case Picture():
             drawn = _picture(part, titles)
-        case Search(best=best, axis=axis):
-            drawn = search_figure(best, axis, result)
+        case Search():
+            drawn = _search(part, titles)
         case Folded(title=title, text=text):
             drawn = fold(title, text)
         case _:
@@ -105,12 +118,56 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
     return drawn
 
 
+def _limits(one: Limits, titles: Titles) -> str:
+    rows = [Row(row.label, row.share, f"{row.share:.1%}", row.mark) for row in one.rows]
+    lines = [
+        (row.label, shown(row.used, row.dimension), shown(row.available, row.dimension), _slack(row), row.mark or "no") for row in one.rows
+    ]
+    told = replace(titles, description=f"{'; '.join(f'{row.label} {row.shown} {row.note}'.rstrip() for row in rows)}.")
+    drawn = figure(lambda width: bars(told.at(width), rows, 1.0, "the limit"), f"A limit is full where {FULL:.0%} or more of it are used.")
+    return f"{drawn}\n{table(('limit', 'used', 'of', 'slack', 'full'), lines, numbers=(1, 2, 3))}"
+
+
+def _slack(one: Limit) -> str:
+    """What is left of a limit, in the unit of the limit."""
+    number, _, unit = shown(one.available, one.dimension).partition(" ")
+    return f"{(1.0 - one.share) * float(number.replace(',', '')):.4g} {unit}"
+
+
+def _breakdown(one: Breakdown, titles: Titles) -> str:
+    parts = [Cut(label, amount, shown(amount, one.dimension), place) for place, label, amount in one.present]
+    listed, total = ", ".join(f"{part.label} {part.shown}" for part in parts), shown(one.total, one.dimension)
+    title = one.brief.rstrip(":").capitalize() or titles.title
+    told = replace(titles, title=title, description=f"A bar of {total}, cut into {listed}.")
+    drawn = figure(lambda width: stacked(told.at(width), parts, one.whole), one.caption)
+    return f"{drawn}\n{parts_table((one.head, _AMOUNTS.get(one.dimension, one.dimension)), parts)}"
+
+
+def _search(one: Search, titles: Titles) -> str:
+    """The best answer and the bound over time; words alone where all was known at one moment, which leaves nothing to draw."""
+    result = one.result
+    found = tuple((at, value) for at, value, _ in result.trace if value is not None)
+    bound = tuple((at, value) for at, _, value in result.trace if value is not None)
+    until = max([result.seconds, *(at for at, _, _ in result.trace)])
+    bound += ((until, result.bound),) if result.bound is not None and (not bound or bound[-1][1] != result.bound) else ()
+    series = [Steps(label, way) for label, way in ((one.best, found), ("lower bound", bound)) if way]
+    if not result.trace or not series:
+        return ""
+    gap = "" if result.gap is None else f" and leaves a gap of {result.gap:.2%}"
+    words = f"The engine {result.engine} ends after {seconds_of(result.seconds)}{gap}."
+    told = replace(titles, title=f"{one.best.capitalize()} and bound over time", description=words)
+    if len({at for way in series for at, _ in way.points}) < 2:
+        return paragraph(words)
+    return figure(lambda width: steps(told.at(width), series, until or 1.0, ("seconds", one.axis)), words)
+
+
 def _table(one: Table) -> str:
     most = one.on_pages or one.most
     rows = list(zip(*(column.words[:most] for column in one.columns), strict=True))
     numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
     long = any(len(row[0]) > _LONG for row in rows)
-    return table([column.head for column in one.columns], rows, numbers=numbers, wide=long)
+    drawn = table([column.head for column in one.columns], rows, one.caption, numbers, wide=long)
+    return folded(one.fold, drawn) if one.fold else drawn
 
 
 def _bars(one: Bars, titles: Titles) -> str:
@@ -139,8 +196,11 @@ def _lanes(one: Timeline, titles: Titles, width: float) -> str:
 
 
 def _picture(one: Picture, titles: Titles) -> str:
+    words = paragraph(one.words) if one.words else ""
+    told = replace(titles, title=one.title or titles.title, description=one.described or one.words)
     try:
-        drawn = figure(lambda width: one.draw(replace(titles, description=one.words, width=width)), one.caption, zooms=True)
+        drawn = figure(lambda width: one.draw(replace(told, width=width)), one.caption, zooms=one.zooms)
     except ValueError:
         return paragraph(f"{one.words} {one.undrawn}")
-    return f"{paragraph(one.words)}\n{drawn}"
+    keys = swatch_row(one.keys, {place for place, key in enumerate(one.keys) if key}) if one.keys else ""
+    return "\n".join(part for part in (words, keys, drawn) if part)

@@ -1,37 +1,163 @@
-"""A sheet as figures and tables, for papers and spreadsheets."""
+"""A sheet as figures and tables, for papers and spreadsheets: what a result says in a few figures, whatever it is about."""
 
-from crossopt.reports.sheets.sheet import Bars, Section, Sheet, Table
-from crossopt.reports.tables.digest import Digest
-from crossopt.reports.tables.digest import Table as Figures
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from crossopt.reports.sheets.amounts import lowered, shown
+from crossopt.reports.sheets.sheet import Bars, Bound, Breakdown, Cell, Limits, Part, Sheet
+from crossopt.reports.sheets.sheet import Table as Columns
+
+DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures with their heads, which name the units."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def written(cell: Cell) -> str:
+    """A cell in six digits."""
+    match cell:
+        case None:
+            return "-"
+        case Bound():
+            return lowered(cell.value)
+        case str():
+            return "".join(sign if sign.isprintable() else " " for sign in cell)
+    return f"{cell:.6g}"
+
+
+def row_written(row: Sequence[Cell], figure: Callable[[float], str], digits: int) -> list[str]:
+    """A row's cells; a bound that is the value beside it reads as that does, and any other is rounded down."""
+    values = {cell for cell in row if isinstance(cell, int | float)}
+
+    def of(cell: Cell) -> str:
+        match cell:
+            case Bound():
+                return figure(cell.value) if cell.value in values else lowered(cell.value, digits)
+            case float() | int():
+                return figure(cell)
+        return written(cell)
+
+    return [of(cell) for cell in row]
+
+
+def six_digits(value: float) -> str:
+    """A figure as tables of readers have it."""
+    return f"{value:.{DIGITS}g}"
+
+
+def is_number(table: Table, column: int) -> bool:
+    """Whether a column holds figures alone."""
+    return all(not isinstance(row[column], str) for row in table.rows)
+
+
+def titled(name: str, table: Table) -> str:
+    """The title of a table of the result with this name."""
+    return f"{name}: {table.title[0].lower()}{table.title[1:]}" if name else table.title
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """One result."""
+
+    name: str
+    asks: str
+    """What is minimised."""
+    unit: str
+    value: float | None
+    bound: float | None
+    gap: float | None
+    verdict: str
+    prover: str
+    """Who proved the bound; empty where nobody did."""
+    engine: str
+    seconds: float
+    design: str
+    figures: tuple[tuple[str, str], ...]
+    """Others that a reader looks for."""
+    tables: tuple[Table, ...]
+    """Where time goes, limits, rivals and what else there is, in SI units where nothing else is said."""
+    about: tuple[str, ...] = ()
+    """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
+
+    @property
+    def value_words(self) -> str:
+        return ("none" if self.unit else "-") if self.value is None else _with_unit(f"{self.value:.6g}", self.unit)
+
+    @property
+    def bound_words(self) -> str:
+        """As the value where it is that, else never above the bound itself."""
+        if self.bound is None:
+            return "none" if self.unit else "-"
+        return self.value_words if self.bound == self.value else _with_unit(lowered(self.bound), self.unit)
+
+    @property
+    def gap_words(self) -> str:
+        return "-" if self.gap is None else f"{self.gap:.2%}"
+
+
+SAID, PROVED_HERE = "as the file says", "checked here"
+"""Of verdicts that a file has, where nobody carried the proof out, and where that was done."""
+
+
+def with_words(verdict: str, words: str) -> str:
+    """A verdict with what is to be said of it."""
+    return f"{verdict}, {words}"
 
 
 def digest(sheet: Sheet) -> Digest:
     """What a result says in a few figures."""
-    result = sheet.result
     return Digest(
         name=sheet.name,
         asks=sheet.asks,
         unit=sheet.unit,
-        value=result.value,
-        bound=result.bound,
-        gap=result.gap,
+        value=sheet.value,
+        bound=sheet.bound,
+        gap=sheet.gap,
         verdict=sheet.label,
-        prover=result.proved_by if result.bound is not None or result.settled else "",
-        engine=result.engine,
-        seconds=result.seconds,
+        prover=sheet.prover,
+        engine=sheet.engine,
+        seconds=sheet.seconds,
         design=sheet.summary,
         figures=sheet.figures,
-        tables=tuple(_figures(one, part) for one in sheet.sections for part in one.parts if isinstance(part, Table | Bars)),
+        tables=tuple(found for one in sheet.sections for part in one.parts for found in _tables(one.title, part)),
+        about=sheet.about,
     )
 
 
-def _figures(section: Section, part: Table | Bars) -> Figures:
-    if isinstance(part, Table):
-        heads = tuple(column.exact_head or column.head for column in part.columns)
-        return Figures(section.title, heads, tuple(zip(*(column.exact or column.words for column in part.columns), strict=True)))
-    rows = tuple((row.label, row.amount, _above(row.amount, part.best), row.fault or row.words) for row in part.rows)
-    return Figures(section.title, ("answer", f"value in {part.unit}".removesuffix(" in "), "above the best in %", "note"), rows)
+def _tables(title: str, part: Part) -> Iterator[Table]:
+    """The figures of a part, those of a given one being words."""
+    match part:
+        case Columns(columns=columns) if any(column.head for column in columns):
+            heads = tuple(column.exact_head or column.head for column in columns)
+            yield Table(title, heads, tuple(zip(*(column.exact or column.words for column in columns), strict=True)))
+        case Bars(rows=bars, unit=unit, best=best):
+            heads = ("answer", f"value in {unit}".removesuffix(" in "), "above the best in %", "note")
+            yield Table(title, heads, tuple((row.label, row.amount, _above(row.amount, best), row.fault or row.words) for row in bars))
+        case Limits(rows=limits):
+            used = ((row, shown(row.used, row.dimension), shown(row.available, row.dimension)) for row in limits)
+            share = tuple((row.label, one, other, 100.0 * row.share if row.available else None) for row, one, other in used)
+            yield Table(title, ("limit", "used", "available", "share in %"), share)
+        case Breakdown(head=head, brief="") as whole:
+            unit, total = _UNITS.get(whole.dimension, whole.dimension), whole.total
+            rows = tuple((label, amount, 100.0 * amount / total) for _, label, amount in whole.present)
+            yield Table(title, (head, unit, "share in %"), (*rows, ("in all", total, 100.0)))
+        case _:
+            pass
+
+
+_UNITS = {"time": "seconds", "power": "W", "area": "m^2", "money": "USD"}
+"""Of the figures of a breakdown, by their dimension."""
 
 
 def _above(value: float | None, best: float | None) -> float | None:
     return None if value is None or not best else 100.0 * (value / best - 1.0)
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return f"{number} {unit}".rstrip()

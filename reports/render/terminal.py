@@ -1,5 +1,6 @@
 """A sheet for the terminal: 80 to 120 columns, figures first, the certificate last. What only a page can show is left out."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -7,9 +8,23 @@ from textwrap import wrap
 from typing import Final, assert_never
 
 from crossopt.reports.drawing.timeline import Track
-from crossopt.reports.sheets.amounts import above, digits
-from crossopt.reports.sheets.sheet import Bar, Bars, Column, Folded, Part, Picture, Search, Section, Share, Sheet, Table, Timeline
-from crossopt.reports.texts.width import sheet_width
+from crossopt.reports.sheets.amounts import above, digits, shown
+from crossopt.reports.sheets.sheet import (
+    Bar,
+    Bars,
+    Breakdown,
+    Column,
+    Folded,
+    Limits,
+    Part,
+    Picture,
+    Search,
+    Section,
+    Sheet,
+    Table,
+    Timeline,
+)
+from crossopt.reports.texts.width import eighths, sheet_width
 
 _BAR: Final = 24
 _FILLS: Final = "█▒░▓"
@@ -24,13 +39,16 @@ _LONG: Final = 24
 _NARROW: Final = 14
 _GAP: Final = 2
 _MARGIN: Final = 2
+_FRAME, _MARKED, _SHORT = 4, 8, 6
+"""Of the frame of a limit's bar, of what stands behind it, and of the shortest one."""
+_TIE: Final = "\N{NO-BREAK SPACE}"
 
 
 def terminal(sheet: Sheet) -> str:
     """The whole text."""
     figures = (*sheet.exactly, *(one for one in sheet.figures if sheet.exactly))
-    wide = max((len(name) + 2 for name, _ in figures), default=0)
-    told = [f"  {name:<{max(wide, _NAME)}}{words}" for name, words in figures]
+    wide = max([_NAME, *(len(name) + _GAP for name, _ in figures)])
+    told = [line for name, words in figures for line in _hung(f"  {name:<{wide}}", words)]
     return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.whole, closing_of(sheet))
 
 
@@ -41,20 +59,25 @@ def _room() -> int:
 
 def closing_of(sheet: Sheet) -> str:
     """The certificate, as the last line tells it."""
-    result = sheet.result
-    is_word = result.value is None and result.told
-    proof = "certificate" if (result.settled or result.bound is not None) and not is_word else "no proof"
-    return f"{proof}: {sheet.verdict[:1].lower()}{sheet.verdict[1:]}"
+    return f"{sheet.closing}: {sheet.verdict[:1].lower()}{sheet.verdict[1:]}" if sheet.closing else sheet.verdict
 
 
 def text_of(headline: str, figures: Sequence[str], sections: Sequence[Section], closing: str) -> str:
     """Lines below each other, as every answer has them."""
-    lines = wrap(headline, sheet_width(), subsequent_indent="    ")
+    lines = wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False)
     lines += ["", *figures] if figures else []
     for section in sections:
-        inside = [line for part in section.parts for line in _part(part)]
+        inside = [line for part in section.parts for line in _lines(part)]
         lines += ["", f"  {section.title}", *inside] if inside else []
-    return "\n".join([*lines, "", *_wrapped(closing, "  ")]) + "\n"
+    return "\n".join([*lines, *(["", *_wrapped(closing, "  ")] if closing else [])]) + "\n"
+
+
+def _lines(part: Part) -> list[str]:
+    """What fails to be drawn costs nothing else."""
+    try:
+        return list(_part(part))
+    except Exception as error:  # noqa: BLE001 - whatever a drawing does, the answer has to be printed
+        return _wrapped(f"this could not be drawn: {type(error).__name__}: {error}")
 
 
 def _part(part: Part) -> Iterator[str]:
@@ -68,9 +91,10 @@ def _part(part: Part) -> Iterator[str]:
             yield from _table(part)
         case Bars():
             yield from _bars(part)
-        case Share(label=label, used=used, words=words):
-            yield _bar(label, len(label), "█" * round(min(used, 1.0) * _BAR), f"{used:.2%}")
-            yield from _wrapped(words)
+        case Limits():
+            yield from _limits(part)
+        case Breakdown():
+            yield from _breakdown(part)
         case Timeline():
             yield from _timeline(part)
         case Picture(words=words):
@@ -85,11 +109,44 @@ def _wrapped(words: str, indent: str = "    ") -> list[str]:
     return wrap(words, sheet_width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
+def _hung(label: str, words: str) -> list[str]:
+    """Words behind a label; items between points stay on one line each where each of them has room on one."""
+    most, tied = sheet_width() - len(label), words
+    if " · " in words and max(map(len, words.split(" · "))) <= most - 2:
+        tied = re.sub(r"(?<!·) (?!·)", _TIE, words)
+    lines = wrap(tied, sheet_width(), initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
+    return [line.replace(_TIE, " ") for line in lines] or [label.rstrip()]
+
+
 # --- bars ----------------------------------------------------------------------------------------------------------------------------
 
 
 def _bar(label: str, wide: int, drawn: str, words: str) -> str:
     return f"    {label[:wide]:<{wide}}  |{drawn:<{_BAR}}|  {words}".rstrip()
+
+
+def _limits(limits: Limits) -> Iterator[str]:
+    """How much of each limit is used, with a bar where there is room."""
+    rows = [(row, shown(row.used, row.dimension), shown(row.available, row.dimension)) for row in limits.rows]
+    label, used, there = (max(map(len, column)) for column in zip(*((row.label, one, other) for row, one, other in rows), strict=True))
+    for row, one, other in rows:
+        words = f"    {row.label:<{label}}  {one:>{used}} of {other:<{there}}  {row.share:6.1%}"
+        room = min(_BAR, sheet_width() - len(words) - _FRAME - _MARKED)
+        framed = f"  |{eighths(min(row.share, 1.0), room):<{room}}|" if room >= _SHORT else ""
+        yield f"{words}{framed}  {row.mark}".rstrip()
+
+
+def _breakdown(one: Breakdown) -> Iterator[str]:
+    """The parts with their shares, or all of them in a sentence."""
+    parts = [(label, shown(amount, one.dimension), amount / (one.total or 1.0)) for _, label, amount in one.present]
+    if one.brief:
+        yield from _wrapped(f"{one.brief} {', '.join(f'{label} {words}' for label, words, _ in parts)}")
+        yield from _wrapped(one.caption)
+        return
+    wide, long = max(len(label) for label, _, _ in parts), max(len(words) for _, words, _ in parts)
+    for label, words, share in parts:
+        yield f"    {label:<{wide}}  {words:>{long}}  {share:6.1%}  {eighths(share, _BAR)}".rstrip()
+    yield from _wrapped(one.caption)
 
 
 def _bars(bars: Bars) -> Iterator[str]:
@@ -177,10 +234,10 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _pairs(names: Column, words: Column) -> Iterator[str]:
-    """Words behind names, over as many lines as they need."""
-    wide = max(map(len, names.words)) + _GAP
+    """Words behind names, over as many lines as they need; below them where a terminal has no room beside."""
+    wide = min(max(map(len, names.words)) + _GAP, sheet_width() // 2)
     for name, said in zip(names.words, words.words, strict=True):
-        yield from wrap(said, sheet_width(), initial_indent=f"    {name:<{wide}}", subsequent_indent=" " * (wide + 4)) or [f"    {name}"]
+        yield from _hung(f"    {name:<{wide}}", said)
 
 
 def _cells(column: Column, most: int) -> _Cells:

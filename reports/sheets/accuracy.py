@@ -5,8 +5,8 @@ from dataclasses import replace
 from crossopt.reports.drawing.pairs import Pair, pairs_drawn
 from crossopt.reports.drawing.svg import HUES, Titles
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, page, paragraph, section, swatch_row, table, tiles
+from crossopt.reports.render.tables import Table
 from crossopt.reports.sheets.sheet import Cell
-from crossopt.reports.tables.digest import Table
 from crossopt.reports.tables.paper import FORMATS
 from crossopt.reports.texts.accuracy import LEGEND, RANGES, RANKS, document
 from crossopt.solvers.measured.accuracy import BY, Accuracy, Line, Priced

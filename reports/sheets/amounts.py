@@ -10,6 +10,8 @@ from crossopt.solvers.answer import Number
 _DIGITS = 7
 _SECONDS = {"s": 1, "ms": 10**3, "ns": 10**9}
 """Units of time by how many of them a second has."""
+REGRET = "of the optimum"
+"""The unit of a regret."""
 _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
 _SHOWN = 4
 """Digits of a quantity: more say nothing to a reader."""
@@ -24,7 +26,12 @@ _LONG = 10**7
 
 
 def digits(value: Number, unit: str) -> str:
-    """With seven digits; whole numbers with all, and whole ns in the unit that suits them: 3,274,001 ns is 3.274001 ms."""
+    """With seven digits; whole numbers with all, and whole ns in the unit that suits them: 3,274,001 ns is 3.274001 ms. Areas are in mm^2,
+    and regrets, shares of the optimum, in percent."""
+    if unit == REGRET:
+        return f"{value:.5%}"
+    if unit == "m^2":
+        return rounded_quantity(value, "area", _DIGITS)
     if unit == "ns" and isinstance(value, int):
         return _nanoseconds(value)
     return f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{value:.{_DIGITS}g} {unit}".rstrip()
@@ -41,6 +48,10 @@ def digits_below(bound: Number, value: Number | None, unit: str) -> str:
     """The same of a bound."""
     if bound == value or isinstance(bound, int):
         return digits(bound, unit)
+    if unit == REGRET:
+        return f"{lowered(100.0 * bound, _DIGITS)}%"
+    if unit == "m^2":
+        return bound_amount(bound, unit)
     return f"{lowered(bound, _DIGITS)} {unit}".rstrip()
 
 
@@ -48,6 +59,10 @@ def short(value: Number, unit: str) -> str:
     """A time in the unit that suits it, other figures with five digits."""
     if unit in _SECONDS:
         return rounded_quantity(value / _SECONDS[unit], "time", 5)
+    if unit in _DIMENSIONS:
+        return rounded_quantity(value, _DIMENSIONS[unit], 5)
+    if unit == REGRET:
+        return f"{value:.3%}"
     return _counted(value, unit) if isinstance(value, int) else f"{value:.5g} {unit}".rstrip()
 
 
@@ -57,6 +72,10 @@ def short_below(bound: Number, value: Number | None, unit: str) -> str:
         return short(bound, unit)
     if unit in _SECONDS:
         return bound_amount(bound / _SECONDS[unit], "s")
+    if unit in _DIMENSIONS:
+        return bound_amount(bound, unit)
+    if unit == REGRET:
+        return f"{lowered(100.0 * bound)}%"
     return _counted(bound, unit) if isinstance(bound, int) else f"{lowered(bound)} {unit}".rstrip()
 
 

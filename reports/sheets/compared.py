@@ -21,7 +21,7 @@ class Compared:
 
 def compared_text(best: Sheet, asks: str, rows: Sequence[Compared]) -> str:
     """The rows; `best` is the sheet of the answer with the best bound, and `asks` says what is compared."""
-    bound = best.result.bound
+    bound = best.bound
     columns = (
         names("", (row.bar.label for row in rows)),
         Column("value", tuple("none" if row.bar.amount is None else digits(row.bar.amount, "") for row in rows), (bound,)),
@@ -31,7 +31,7 @@ def compared_text(best: Sheet, asks: str, rows: Sequence[Compared]) -> str:
         names("", ("; ".join(word for word in (row.bar.fault, row.bar.words) if word) for row in rows)),
     )
     table = Table(tuple(column for column in columns if any(column.words)))
-    sections = (Section("Side by side", (table,)), Section("Notes", (best.notes,)))
+    sections = (Section("Side by side", (table,)), best.sections[-1])
     return text_of(f"{best.name}: {asks}", (), sections, closing_of(best))
 
 

@@ -10,7 +10,21 @@ from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.cut import cut_words
 from crossopt.reports.sheets.operators import operators_of
 from crossopt.reports.sheets.replayed import busy, cpu_runs
-from crossopt.reports.sheets.sheet import Column, Part, Search, Section, Sheet, Table, Timeline, counts, memory, names, rivals_in, times
+from crossopt.reports.sheets.sheet import (
+    Column,
+    Part,
+    Search,
+    Section,
+    Sheet,
+    Table,
+    Timeline,
+    answer_sheet,
+    counts,
+    memory,
+    names,
+    rivals_in,
+    times,
+)
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.placement.answer import Placement, judged
 from crossopt.solvers.placement.family import Answer
@@ -38,10 +52,10 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
             _loads(question, details, value),
             *operators_of(question, result.answer),
         )
-    return Sheet(
-        result=result,
-        what="placement",
-        sentence=_sentence(question),
+    return answer_sheet(
+        result,
+        "placement",
+        _sentence(question),
         asks="time of a sample" if latency else "busiest device",
         summary=summary,
         chosen=chosen,
@@ -50,7 +64,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         sections=(
             *sections,
             rivals_in("placement", result, beside(question, result.rivals)),
-            Section("How the search closed in", (Search("best placement", "ms"),)),
+            Section("How the search closed in", (Search("best placement", "ms", result),)),
         ),
         notes=question.notes,
         judged="node by node on the graph of the file",

@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, given_in, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, given_in, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.family import family_of
 
@@ -17,10 +17,10 @@ def sheet(question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - o
     if result.answer is not None:
         parts = (*_section("The answer", result.answer), *_section("What the judge says", result.details))
     what = family_of(result.kind).what
-    return Sheet(
-        result=result,
-        what=what,
-        sentence=f"A question about {KINDS[result.kind].about}.",
+    return answer_sheet(
+        result,
+        what,
+        f"A question about {KINDS[result.kind].about}.",
         sections=(*parts, rivals_in("answer", result, result.rivals)),
         notes=result.notes,
     )

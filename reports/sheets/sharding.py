@@ -6,7 +6,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.sharding.extent import Extent
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.sheets.amounts import seconds_of
-from crossopt.reports.sheets.sheet import Column, Part, Search, Section, Share, Sheet, Table, counts, names
+from crossopt.reports.sheets.sheet import Column, Limit, Limits, Part, Search, Section, Sheet, Table, answer_sheet, counts, names
 from crossopt.solvers.proofs import Reductions, Steps
 from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, Meaning
 
@@ -21,10 +21,10 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
     answered = () if said is None else (_memory(result, said), _choices(said), _plans(result))
     reduced = (_reductions(result.proof.reductions),) if isinstance(result.proof, Steps) else ()
     limit = "no limit" if asked["limit"] is None else f"{asked['limit']:,} bytes at most"
-    return Sheet(
-        result=result,
-        what="choice",
-        sentence="Which strategy does each operator take, so that operators and what passes between them cost least within the memory?",
+    return answer_sheet(
+        result,
+        "choice",
+        "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?",
         asks="cost",
         summary=f"{asked['nodes']:,} nodes with {asked['strategies']:,} strategies",
         figures=(("memory at its peak", _bytes(said.peak)),) if said else (),
@@ -38,12 +38,12 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
         sections=(
             *answered,
             *reduced,
-            Section("How the search closed in", (Search("best choice", f"cost in {asked['unit']}".removesuffix(" in ")),)),
+            Section("How the search closed in", (Search("best choice", f"cost in {asked['unit']}".removesuffix(" in "), result),)),
         ),
         notes=result.notes,
         prover=_prover(result),
         judged="on every node and edge",
-        known=f"The question is the file {asked['source']}, the SHA-256 of its text {asked['digest']}. {_KNOWN}",
+        known=(f"The question is the file {asked['source']}, the SHA-256 of its text {asked['digest']}. {_KNOWN}",),
     )
 
 
@@ -62,7 +62,7 @@ def _memory(result: Answer, said: Meaning) -> Section:
     words = (
         f"At time {said.peak_time} {peak:,} of {limit:,} bytes are in use ({_bytes(peak)} of {_bytes(limit)}), more than at other times."
     )
-    return Section("Memory at its peak", (Share(f"time {said.peak_time}", peak / limit, words),))
+    return Section("Memory at its peak", (Limits((Limit(f"time {said.peak_time}", float(peak), float(limit), "bytes"),)), words))
 
 
 def _choices(said: Meaning) -> Section:

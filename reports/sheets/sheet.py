@@ -1,7 +1,7 @@
 """What is shown of a result, whatever it is about: a sheet, which terminal, page and tables each draw in their way."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crossopt.instances.files.units import format_quantity
@@ -11,6 +11,8 @@ from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, sh
 from crossopt.solvers.answer import Number, Result, Rival
 
 ALL = 10**9
+FULL = 0.95
+"""The share of a limit from which on it is said to be full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,10 @@ class Table:
     """Rows that a reader sees, the first ones; spreadsheets have all."""
     on_pages: int = 0
     """The same for pages, which can be filtered, where they have more."""
+    caption: str = ""
+    """What its figures are of, on pages."""
+    fold: str = ""
+    """A title under which pages show it when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +73,56 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Limit:
     """How much of a limit is used."""
 
     label: str
     used: float
-    words: str
+    available: float
+    dimension: str
+    """Of both, as `instances.files.units` names it."""
+    kept: bool = True
+
+    @property
+    def share(self) -> float:
+        return self.used / self.available if self.available > 0.0 else float(self.used > 0.0)
+
+    @property
+    def mark(self) -> str:
+        """What a reader must not miss of it."""
+        return "BROKEN" if not self.kept else "full" if self.share >= FULL else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits beside each other."""
+
+    rows: tuple[Limit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """A whole cut into parts."""
+
+    head: str
+    """What the parts are, such as uses."""
+    parts: tuple[tuple[str, float], ...]
+    dimension: str
+    caption: str = ""
+    whole: float = 0.0
+    """What there is, where the parts fill some of it."""
+    brief: str = ""
+    """The words before the parts where a terminal lists them in a sentence and draws no bars."""
+
+    @property
+    def present(self) -> tuple[tuple[int, str, float], ...]:
+        """The parts that there are, the largest first, each with its place among all, by which pages colour it."""
+        found = [(place, label, amount) for place, (label, amount) in enumerate(self.parts) if amount > 0.0]
+        return tuple(sorted(found, key=lambda part: -part[2]))
+
+    @property
+    def total(self) -> float:
+        return sum(amount for _, _, amount in self.present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +146,15 @@ class Picture:
     draw: Callable[[Titles], str]
     words: str
     caption: str
-    undrawn: str
+    undrawn: str = ""
+    keys: tuple[str, ...] = ()
+    """What its letters stand for, in their order; empty where a letter is not drawn."""
+    title: str = ""
+    """Where it is not that of the section."""
+    described: str = ""
+    """What it shows, for who cannot see it; else its words."""
+    zooms: bool = True
+    """Whether there is more to see than fits at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +165,7 @@ class Search:
     """What an answer is called."""
     axis: str
     """The figure and its unit."""
+    result: Result[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +176,7 @@ class Folded:
     text: str
 
 
-Part = str | tuple[str, ...] | Table | Bars | Share | Timeline | Picture | Search | Folded
+Part = str | tuple[str, ...] | Table | Bars | Limits | Breakdown | Timeline | Picture | Search | Folded
 """A sentence, several of them, or a figure of any kind."""
 
 
@@ -129,137 +188,209 @@ class Section:
     parts: tuple[Part, ...]
 
 
+Pairs = tuple[tuple[str, str], ...]
+"""Names, and words behind them."""
+
+
+def no_sections() -> tuple[Section, ...]:
+    """Of a sheet without details."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """All that is shown of one result."""
+    """All that is shown of one result: plain data."""
 
-    result: Result[Any, Any]
-    what: str
-    """What an answer is: a plan, a placement."""
+    name: str
     sentence: str
     """The question in words."""
+    headline: str
+    """What was chosen, and how the search for it ended."""
+    label: str
+    """What is proved, or reported by a solver, in a few words."""
+    verdict: str
+    """The certificate in a sentence."""
+    proved: bool = False
+    closing: str = ""
+    """What the certificate is called where it stands last; nothing where it does not."""
     asks: str = "value"
     """What the value is called."""
+    unit: str = ""
+    value: Number | None = None
+    bound: Number | None = None
+    gap: float | None = None
+    exactly: Pairs = ()
+    """Value, bound and gap, as exact as anybody reads them."""
+    shortly: Pairs = ()
+    """The same as people say them."""
+    figures: Pairs = ()
+    """Others that a reader looks for first."""
+    beside: tuple[tuple[str, float], ...] = ()
+    """Values of baselines by their names."""
     summary: str = ""
     """What was chosen, in a few words."""
     chosen: str = ""
     """The same in a sentence or two, for the first screen of a page."""
-    figures: tuple[tuple[str, str], ...] = ()
-    """Others that a reader looks for first."""
-    given: tuple[tuple[str, str], ...] = ()
+    sketch: Picture | None = None
+    """A drawing of it, for the same."""
+    asked: Section | None = None
     """What was asked, and with what."""
     sections: tuple[Section, ...] = ()
-    notes: tuple[str, ...] = ()
-    among: str = ""
-    """Which answers a bound is of, where not of all."""
+    details: Callable[[], tuple[Section, ...]] = no_sections
+    """More sections, for pages, which are made where they are drawn."""
+    engine: str = ""
     prover: str = ""
-    """Who proved the bound, where that takes more than a name."""
-    judged: str = ""
-    """How the judge goes about it."""
-    known: str = ""
-    """A further sentence on how all this is known, for pages."""
-
-    @property
-    def name(self) -> str:
-        return str(self.result.question["name"])
-
-    @property
-    def unit(self) -> str:
-        return str(self.result.question["unit"])
+    seconds: float = 0.0
+    known: tuple[str, ...] = ()
+    """How all this is known, for pages."""
+    made: str = ""
+    """Who answered, in what time, with what."""
+    about: tuple[str, ...] = ()
+    """The workload and the cluster, where there is one of each: values are compared only where these are the same."""
 
     @property
     def whole(self) -> tuple[Section, ...]:
-        """All sections that say something, with those that every result has: what was asked first, as on a terminal the end is what
-        stays in sight."""
-        return tuple(one for one in (self._why, self._asked, *self.sections, Section("Notes", (self.notes,))) if any(one.parts))
+        """All sections that say something, what was asked first, as on a terminal the end is what stays in sight."""
+        return tuple(one for one in (*([self.asked] if self.asked else []), *self.sections) if any(one.parts))
 
     @property
     def answer_first(self) -> tuple[Section, ...]:
-        """The same with what was asked in the end, for pages."""
-        return tuple(one for one in (self._why, *self.sections, Section("Notes", (self.notes,)), self._asked) if any(one.parts))
+        """The same with details and, in the end, what was asked, for pages."""
+        return tuple(one for one in (*self.sections, *self.details(), *([self.asked] if self.asked else [])) if any(one.parts))
 
-    @property
-    def _why(self) -> Section:
-        return Section("Why", (self.result.reasons,))
 
-    @property
-    def _asked(self) -> Section:
-        source, text = str(self.result.question.get("source", "")), str(self.result.question.get("text", ""))
-        written = (Folded("The question as it was written", text),) if text and source.endswith((".yaml", ".yml")) else ()
-        return Section("The question", (*([given_in(self.given)] if self.given else ()), *written))
+def answer_sheet(
+    result: Result[Any, Any],
+    what: str,
+    sentence: str,
+    *,
+    asks: str = "value",
+    unit: str | None = None,
+    looked_at: str = "",
+    summary: str = "",
+    chosen: str = "",
+    sketch: Picture | None = None,
+    figures: Pairs = (),
+    beside: tuple[tuple[str, float], ...] | None = None,
+    given: Pairs = (),
+    open_choices: tuple[Part, ...] = (),
+    sections: tuple[Section, ...] = (),
+    details: Callable[[], tuple[Section, ...]] = no_sections,
+    notes: tuple[str, ...] = (),
+    among: str = "",
+    prover: str = "",
+    judged: str = "",
+    known: tuple[str, ...] = (),
+    verdict: str = "",
+    about: tuple[str, ...] = (),
+) -> Sheet:
+    """The sheet of an answer to a question: what kinds say of it, and what follows from the result.
 
-    @property
-    def label(self) -> str:
-        """What is proved, or told by somebody, in a few words."""
-        return label_of(self.result, self.what)
+    `what` is what an answer is, `looked_at` how large the question was, `among` which answers a bound is of, `prover` who proved it where
+    that takes more than a name, `judged` how the judge goes about it.
+    """
+    unit, by = str(result.question["unit"]) if unit is None else unit, prover or result.proved_by
+    verdict = verdict or _verdict(result, f"{what}{among}", by, judged, unit)
+    anew = f"The answer was judged anew for this page{f', {judged}' if judged else ''}."
+    return replace(
+        _of_result(result, what, asks, unit),
+        sentence=sentence,
+        headline=_headline(result, what, looked_at or summary, by),
+        verdict=verdict,
+        figures=figures,
+        beside=tuple((one.name, one.value) for one in result.rivals if one.value is not None) if beside is None else beside,
+        summary=summary,
+        chosen=chosen,
+        sketch=sketch,
+        asked=_asked(result, given, open_choices),
+        sections=(*([Section("Why", (result.reasons,))] if result.reasons else []), *sections, Section("Notes", (notes,))),
+        details=details,
+        known=(verdict, *([anew] if result.answer is not None else []), *known),
+        about=about,
+    )
 
-    @property
-    def headline(self) -> str:
-        """What was chosen, and how the search for it ended."""
-        result, time = self.result, seconds_of(self.result.seconds)
-        by = self.prover or result.proved_by
-        if result.value is None and result.settled:
-            known = f"as {by} says after {time}, not proved" if result.told else f"proved in {time} by {by}"
-            return f"no {self.what} keeps the limits, {known}"
-        if result.value is None:
-            return f"no {self.what} found ({result.stopped} after {time})"
-        near = "" if result.optimal else f" to {self._gap}"
-        why = "nothing left to try" if result.stopped == "complete" else result.stopped
-        known = f"{self.label}," if result.told else f"proved{near}"
-        ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {why} after {time}"
-        return f"{self.summary}, {ended}" if self.summary else ended
 
-    @property
-    def verdict(self) -> str:
-        """The certificate in a sentence."""
-        result, what = self.result, f"{self.what}{self.among}"
-        by = f", by {self.prover or result.proved_by}" if result.proved_by else ""
-        if result.value is None:
-            none = f"That no {what} keeps the limits is said{by}." if result.told else f"No {what} keeps the limits{by}."
-            return none if result.settled else f"No {what} was found ({result.stopped})."
-        if result.bound is None:
-            return f"This is a {what} without a bound: a better one may exist."
-        judged = f"; judged anew, {self.judged}" if self.judged else ""
-        end = f" below {digits_below(result.bound, result.value, self.unit)}{by}{judged}."
-        return f"No {what} is{end}" if result.settled else f"A better {what} may exist, but none{end}"
+def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> Sheet:
+    """What of a sheet follows from the result alone."""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
+    is_word = result.value is None and result.told
+    sure = (result.settled or result.bound is not None) and not is_word
+    return Sheet(
+        name=str(result.question["name"]),
+        sentence="",
+        headline="",
+        label=label_of(result, what),
+        verdict="",
+        proved=result.proved,
+        closing="certificate" if sure else "no proof",
+        asks=asks,
+        unit=unit,
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        exactly=_figures(result, asks, unit, digits, digits_below),
+        shortly=_figures(result, asks, unit, short, short_below),
+        engine=result.engine,
+        prover=result.proved_by if result.bound is not None or result.settled else "",
+        seconds=result.seconds,
+        made=f"Answered by the engine {result.engine} in {seconds_of(result.seconds)}{f', with {versions}' if versions else ''}.",
+    )
 
-    @property
-    def exactly(self) -> tuple[tuple[str, str], ...]:
-        """Value, bound and gap, as exact as anybody reads them."""
-        return self._told(digits, digits_below)
 
-    @property
-    def shortly(self) -> tuple[tuple[str, str], ...]:
-        """The same as people say them."""
-        return self._told(short, short_below)
+def _asked(result: Result[Any, Any], given: Pairs, open_choices: tuple[Part, ...]) -> Section:
+    source, text = str(result.question.get("source", "")), str(result.question.get("text", ""))
+    settings = "".join(f"\n# --set {setting}" for setting in result.question.get("settings", ()))
+    written = (Folded("The question as it was written", f"{text}{settings}"),) if text and source.endswith((".yaml", ".yml")) else ()
+    return Section("The question", (*([given_in(given)] if given else ()), *open_choices, *written))
 
-    def _told(self, value: Callable[[Number, str], str], below: Callable[[Number, Number | None, str], str]) -> tuple[tuple[str, str], ...]:
-        found, bound = self.result.value, self.result.bound
-        told = [(self.asks, value(found, self.unit))] if found is not None else []
-        told += [("lower bound", self._bound(bound, below))] if told or bound is not None else []
-        return (*told, *([("gap", self._gap)] if self.result.gap is not None else []))
 
-    def _bound(self, bound: Number | None, below: Callable[[Number, Number | None, str], str]) -> str:
-        """Told as equal to the value where nothing but rounding lies between them."""
-        words = "none" if bound is None else below(bound, self.result.value, self.unit)
-        return f"{words}, equal to rounding" if self.result.optimal and bound not in (None, self.result.value) else words
+def _headline(result: Result[Any, Any], what: str, summary: str, by: str) -> str:
+    """What was chosen, and how the search for it ended."""
+    time = seconds_of(result.seconds)
+    if result.value is None and result.settled:
+        known = f"as {by} says after {time}, not proved" if result.told else f"proved in {time} by {by}"
+        return f"no {what} keeps the limits, {known}"
+    if result.value is None:
+        return f"no {what} found ({result.stopped} after {time})"
+    near = "" if result.optimal else f" to {_gap(result)}"
+    why = "nothing left to try" if result.stopped == "complete" else result.stopped
+    known = f"{label_of(result, what)}," if result.told else f"proved{near}"
+    ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {why} after {time}"
+    return f"{summary}, {ended}" if summary else ended
 
-    @property
-    def _gap(self) -> str:
-        """Of an optimum it is what sums of floating-point numbers may be off."""
-        return f"{self.result.gap or 0.0:.2%}" if self.result.optimal else share_of(self.result.gap)
 
-    @property
-    def made(self) -> str:
-        """Who answered, in what time, with what."""
-        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.result.versions.items()))
-        return (
-            f"Answered by the engine {self.result.engine} in {seconds_of(self.result.seconds)}{f', with {versions}' if versions else ''}."
-        )
+def _verdict(result: Result[Any, Any], what: str, prover: str, judged: str, unit: str) -> str:
+    """The certificate in a sentence."""
+    by = f", by {prover}" if result.proved_by else ""
+    if result.value is None:
+        none = f"That no {what} keeps the limits is said{by}." if result.told else f"No {what} keeps the limits{by}."
+        return none if result.settled else f"No {what} was found ({result.stopped})."
+    if result.bound is None:
+        return f"This is a {what} without a bound: a better one may exist."
+    anew = f"; judged anew, {judged}" if judged else ""
+    end = f" below {digits_below(result.bound, result.value, unit)}{by}{anew}."
+    return f"No {what} is{end}" if result.settled else f"A better {what} may exist, but none{end}"
+
+
+def _figures(
+    result: Result[Any, Any], asks: str, unit: str, value: Callable[[Number, str], str], below: Callable[[Number, Number | None, str], str]
+) -> Pairs:
+    """Value, bound and gap; a bound reads as equal to the value where nothing but rounding lies between them."""
+    found, bound = result.value, result.bound
+    words = "none" if bound is None else below(bound, found, unit)
+    equal = ", equal to rounding" if result.optimal and bound not in (None, found) else ""
+    told = [(asks, value(found, unit))] if found is not None else []
+    told += [("lower bound", f"{words}{equal}")] if told or bound is not None else []
+    return (*told, *([("gap", _gap(result))] if result.gap is not None else []))
+
+
+def _gap(result: Result[Any, Any]) -> str:
+    """Of an optimum it is what sums of floating-point numbers may be off."""
+    return f"{result.gap or 0.0:.2%}" if result.optimal else share_of(result.gap)
 
 
 def label_of(result: Result[Any, Any], what: str) -> str:
-    """What is proved, or told by somebody, in a few words; `what` is what was looked for."""
+    """What is proved, or reported by a solver, in a few words; `what` is what was looked for."""
     told = result.told
     if result.value is None:
         return f"{'told' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
@@ -269,9 +400,25 @@ def label_of(result: Result[Any, Any], what: str) -> str:
     return f"{near}, as told" if told else f"proved {near}"
 
 
+def with_sections(sheet: Sheet, *sections: Section) -> Sheet:
+    """The sheet with further sections before its notes."""
+    return replace(sheet, sections=(*sheet.sections[:-1], *sections, sheet.sections[-1]))
+
+
+def amounts(head: str, values: Sequence[float | None], words: Callable[[float], str], unit: str = "") -> Column:
+    """A column of figures, each in words, for spreadsheets in this unit."""
+    said = tuple("-" if value is None else words(value) for value in values)
+    return Column(head, said, tuple(values), f"{head} in {unit}" if unit else "")
+
+
 def names(head: str, words: Iterable[str]) -> Column:
     """A column of words."""
     return Column(head, tuple(words))
+
+
+def figures(head: str, words: Sequence[str]) -> Column:
+    """A column of figures that are in words already, with their units."""
+    return Column(head, tuple(words), tuple(words))
 
 
 def counts(head: str, numbers: Sequence[int]) -> Column:

@@ -11,8 +11,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
+from crossopt.reports.render.tables import DIGITS, SAID, Digest, Table, is_number, row_written, six_digits, titled, written
 from crossopt.reports.sheets.sheet import Bound, Cell
-from crossopt.reports.tables.digest import DIGITS, SAID, Digest, Table, is_number, row_written, six_digits, titled, written
 from crossopt.reports.tables.latex import latex
 
 _LINE: Final = 44

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from crossopt.reports.render.tables import Digest, Table
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Bound, Cell
-from crossopt.reports.tables.digest import Digest, Table
 from crossopt.solvers.study.figures import NEVER, Spread, asked_in_full, best_of, bound_of, cell, courses, overall, values_along
 from crossopt.solvers.study.records import Study
 

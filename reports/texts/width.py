@@ -75,9 +75,14 @@ def _columns() -> int | None:
     return None
 
 
-def bar(share: float, *, framed: bool = False) -> str:
+def eighths(share: float, width: int) -> str:
     """A share as a bar of eighths of signs."""
+    count = round(share * width * 8)
+    return _FULL * (count // 8) + _EIGHTHS[count % 8].strip()
+
+
+def bar(share: float, *, framed: bool = False) -> str:
+    """The same, in a frame if asked for."""
     width = max(min(_WIDTH, page_width() - _FRAMED), _NARROWEST) if framed else _WIDTH
-    eighths = round(share * width * 8)
-    filled = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+    filled = eighths(share, width)
     return f"|{filled:<{width}}|" if framed else filled

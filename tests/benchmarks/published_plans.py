@@ -21,7 +21,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.api import read
-from crossopt.reports.facts.design import told_of
+from crossopt.reports.facts.question import told_of
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.codesign.explain.single import evaluate_single
 from crossopt.solvers.codesign.family import FAMILY

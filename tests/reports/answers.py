@@ -4,7 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
+from crossopt.reports.render.terminal import terminal, text_of
+from crossopt.reports.sheets.codesign.design import evaluation_sheet
+from crossopt.reports.sheets.codesign.sheet import sheet
+from crossopt.reports.sheets.sheet import Section, Sheet
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.family import FAMILY
@@ -44,3 +49,29 @@ def evaluation_of(result: DesignResult) -> dict[str, Any]:
     evaluation = evaluation_in(result)
     assert evaluation is not None
     return evaluation
+
+
+def sheet_on(result: DesignResult, asked: Instance | Portfolio | Counted | None = None) -> Sheet:
+    """The sheet of an answer; of the question in it, where none is given."""
+    return sheet(read_again(result.question, "codesign") if asked is None else asked, result)
+
+
+def section_in(shown: Sheet, title: str) -> Section:
+    """The section with this title."""
+    [found] = [one for one in shown.answer_first if one.title == title]
+    return found
+
+
+def answer(result: DesignResult, asked: Instance | Portfolio | Counted | None = None) -> str:
+    """The answer as a terminal shows it."""
+    return terminal(sheet_on(result, asked))
+
+
+def evaluation_text(asked: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+    """A priced design as a terminal shows it."""
+    return terminal(evaluation_sheet(asked, design, evaluation))
+
+
+def words_of(*sections: Section) -> str:
+    """What a terminal shows of sections, on one line."""
+    return " ".join(text_of("", (), sections, "").split())

@@ -17,19 +17,19 @@ from crossopt.reports.facts.chip.bundles import bundles_words
 from crossopt.reports.facts.chip.held import held_words
 from crossopt.reports.facts.chip.published import above_words
 from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
-from crossopt.reports.facts.chip.watts import needed_powers, parts_words, watts_of
-from crossopt.reports.facts.chip.words import shape_words
-from crossopt.reports.facts.design import facts_of
-from crossopt.reports.facts.network import network_lines, network_of
-from crossopt.reports.pages.evaluated import chip_section
-from crossopt.reports.pages.machine import network_section
-from crossopt.reports.pages.shell import TIE
-from crossopt.reports.texts.design import answer, chip_lines, chosen_words, end_lines, power_lines
+from crossopt.reports.facts.chip.watts import needed_powers, watts_of
+from crossopt.reports.facts.chip.words import hardware_words, shape_words
+from crossopt.reports.facts.network import network_of
+from crossopt.reports.sheets.codesign.caveats import Context, at_range_end, shared_links
+from crossopt.reports.sheets.codesign.design import chip_rows, limits_parts
+from crossopt.reports.sheets.codesign.machine import network_section
+from crossopt.reports.sheets.sheet import Breakdown, Table
 from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_in, evaluation_json, from_words, to_words
 from crossopt.solvers.codesign.explain.sold import sold_words
 from crossopt.solvers.codesign.judge import verify
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.reports.answers import section_in, sheet_on, words_of
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -50,31 +50,29 @@ def test_a_power_is_told_by_what_its_part_needs_of_it_and_is_no_end_of_a_range_w
     """Four lanes of 50 Gb/s at 15 pJ a bit are 3 W; 400 cores at their highest clock, 1.41 GHz, draw what they do at their nominal one."""
     asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "network_power=[1.5 W, 3 W, 18 W]")
     most, least = on(asked, compute_power=300.0, network_power=18.0), on(asked, compute_power=50.0, network_power=1.5)
-    assert {"compute up to 160.2 W", "network up to 3 W"} <= set(chosen_words(most, asked))
-    assert {"compute up to 50 W", "network up to 1.5 W"} <= set(chosen_words(least, asked))
-    assert end_lines(most) == []
-    assert end_lines(least) == ["  at a range end      compute power · network power"]
+    contexts = [Context(asked, design, {"device": []}) for design in (most, least)]
+    chips = [" · ".join(hardware_words(one.design, needed_powers(asked, one.design))) for one in contexts]
+    assert "compute up to 160.2 W · network up to 3 W" in chips[0]
+    assert "compute up to 50 W · network up to 1.5 W" in chips[1]
+    [none, ends] = map(at_range_end, contexts)
+    assert none is None
+    assert ends is not None
+    assert ends.text == "compute power · network power: a wider range may hold a better design"
 
 
 def test_what_a_part_draws_is_one_figure_in_text_bars_and_table_and_all_of_them_come_to_the_limits() -> None:
     """With less power than a part is told to need the chip is a slower one."""
     asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "budget.power=500 W")
     design = on(asked, compute_power=300.0)
-    watts, facts = watts_of(asked, design), facts_of(asked, design)
-    chosen = from_words(asked, design)
+    watts, chosen = watts_of(asked, design), from_words(asked, design)
     evaluation = evaluation_json(asked, verify(asked, chosen).details, chosen.plan)
     assert watts is not None
     [drawn] = [limit["used"] for limit in evaluation["limits"] if limit["name"] == "power"]
-    text, page = "\n".join(power_lines(asked, design)), chip_section(facts)
-    assert sum(one for _, one in watts.kinds[0].watts) == pytest.approx(drawn)
-    assert text.split(": ", 1)[1].replace("\n", " ").split() == parts_words(watts).split()
-    assert parts_words(watts).endswith(f"together {rounded_quantity(drawn, 'power', 4)} of 500 W in {watts.kinds[0].name}")
-    assert {"uncore", "spare multiprocessors"} < {name for name, one in watts.kinds[0].watts if one}
-    for name, one in (pair for pair in watts.kinds[0].watts if pair[1]):
-        shown = rounded_quantity(one, "power", 4)
-        assert f"{name} {shown}" in " ".join(text.split())
-        assert f"<title>{name}: {shown}</title>" in page
-        assert f">{shown.replace(' ', TIE)}<" in page
+    part = limits_parts(Context(asked, design, evaluation))[-1]
+    assert isinstance(part, Breakdown)
+    assert part.parts == watts.kinds[0].watts
+    assert part.total == pytest.approx(drawn)
+    assert {"uncore", "spare multiprocessors"} < {label for _, label, _ in part.present}
     needed = needed_powers(asked, design)["compute_power"]
     assert isinstance(asked.hardware, FreeHardware)
     chosen = {name: value for name, value in design["hardware"].items() if name != "name"}
@@ -146,11 +144,16 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
     design, evaluation = design_in(result), evaluation_in(result)
     assert design is not None
     assert evaluation is not None
-    assert "network ring of 4 at 114.5 GB/s, rails of 2 at 114.5 GB/s" in " ".join(" ".join(chip_lines(evaluation, asked, design)).split())
+    assert (
+        "network ring of 4 at 114.5 GB/s, rails of 2 at 114.5 GB/s"
+        in dict(chip_rows(Context(asked, design, evaluation)))["a device offers"]
+    )
     network = network_of(asked, design)
     assert network is not None
     assert network.shapes == ("ring of 4", "rails of 2")
-    assert "level 1, ring of 4, 4 devices" in network_section(network)
+    table = network_section(network).parts[-1]
+    assert isinstance(table, Table)
+    assert table.columns[0].words[0] == "1, ring of 4"
     assert shape_words(("switch", "switch"), (4, 8)) == ()
 
 
@@ -161,18 +164,16 @@ def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: b
     asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", f"cluster.network={dimensions}", "tensor=2", "zero=0"))
     design = design_in(result := answered(asked))
     assert design is not None
-    network, lines, order = network_of(asked, design), network_lines(asked, design), "axes of a torus at once"
+    network = network_of(asked, design)
     assert network is not None
-    assert all(len(line) <= 80 for line in lines)
-    text = answer(result, asked)
-    assert text.count("dimensions of the network") == 1
-    assert (order in " ".join(lines), order in network_section(network)) == (said is True, said is True)
-    for one in network.exchanges:
-        for seconds, sent in zip(one.seconds, one.bytes, strict=True):
-            figures = [one.name, rounded_quantity(seconds, "time"), rounded_quantity(sent, "bytes")]
-            assert any(all(word in line for word in figures) for line in lines) == (sent >= 1.0)
-    busy = [sum(one.seconds[level] for one in network.exchanges) for level in range(2)]
-    assert f"    busiest: {busy.index(max(busy)) + 1}, {network.named[busy.index(max(busy))]}, for " in "\n".join(lines)
+    section = section_in(sheet_on(result, asked), "How the network is used")
+    assert ("axes of a torus at once" in words_of(section)) == (said is True)
+    table = section.parts[-1]
+    assert isinstance(table, Table)
+    _, exchanges, busy, sent, *_ = table.columns
+    shown = list(zip(exchanges.words, busy.exact, sent.exact, strict=True))
+    there = [(one.name, one.seconds[level], one.bytes[level]) for level in range(2) for one in network.exchanges if one.bytes[level] >= 1.0]
+    assert shown == there
 
 
 @every(
@@ -188,25 +189,27 @@ def test_answers_tell_where_hidden_exchanges_wait_for_others(speed: str, shape: 
     design, evaluation = design_in(result := answered(asked)), evaluation_in(result)
     assert design is not None
     assert evaluation is not None
-    network, lines = network_of(asked, design), " ".join(network_lines(asked, design))
+    network, context = network_of(asked, design), Context(asked, design, evaluation, result)
     assert network is not None
+    note, lines = shared_links(context), words_of(network_section(network))
     busy = sum(one.bytes[0] for one in network.exchanges) / network.bandwidths[0]
     waits = evaluation["breakdown"].get("shared links", 0.0)
     assert (network.step == pytest.approx(busy, rel=1e-9), waits > 0.0) == (said, said)
     assert sum(evaluation["breakdown"].values()) == pytest.approx(network.step, rel=1e-12)
     words = "until a dimension has carried all that the step sends"
-    assert (words in lines) == (words in network_section(network)) == said
-    assert ("shared the links of each" in lines) == (shape == "fully_connected")
-    assert "the step is too short" not in lines
-    assert shape == "switch" or "waits: 3 us a step and 4 us a start on 1" in lines
+    assert (note is not None and words in note.text) == said
+    assert ("shared those of each device" in lines) == (shape == "fully_connected")
+    assert shape == "switch" or "Waits: 3 us a step and 4 us a start on 1" in lines
 
 
 def test_where_no_step_waits_for_shared_links_it_is_told_to_be_too_short() -> None:
     """A node's links are what collectives of measured runs got, and a step is what those runs took."""
     asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.node.bandwidth=1 GB/s", "tensor=2", "zero=3", "overlap=data"))
-    design = design_in(answered(asked))
+    design = design_in(result := answered(asked))
     assert design is not None
-    assert "the step is too short" in " ".join(network_lines(asked, design))
+    note = shared_links(Context(asked, design, evaluation_in(result) or {}, result))
+    assert note is not None
+    assert "the step is too short" in note.text
 
 
 def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_it() -> None:

@@ -10,8 +10,8 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.workload_words import repeated_share
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
-from crossopt.reports.facts.design import told_of
-from crossopt.reports.texts.design import evaluation_text
+from crossopt.reports.facts.question import told_of
+from crossopt.reports.sheets.codesign.design import evaluation_sheet
 from crossopt.solvers.codesign.explain.single import evaluate_single
 from tests.paths import INSTANCES
 from tests.solvers.codesign.several_questions import TWO
@@ -31,8 +31,9 @@ def test_hardware_flops_stand_beside_those_of_the_model_where_something_is_compu
     assert told["hardware_flops"] == pytest.approx(single.evaluation["flops"] * (1.0 + share))
     assert told["workload"]["flops_per_token"] * instance.workload.tokens == pytest.approx(single.evaluation["flops"])
     assert (told["workload"]["parameters"], told["priced_by"]) == (parameters(instance.workload), instance.priced_by)
-    words = f" ({used * (1.0 + share):.1%} with what is computed again)" if share else " · "
-    assert f"{used:.1%} of peak{words}" in evaluation_text("tiny", single.design, single.evaluation, (), instance)
+    figures = dict(evaluation_sheet(instance, single.design, single.evaluation).figures)
+    assert figures["MFU"] == f"{used:.1%}"
+    assert figures.get("HFU") == (f"{used * (1.0 + share):.1%}" if share else None)
 
 
 def test_of_some_layers_computed_again_hardware_flops_are_their_share() -> None:
@@ -48,4 +49,4 @@ def test_of_some_layers_computed_again_hardware_flops_are_their_share() -> None:
 def test_an_answer_about_several_workloads_says_once_what_priced_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "two.yaml").write_text(TWO, encoding="utf-8")
     assert main(["solve", str(tmp_path / "two.yaml")]) == 0
-    assert capsys.readouterr().out.count("\n  priced by           a100-80g (Megatron of 2021 and 2022, FSDP1); fitted to") == 1
+    assert capsys.readouterr().out.count(" a100-80g (Megatron of 2021 and 2022, FSDP1); fitted to") == 1

@@ -19,7 +19,7 @@ from crossopt.reports.render.html import html
 from crossopt.reports.render.tables import digest
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.amounts import digits, digits_below, listed, share_of, short, short_below
-from crossopt.reports.sheets.sheet import Bar, Bars, Column, Part, Picture, Section, Sheet, Table, Timeline, names
+from crossopt.reports.sheets.sheet import Bar, Bars, Column, Part, Picture, Section, Sheet, Table, Timeline, answer_sheet, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.proofs import Word
 from tests.paths import INSTANCES
@@ -54,7 +54,7 @@ def result(value: float = 2.0, bound: float = 2.0) -> Result[object, object]:
 
 
 def sheet(*parts: Part) -> Sheet:
-    return Sheet(result(), "answer", "What is asked?", sections=(Section("A section", parts),))
+    return answer_sheet(result(), "answer", "What is asked?", sections=(Section("A section", parts),))
 
 
 def lines_of(*parts: Part) -> list[str]:

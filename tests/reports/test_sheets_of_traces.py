@@ -46,7 +46,7 @@ def test_waiting_for_another_rank_is_told_with_the_rank_to_ask() -> None:
     for pattern, kinds, told in (("gemm", ["kernel"], True), ("waiting*", ["gap"], False)):
         change = {"name": "half", "transform": "scale", "pattern": pattern, "kinds": kinds, "factor": 0.5}
         question = asked({"kind": "what-if", "trace": "trace.json", "changes": [change]}, trace)
-        notes = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).notes
+        notes = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[-1].parts[0]
         assert any(note.startswith("20 ns of waiting for rank 3 stay as long as they were: ") for note in notes) == told
         assert any("ask the trace of rank 3 " in note for note in notes) == told
 

@@ -14,15 +14,15 @@ from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
 from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
-from crossopt.reports.texts.design import answer, evaluation_text
-from crossopt.reports.texts.near import common_words
+from crossopt.reports.sheets.codesign.near import common_words
+from crossopt.reports.sheets.sheet import Bars, Breakdown, Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, space_in, to_words
 from crossopt.solvers.codesign.claims import reasons_of
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.explain.single import evaluate_single
 from crossopt.solvers.proofs import Conflict, Enumerated, Occurring, Space
 from tests.paths import INSTANCES
-from tests.reports.answers import ENGINES, answered, evaluation_of
+from tests.reports.answers import ENGINES, answer, answered, evaluation_of, evaluation_text, section_in, sheet_on, words_of
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
 PAGE = 100
@@ -60,59 +60,56 @@ def shown_again(text: str, dimension: str) -> float:
 
 
 def test_the_value_and_the_bound_are_those_of_the_certificate(quickstart: DesignResult) -> None:
-    match = re.search(r"step time +([\d.]+ m?s) +bound ([\d.]+ m?s), gap 0\.00%", answer(quickstart))
-    assert match
-    assert shown_again(match[1], "time") == pytest.approx(evaluation_of(quickstart)["step_time"], rel=5e-4)
-    assert shown_again(match[2], "time") == pytest.approx(quickstart.bound, rel=5e-4)
+    sheet = sheet_on(quickstart)
+    assert (sheet.value, sheet.bound, sheet.gap) == (quickstart.value, quickstart.bound, 0.0)
+    assert [name for name, _ in sheet.exactly] == ["step time", "lower bound", "gap"]
+    assert all(shown_again(words, "time") == pytest.approx(quickstart.value, rel=1e-6) for _, words in sheet.exactly[:2])
 
 
-def test_every_line_of_the_breakdown_is_an_item_of_the_evaluation(quickstart: DesignResult) -> None:
-    items, total = evaluation_of(quickstart)["breakdown"], evaluation_of(quickstart)["step_time"]
-    lines = re.findall(r"^    ([a-z -]+?) +([\d.]+ [num]?s) +([\d.]+)%", answer(quickstart), re.MULTILINE)
-    assert {name for name, _, _ in lines} == {name for name, seconds in items.items() if seconds > 0.0}
-    for name, seconds, share in lines:
-        assert shown_again(seconds, "time") == pytest.approx(items[name], rel=5e-4)
-        assert float(share) == pytest.approx(100.0 * items[name] / total, abs=0.051)
-    assert [items[name] for name, _, _ in lines] == sorted((items[name] for name, _, _ in lines), reverse=True)
+def test_the_breakdown_has_every_item_of_the_evaluation(quickstart: DesignResult) -> None:
+    items = evaluation_of(quickstart)["breakdown"]
+    [part] = section_in(sheet_on(quickstart), "Where the step goes").parts
+    assert isinstance(part, Breakdown)
+    assert [(label, amount) for _, label, amount in part.present] == sorted(
+        ((name, seconds) for name, seconds in items.items() if seconds > 0.0), key=lambda item: -item[1]
+    )
+    assert part.total == pytest.approx(evaluation_of(quickstart)["step_time"])
 
 
-def test_every_limit_is_shown_with_its_share_and_marked_where_it_is_full(quickstart: DesignResult) -> None:
-    text, limits = answer(quickstart), evaluation_of(quickstart)["limits"]
+def test_every_limit_is_shown_and_marked_where_it_is_full(quickstart: DesignResult) -> None:
+    limits = evaluation_of(quickstart)["limits"]
+    part = section_in(sheet_on(quickstart), "Limits").parts[0]
+    assert isinstance(part, Limits)
     assert {limit["name"] for limit in limits} == {"memory", "die area", "package area", "power", "power density"}
-    for limit in limits:
-        match = re.search(rf"^    {limit['name']} +(\S+ \S+) of (\S+ \S+) +([\d.]+)%(.*)$", text, re.MULTILINE)
-        assert match
-        assert shown_again(match[1], limit["unit"]) == pytest.approx(limit["used"], rel=5e-4)
-        assert shown_again(match[2], limit["unit"]) == pytest.approx(limit["available"], rel=5e-4)
-        assert float(match[3]) == pytest.approx(100.0 * limit["used"] / limit["available"], abs=0.051)
-        assert match[4].endswith("full") == (limit["name"] in evaluation_of(quickstart)["binding"])
+    for limit, row in zip(limits, part.rows, strict=True):
+        assert (row.label, row.used, row.available, row.dimension) == (limit["name"], limit["used"], limit["available"], limit["unit"])
+        assert (row.mark == "full") == (limit["name"] in evaluation_of(quickstart)["binding"])
 
 
 def test_rates_memory_and_counts_are_those_of_the_result(tiny: DesignResult) -> None:
-    text = " ".join(answer(tiny).split())
-    assert f"{round(evaluation_of(tiny)['tokens_per_second']):,} tokens/s · {evaluation_of(tiny)['utilisation']:.1%} of peak" in text
-    assert f"{space_of(tiny).designs} designs, {space_of(tiny).feasible} keep every limit" in text
-    for name, size in evaluation_of(tiny)["memory"].items():
-        if size:
-            match = re.search(rf"{name} ([\d.]+ [KMGT]?i?B)", text)
-            assert match
-            assert shown_again(match[1], "bytes") == pytest.approx(size, rel=5e-4)
+    sheet, evaluation = sheet_on(tiny), evaluation_of(tiny)
+    assert ("tokens a second", f"{round(evaluation['tokens_per_second']):,}") in sheet.figures
+    assert ("MFU", f"{evaluation['utilisation']:.1%}") in sheet.figures
+    assert f"{space_of(tiny).designs} designs, {space_of(tiny).feasible} keep every limit" in sheet.headline
+    held = section_in(sheet, "Limits").parts[1]
+    assert isinstance(held, Breakdown)
+    assert dict(held.parts) == evaluation["memory"]
 
 
 def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: DesignResult) -> None:
-    text = " ".join(answer(tiny).split())
-    below = f"no design of the question is below this one's {tiny.value:.6g} s"
-    assert f"certificate: {below}, by exhaustive enumeration of 24 designs." in text
-    assert "Checked: priced again by the full model, one design on its own; plan rules; memory, area and power limits." in text
+    told = f"No design is below {tiny.value:.7g} s, by exhaustive enumeration of 24 designs; judged anew, by the full model"
+    sheet = sheet_on(tiny)
+    assert sheet.verdict.startswith(told)
+    assert sheet.closing == "certificate"
 
 
 def test_an_answer_without_a_proof_claims_none() -> None:
     for engine in ("expert", "plan-only", "hardware-only"):
-        text = answer(answered(ask(TINY_FREE), engine))
-        assert "no bound" in text
-        assert f"not proved by {engine}, so a better design may exist" in text
-        assert "certificate" not in text
-        assert "other designs" not in text
+        sheet = sheet_on(answered(ask(TINY_FREE), engine))
+        assert ("lower bound", "none") in sheet.exactly
+        assert (sheet.closing, sheet.proved, sheet.label) == ("no proof", False, "not proved")
+        assert "a better one may exist" in sheet.verdict
+        assert "Designs nearly as good" not in [one.title for one in sheet.whole]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +122,7 @@ def test_an_answer_without_a_proof_claims_none() -> None:
 )
 def test_designs_near_the_optimum_are_counted_in_words(tiny: DesignResult, ties: int, one: int, five: int, words: str) -> None:
     space = replace(space_of(tiny), ties=ties, within_1_percent=one, within_5_percent=five)
-    assert words in answer(counting(tiny, space))
+    assert words in words_of(section_in(sheet_on(counting(tiny, space)), "Designs nearly as good"))
 
 
 @pytest.mark.parametrize(
@@ -135,48 +132,46 @@ def test_the_time_of_the_proof_is_told_as_people_tell_it(tiny: DesignResult, sec
     assert f"proved in {words} by exhaustive" in answer(replace(tiny, seconds=seconds))
 
 
-def test_the_rival_is_told_with_its_distance(quickstart: DesignResult) -> None:
-    [rival, nvidia] = quickstart.rivals
-    assert (rival.name, nvidia.name) == ("recipes", "nvidia")
-    assert rival.value is not None
-    assert quickstart.value is not None
-    text = answer(quickstart)
-    assert f"{rival.value:.5g} s, {rival.value / quickstart.value - 1.0:.1%} above the optimum" in text
-    assert "finds the same value" in answer(replace(quickstart, rivals=(replace(rival, value=quickstart.value),)))
-    assert "finds no design: nothing fits" in answer(replace(quickstart, rivals=(replace(rival, value=None, note="nothing fits"),)))
+def test_baselines_stand_beside_the_answer(quickstart: DesignResult) -> None:
+    [recipes, nvidia] = quickstart.rivals
+    [bars] = section_in(sheet_on(quickstart), "Baselines").parts
+    assert isinstance(bars, Bars)
+    assert [(row.label, row.amount) for row in bars.rows] == [
+        ("this design", quickstart.value),
+        ("best recipe", recipes.value),
+        ("NVIDIA's recipe", nvidia.value),
+    ]
+    same = replace(quickstart, rivals=(replace(recipes, value=quickstart.value),))
+    assert "finds the same value" in words_of(section_in(sheet_on(same), "Baselines"))
+    none = replace(quickstart, rivals=(replace(recipes, value=None, note="nothing fits"),))
+    assert "best recipe: none, finds no design: nothing fits" in words_of(section_in(sheet_on(none), "Baselines"))
 
 
 def test_limits_that_no_design_meets_come_first_and_with_the_least_violation(tiny: DesignResult) -> None:
     nothing = {"status": "INFEASIBLE", "answer": None, "details": None, "value": None, "bound": None, "gap": None}
     conflicts = (Conflict("memory", 7, 0.5), Conflict("power", 0, 1.25), Conflict("die area", 0, 4.0), Conflict("rule: x", 0, None))
-    text = answer(replace(tiny, reasons=reasons_of(conflicts), **nothing))  # type: ignore[arg-type]
-    told = [line.strip().partition(":")[0] for line in text.splitlines() if line.startswith("  ") and ": " in line]
-    assert told == ["die area", "power", "memory", "rule"]
-    assert "die area: no design keeps it; the least that any design needs is 4 times what there is" in text
-    assert "memory: kept by 7 designs" in text
-    both = answer(replace(tiny, reasons=reasons_of(conflicts[:1]), **nothing))  # type: ignore[arg-type]
-    assert "each limit is kept by some design, but no design keeps them all" in both
+    [reasons] = section_in(sheet_on(replace(tiny, reasons=reasons_of(conflicts), **nothing)), "Why").parts  # type: ignore[arg-type]
+    assert [reason.partition(":")[0] for reason in reasons] == ["die area", "power", "memory", "rule"]
+    assert "die area: no design keeps it; the least that any design needs is 4 times what there is" in reasons
+    assert "memory: kept by 7 designs" in reasons
+    both = sheet_on(replace(tiny, reasons=reasons_of(conflicts[:1]), **nothing))  # type: ignore[arg-type]
+    assert "each limit is kept by some design, but no design keeps them all" in words_of(section_in(both, "Why"))
 
 
 @pytest.mark.parametrize("objective", ["energy_per_token", "cost_per_token"])
 def test_other_objectives_have_their_unit_and_the_step_time_below(objective: str) -> None:
     prices = "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}"
     result = answered(read_instance(INSTANCES / "tiny.yaml", (f"objective={objective}", prices)))
-    text = answer(result)
+    sheet = sheet_on(result)
     unit = {"energy_per_token": "J/token", "cost_per_token": "USD/token"}[objective]
-    assert re.search(rf"{objective.replace('_', ' ')} +{re.escape(f'{result.value:.5g}')} {unit} +bound", text)
-    assert "step time" in text
-    assert "USD a step" in text
+    assert (sheet.asks, sheet.unit, sheet.value) == (objective.replace("_", " "), unit, result.value)
+    assert {"step time", "cost of a step"} <= set(dict(sheet.figures))
 
 
 def test_a_design_over_its_limits_is_marked() -> None:
-    single = evaluate_single(
-        read_instance(
-            INSTANCES / "tiny.yaml",
-            ("workload.model=gpt3-175b", "tensor=4", "pipeline=1", "microbatch=1", "recompute=none"),
-        )
-    )
-    text = evaluation_text("big", single.design, single.evaluation)
+    settings = ("workload.model=gpt3-175b", "tensor=4", "pipeline=1", "microbatch=1", "recompute=none")
+    single = evaluate_single(asked := read_instance(INSTANCES / "tiny.yaml", settings))
+    text = evaluation_text(asked, single.design, single.evaluation)
     assert "BREAKS A LIMIT" in text
     assert re.search(r"memory .*BROKEN$", text, re.MULTILINE)
 
@@ -202,25 +197,27 @@ def test_one_of_a_thing_is_not_several(tiny: DesignResult) -> None:
     space = Space(1, 1, 1, 1, 1, 0, 1, 1)
     text = answer(counting(tiny, space))
     assert "1 designs" not in text
-    assert text.startswith("tiny   1 design, 1 keeps every limit")
+    assert "tiny   1 design, 1 keeps every limit" in text
     assert format_quantity(1.0, "time") == "1 s"
 
 
 @pytest.mark.parametrize(
     ("designs", "words"),
     [
-        (1, "no other design is within 7.0%, the model's mean error on measured runs, of the best\n"),
-        (2, "one other design is within 7.0%, the model's mean error on measured runs, of the best: the model cannot tell the two apart\n"),
+        (1, "no other design is within 7.0%, the model's mean error on measured runs, of the best"),
+        (2, "one other design is within 7.0%, the model's mean error on measured runs, of the best: the model cannot tell the two apart"),
         (
             1234,
-            "1,233 other designs are within 7.0%, the model's mean error on measured runs, of the best: the model cannot tell them apart\n",
+            "1,233 other designs are within 7.0%, the model's mean error on measured runs, of the best: the model cannot tell them apart",
         ),
     ],
 )
 def test_designs_within_the_models_error_are_told_in_a_sentence(tiny: DesignResult, designs: int, words: str) -> None:
-    text = answer(counting(tiny, replace(space_of(tiny), error=0.07, within_error=designs)))
-    assert words in re.sub(r"\n {20,}", " ", text)
-    assert "too close to call" not in answer(counting(tiny, replace(space_of(tiny), error=None, within_error=None)))
+    def told(space: Space) -> str:
+        return words_of(section_in(sheet_on(counting(tiny, space)), "Caveats"))
+
+    assert words in told(replace(space_of(tiny), error=0.07, within_error=designs))
+    assert "within the model's error" not in told(replace(space_of(tiny), error=None, within_error=None))
 
 
 NEAR = (
@@ -252,24 +249,24 @@ def test_what_near_designs_have_in_common_is_told_by_choice(tiny: DesignResult) 
 
 def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: DesignResult, quickstart: DesignResult) -> None:
     assert "all have" not in answer(tiny)
-    same = r"\n  within 1 % +all have compute 440 mm\^2, tensor 1, pipeline 1, data 64, microbatch 4,\n +interleave 1,"
-    assert re.search(same, answer(quickstart))
+    same = "within 1 % all have compute 440 mm^2, tensor 1, pipeline 1, data 64, microbatch 4, interleave 1,"
+    assert same in words_of(section_in(sheet_on(quickstart), "Designs nearly as good"))
 
 
 def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: DesignResult) -> None:
     """The A100 has an optimistic and a pessimistic set of constants, the model's own have not."""
     low, high = evaluation_of(tiny)["likely"]
     assert low < evaluation_of(tiny)["step_time"] < high
-    assert f"likely {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(tiny)
+    assert f"likely step time  {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(tiny)
     new = answered(read_instance(INSTANCES / "tiny.yaml", ("hardware=b300",)))
     (low, high), (fast, slow) = (evaluation_of(new)[name] for name in ("likely", "likely_by_constants"))
     assert low <= fast < slow < high, "what a result says is what its text says"
-    assert f"likely {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(new)
+    assert f"likely step time  {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(new)
     assert "likely" not in answer(answered(ask(TINY_FREE, "technology={base: accelerator-7nm, constants: ideal}")))
 
 
 def test_an_infeasible_answer_by_boxes_says_what_explains_it() -> None:
-    text = answer(answered(ask(TINY_FREE, "budget.power=50 W"), "boxes"))
+    text = " ".join(answer(answered(ask(TINY_FREE, "budget.power=50 W"), "boxes")).split())
     assert "1 box of" in text
     assert "`crossopt explain` names the limits and choices that clash" in text
 
@@ -368,4 +365,4 @@ def test_settings_that_are_off_only_because_nobody_named_them_are_told() -> None
     assert [" ".join(text.split()).count(off) for text in (alone, named)] == [1, 0]
     assert "exposed, overlap: none; recipes" in " ".join(named.split())
     assert "not named" not in every
-    assert "not named           zero: 0, overlap: none; recipes" in one
+    assert "not named  zero: 0, overlap: none; recipes" in one

@@ -7,12 +7,10 @@ import pytest
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.known import likely_of, mean_error
-from crossopt.reports.facts.design import facts_of
 from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, measured_words, runs_words
-from crossopt.reports.texts.design import answer
 from tests.every import every
-from tests.reports.answers import answered, design_of, evaluation_of
+from tests.reports.answers import answer, answered, design_of, evaluation_of
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 MIXTRAL = """
@@ -40,7 +38,6 @@ def test_an_answer_says_what_the_plan_costs_with_its_exchange_of_experts_exposed
     assert f" takes {exposed:.4g} s (+{exposed / hidden - 1.0:.1%}) and another may be better; that share{beside} rests on one " in words
     assert "Megatron-LM, pull request 6311" in words
     assert joined(words) in joined(answer(result, asked))
-    assert f"Of hidden exchanges: {words}." in facts_of(asked, design_of(result)).assumed
     assert hidden_words(asked, design_of(other)) == ""
     assert "hidden exchange" not in answer(other, asked)
 

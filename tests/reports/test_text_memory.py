@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.solvers.codesign.answer import design_in
 from tests.paths import INSTANCES
-from tests.reports.answers import answered, evaluation_of
+from tests.reports.answers import answer, answered, evaluation_of, evaluation_text
 from tests.reports.test_text import LLAMA_ON_H100
 from tests.solvers.codesign.questions import ask
 
@@ -50,6 +49,6 @@ def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     found = answered(small)
     limits = [{**one, "available": 1.01 * one["used"]} if one["name"] == "memory" else one for one in evaluation_of(found)["limits"]]
     design = design_in(found) or {}
-    full = evaluation_text("full", design, {**evaluation_of(found), "limits": limits}, asked=small)
+    full = evaluation_text(small, design, {**evaluation_of(found), "limits": limits})
     assert "memory is 99.0% full" in full
     assert "% full" not in answer(found, small)

@@ -10,7 +10,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
 from crossopt.reports.render.colour import coloured, wants_colour
-from crossopt.reports.shown import shown_of
+from crossopt.reports.shown import text_of
 from crossopt.reports.texts.width import fitted, page_width
 from crossopt.solvers.answer import Progress
 from tests.paths import INSTANCES
@@ -95,7 +95,7 @@ def test_an_answer_is_drawn_on_terminals_of_any_width(monkeypatch: pytest.Monkey
     result = answered(question)
     for columns in range(20, 121):
         monkeypatch.setenv("COLUMNS", str(columns))
-        text = fitted(shown_of("codesign").text_of(question, result))
+        text = fitted(text_of("codesign", question, result))
         assert max(map(len, text.splitlines())) <= max(columns, 60)
 
 

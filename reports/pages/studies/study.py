@@ -10,8 +10,7 @@ from crossopt.reports.drawing.plots import Mark, Row, ranges
 from crossopt.reports.drawing.plots import lines as drawn
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.chip.words import hardware_words
-from crossopt.reports.facts.uses import saved_words
-from crossopt.reports.pages.evaluated import uses_table
+from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, folded, heading, listing, page, paragraph, section, table, tiles
 from crossopt.reports.pages.studies.findings import columns_section, derived_section, expected_section, first_finding, open_section, set_up
 from crossopt.reports.sheets.amounts import amount, seconds_of, several
@@ -55,6 +54,17 @@ _TOLD: Final = (
     "the questions in this file anew, prices every design anew, solves each question again as far as its bounds say, and asks rules again. "
     "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
 )
+
+
+def uses_table(beside: Sequence[Uses]) -> str:
+    """Seconds of a step by use, a column for each design; nothing for a single one."""
+    if len(beside) < 2:
+        return ""
+    rows = [(name, *(f"{one.seconds.get(name, 0.0):.4g}" for one in beside)) for name in uses_named(beside)]
+    whole = ("the whole step", *(f"{one.step:.4g}" for one in beside))
+    note = paragraph(f"{UNEQUAL.capitalize()}.") if any(one.seconds.get("unequal stages") for one in beside) else ""
+    return table(("a step, in s", *(one.name for one in beside)), [*rows, whole], numbers=range(1, 1 + len(beside))) + note
+
 
 _LATE: Final = Spread(NEVER, NEVER, NEVER)
 

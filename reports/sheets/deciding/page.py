@@ -5,9 +5,9 @@ from functools import partial
 from crossopt.reports.drawing.svg import WIDTH, Titles
 from crossopt.reports.drawing.tornado import Swing, Tip, tornado
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
+from crossopt.reports.render.tables import Digest, Table
 from crossopt.reports.sheets.amounts import amount
 from crossopt.reports.sheets.deciding.text import design_words, grid_words, name_of, proved_change, sources, stays, summary, tip_words
-from crossopt.reports.tables.digest import Digest, Table
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End
 

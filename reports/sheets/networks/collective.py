@@ -12,7 +12,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.collective.question import CollectiveQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, several, short
-from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.collective.answer import Chunks, Schedule
 
@@ -32,10 +32,10 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
     sections = (*sections, _simulated(question, result.bound))
     words = [_words(rival.answer) for rival in result.rivals]
     phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
-    return Sheet(
-        result=result,
-        what="schedule",
-        sentence=f"How many chunks, and in which orders over the dimensions, make the {question.collective.replace('_', '-')} of "
+    return answer_sheet(
+        result,
+        "schedule",
+        f"How many chunks, and in which orders over the dimensions, make the {question.collective.replace('_', '-')} of "
         f"{question.name} quickest?",
         asks="time",
         summary=summary,

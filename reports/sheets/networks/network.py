@@ -8,7 +8,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkQuestion, shares_of
 from crossopt.instances.network.section import NetworkFile
 from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, counts, names, rivals_in, times
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in, times
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.answer import Bandwidths, Network
 
@@ -25,10 +25,10 @@ def sheet(question: NetworkQuestion, result: Result[Bandwidths, Network]) -> She
         sections = (*parts, _reached(question, rates))
     figures = [("cost", f"{details.cost:,.0f} USD")] if details is not None and details.cost is not None else []
     words = [_words(rival.answer) for rival in result.rivals]
-    return Sheet(
-        result=result,
-        what="network",
-        sentence=_sentence(question),
+    return answer_sheet(
+        result,
+        "network",
+        _sentence(question),
         asks="time" if file.objective == "time" else "time times cost",
         summary=summary,
         figures=tuple(figures),

@@ -6,7 +6,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.synthesis.question import SynthesisQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.synthesis.answer import Sends, Used
 
@@ -23,10 +23,10 @@ def sheet(question: SynthesisQuestion, result: Result[Sends, Used]) -> Sheet:
         if question.file.step is not None:
             figures = (("time", format_quantity(steps * question.file.step, "time")),)
     words = ["" if rival.answer is None else several(len(rival.answer.sends), "send") for rival in result.rivals]
-    return Sheet(
-        result=result,
-        what="schedule",
-        sentence=f"Over which links does each chunk of {question.name} go, and when, so that all is done soonest?",
+    return answer_sheet(
+        result,
+        "schedule",
+        f"Over which links does each chunk of {question.name} go, and when, so that all is done soonest?",
         asks="steps",
         summary=summary,
         figures=figures,

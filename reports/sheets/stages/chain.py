@@ -2,7 +2,7 @@
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.reports.sheets.sheet import Sheet
+from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages
 from crossopt.solvers.answer import Result
 from crossopt.solvers.stages.chain.judge import ChainLoads
@@ -26,10 +26,10 @@ def sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) -> She
         )
         for number, load in enumerate(result.details.loads if result.details else (), 1)
     ]
-    whole = Sheet(
-        result=result,
-        what="plan",
-        sentence=f"Which stages, replicas, width and recomputation make a batch of {question.name} quickest?",
+    whole = answer_sheet(
+        result,
+        "plan",
+        f"Which stages, replicas, width and recomputation make a batch of {question.name} quickest?",
         asks="time of a batch",
         summary=_words(result.answer),
         given=(
@@ -40,7 +40,7 @@ def sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) -> She
         notes=(_BRANCHES,) if file.profile else (),
         judged="layer by layer",
     )
-    return with_stages(whole, stages, _PACE, file.memory, [_words(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, file.memory, [_words(rival.answer) for rival in result.rivals])
 
 
 def _words(plan: ChainPlan | None) -> str:

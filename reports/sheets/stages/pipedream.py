@@ -5,7 +5,7 @@ from math import prod
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Sheet
+from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages
 from crossopt.solvers.answer import Result
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, StageLoad
@@ -32,10 +32,10 @@ def sheet(question: PipelineQuestion, result: Result[PipedreamPlan, PipedreamLoa
         )
         for number, (stage, load) in enumerate(pairs, 1)
     ]
-    whole = Sheet(
-        result=result,
-        what="plan",
-        sentence=f"Which nodes of {question.name} form a stage, and on how many devices does each run, so that the slowest is fast?",
+    whole = answer_sheet(
+        result,
+        "plan",
+        f"Which nodes of {question.name} form a stage, and on how many devices does each run, so that the slowest is fast?",
         asks="slowest stage",
         summary=_words(result.answer),
         given=_given(question),
@@ -43,7 +43,7 @@ def sheet(question: PipelineQuestion, result: Result[PipedreamPlan, PipedreamLoa
         among=f" {_OF_OTHERS}" if question.compatible else "",
         judged="node by node on the profile of the file",
     )
-    return with_stages(whole, stages, _PACE, question.memory, [_words(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, question.memory, [_words(rival.answer) for rival in result.rivals])
 
 
 def _given(question: PipelineQuestion) -> tuple[tuple[str, str], ...]:

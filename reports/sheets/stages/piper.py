@@ -7,7 +7,7 @@ from itertools import groupby
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.stages.piper.graph import PiperQuestion
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Sheet
+from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages
 from crossopt.solvers.answer import Result
 from crossopt.solvers.stages.piper.judge import PiperLoads, StageLoad
@@ -29,17 +29,17 @@ def sheet(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) -> She
         )
         for number, (stage, load) in enumerate(pairs, 1)
     ]
-    whole = Sheet(
-        result=result,
-        what="plan",
-        sentence=f"Which stages, replicas, splits and configurations of the layers of {question.name} make a sample quickest?",
+    whole = answer_sheet(
+        result,
+        "plan",
+        f"Which stages, replicas, splits and configurations of the layers of {question.name} make a sample quickest?",
         asks="time of a sample",
         summary=_words(result.answer),
         given=_given(question),
         notes=result.notes,
         judged="layer by layer on the graph of the file",
     )
-    return with_stages(whole, stages, _PACE, float(question.memory), [_words(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, float(question.memory), [_words(rival.answer) for rival in result.rivals])
 
 
 def _given(question: PiperQuestion) -> tuple[tuple[str, str], ...]:

@@ -1,11 +1,13 @@
 """What the sheets of all plans in stages share: a timeline and a table of the stages, and the plans beside."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several, time_of
-from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, memory, names, rivals_in, times
+from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, memory, names, rivals_in, times, with_sections
+from crossopt.solvers.answer import Result
 
 _DRAWN = 64
 """Stages in the picture, the first ones; the table has all."""
@@ -40,10 +42,12 @@ class Pace:
         return (*self.work, *((self.beside,) if self.beside else ()))
 
 
-def with_stages(sheet: Sheet, stages: Sequence[Stage], pace: Pace, capacity: float, rivals: Sequence[str]) -> Sheet:
+def with_stages(
+    sheet: Sheet, result: Result[Any, Any], stages: Sequence[Stage], pace: Pace, capacity: float, rivals: Sequence[str]
+) -> Sheet:
     """The sheet with what every stage takes, of devices with so much memory, and the plans of the rivals, which words tell."""
-    beside = rivals_in(sheet.what, sheet.result, sheet.result.rivals, rivals)
-    return replace(sheet, sections=(_stages(stages, pace, capacity), beside) if stages else (beside,))
+    beside = rivals_in("plan", result, result.rivals, rivals)
+    return with_sections(sheet, *([_stages(stages, pace, capacity)] if stages else []), beside)
 
 
 def _stages(stages: Sequence[Stage], pace: Pace, capacity: float) -> Section:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, size_of
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.benchmark.answer import Runs, Stands
 
@@ -26,10 +26,10 @@ def sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
     words = [_words(rival.answer) for rival in result.rivals]
     share = f"{float(100 * question.file.share):.6g}%"
-    return Sheet(
-        result=result,
-        what="benchmark",
-        sentence=f"Which few kernels, each repeated how often, stand for {share} of the trace of {question.name}?",
+    return answer_sheet(
+        result,
+        "benchmark",
+        f"Which few kernels, each repeated how often, stand for {share} of the trace of {question.name}?",
         asks="size",
         summary=summary,
         figures=figures,

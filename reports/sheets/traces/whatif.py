@@ -16,7 +16,7 @@ from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, c
 from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
-from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
 from crossopt.reports.sheets.traces.nearest import nearest_words
 from crossopt.reports.sheets.traces.waiting import waiting_words
 from crossopt.solvers.answer import Result
@@ -51,10 +51,10 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
         sections = [_way(question, model, made, details), _path(details)]
     sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
     words = [", ".join(rival.answer.changes) if rival.answer else "" for rival in result.rivals]
-    return Sheet(
-        result=result,
-        what="choice of changes",
-        sentence=_sentence(question),
+    return answer_sheet(
+        result,
+        "choice of changes",
+        _sentence(question),
         asks=question.file.objective,
         summary=summary,
         figures=tuple(figures),

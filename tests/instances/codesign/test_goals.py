@@ -10,8 +10,8 @@ from crossopt.instances.codesign.goals import Goal, Purchase
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
-from crossopt.reports.shown import shown_of
-from crossopt.reports.texts.goals import run_figures
+from crossopt.reports.sheets.codesign.goals import run_figures
+from crossopt.reports.shown import page_of, text_of
 from crossopt.solvers.codesign.answer import evaluation_in
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.several_questions import TWO
@@ -66,7 +66,7 @@ def test_a_purchase_is_that_of_all_devices_and_nodes_at_their_rated_power() -> N
     result = answered(instance, "exhaustive")
     assert result.value is not None
     items = dict(instance.goal.items(float(result.value)))
-    text = " ".join(shown_of("codesign").text_of(instance, result).split())
+    text = " ".join(text_of("codesign", instance, result).split())
     told = (
         f"{sum(items.values()):,.0f} USD of 500 USD · {items['write-off']:,.0f} USD write-off · {items['electricity']:,.0f} USD electricity"
     )
@@ -92,9 +92,9 @@ def test_the_answer_tells_days_and_money_and_can_be_checked() -> None:
     assert result.value is not None
     assert instance.goal is not None
     days, money = instance.goal.seconds(float(result.value)) / 86400.0, instance.goal.money(float(result.value))
-    text = shown_of("codesign").text_of(instance, result)
-    assert f"whole run           1e+09 tokens in 7,630 steps · {days:.4g} days of 1 days · {money:,.0f} USD of 1,000 USD" in text
-    page = shown_of("codesign").page_of(instance, result, {})
+    text = " ".join(text_of("codesign", instance, result).split())
+    assert f"whole run 1e+09 tokens in 7,630 steps · {days:.4g} days of 1 days · {money:,.0f} USD of 1,000 USD" in text
+    page = page_of("codesign", instance, result, {})
     assert any(f"{days:.4g} days of 1 days" in str(section) for section in page.sections)
     assert checked(result).refused == ()
 
@@ -166,7 +166,7 @@ def test_a_run_that_is_done_in_time_only_without_failures_has_no_design() -> Non
     assert (result.status, result.proved) == ("INFEASIBLE", True)
     assert checked(result).refused == ()
     longer = read_question(asked("{tokens: 1e9, deadline: 1 d}", FAILING))
-    text = " ".join(shown_of("codesign").text_of(longer, answered(longer, "exhaustive")).split())
+    text = " ".join(text_of("codesign", longer, answered(longer, "exhaustive")).split())
     assert "failures counted, " in text
 
 
@@ -186,7 +186,7 @@ def test_a_missed_goal_is_told_with_one_that_can_be_kept(engine: str) -> None:
     kept = read_question(asked(f"{{tokens: 1e12, rent: 2 USD, {', '.join(enough)}}}"))
     assert answered(kept, engine).value is not None
     assert checked(result).refused == ()
-    text = " ".join(shown_of("codesign").text_of(kept, result).split())
+    text = " ".join(text_of("codesign", kept, result).split())
     assert late in text
     assert dear in text
 
@@ -194,7 +194,7 @@ def test_a_missed_goal_is_told_with_one_that_can_be_kept(engine: str) -> None:
 def test_numbers_of_devices_that_miss_a_deadline_say_by_how_much() -> None:
     asks = read_again(asked("{tokens: 1e12, deadline: 1 h}", "cluster.devices=[4, 8]"), "codesign")
     result = answered(asks)
-    text = " ".join(shown_of("codesign").text_of(asks, result).split())
+    text = " ".join(text_of("codesign", asks, result).split())
     assert [len(part.notes) for part in result.parts] == [1, 1]
     assert all(f"no design keeps every limit; {part.notes[0].partition(' (')[0]}" in text for part in result.parts)
 

@@ -17,7 +17,8 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import allows, combinations
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
-from crossopt.reports.texts.combinations import reasons_of, shortly
+from crossopt.reports.sheets.codesign.design import combinations_section, reasons_of
+from crossopt.reports.sheets.sheet import Folded
 from tests.extent import examples
 from tests.instances.codesign.test_space import every_combination, plans_of
 from tests.solvers.codesign.asking import answered
@@ -249,20 +250,22 @@ def test_answers_say_what_was_left_out_and_where_nothing_was_chosen(tmp_path: Pa
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
     assert main(["solve", str(path), "--set", "workload.transformer.layers=2"]) == 0
-    assert "`choices: all` opens them" in capsys.readouterr().out
+    assert "Combinations of settings" not in capsys.readouterr().out
     assert main(["solve", str(path), "--set", "tensor=divisors", "--set", "pipeline=divisors", "--set", "overlap=[none, both]"]) == 0
     said = capsys.readouterr().out
-    assert "of 20 combinations of settings; of the others" in said
-    assert "do what another one does" in said
+    assert "of 20 are valid plans; of the others:" in said
+    assert "are equivalent to another" in said
 
 
 def test_a_terminal_shows_five_reasons_and_the_page_all() -> None:
     out = left_out(ask(LLAMA, "choices=all"))
     assert out is not None
-    every, some = reasons_of(out), shortly(out)
+    every, (_, some, more, folded) = reasons_of(out), combinations_section(out).parts
     assert len(every) == len(out.broken) + 1 > 7
-    assert some[:5] == every[:5]
-    assert some[5:] == (f"{len(every) - 5} further rules are broken by fewer (all are on the page of `crossopt report`)",)
+    assert some == every[:5]
+    assert more == f"{len(every) - 5} further rules are broken by fewer."
+    assert isinstance(folded, Folded)
+    assert folded.text.splitlines() == list(every)
 
 
 def leaves(tree: Any, places: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], float | None]]:  # noqa: ANN401 - of JSON
@@ -300,7 +303,7 @@ def test_failures_are_told_and_change_no_plan(tmp_path: Path, capsys: pytest.Cap
     path.write_text(SMALL.replace("layers: 8", "layers: 2"), encoding="utf-8")
     failing = "cluster.failures={mean_time: 1000 h, checkpoint: 60 s, restart: 10 min}"
     assert main(["solve", str(path), "--set", failing]) == 0
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "a failure in 5.21 days" in said
     assert "a checkpoint every 2.03 h" in said
     assert answered(ask(SMALL, failing), "boxes").value == answered(ask(SMALL), "boxes").value

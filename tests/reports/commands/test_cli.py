@@ -46,7 +46,7 @@ def test_solve_prints_the_answer_and_exits_with_zero(capsys: Captured) -> None:
     assert main(["solve", TINY]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("tiny   24 designs, 24 keep every limit, proved in ")
-    assert "certificate: no design of the question is below" in out
+    assert "certificate: no design is below" in out
     assert err == ""
 
 
@@ -150,8 +150,8 @@ def test_figures_that_overflow_exit_with_three_and_one_sentence(capsys: Captured
 
 def test_an_infeasible_budget_exits_with_twenty_and_the_limit_that_no_design_meets(capsys: Captured) -> None:
     assert main(["solve", TINY, "--set", "budget.power=100 W"]) == 20
-    out = capsys.readouterr().out
-    assert "no design of the question keeps every limit, proved in" in out
+    out = " ".join(capsys.readouterr().out.split())
+    assert "no design keeps the limits, proved in" in out
     assert "power: no design keeps it; the least that any design needs is 4 times what there is" in out
     assert "memory: kept by 24 designs" in out
 
@@ -159,7 +159,7 @@ def test_an_infeasible_budget_exits_with_twenty_and_the_limit_that_no_design_mee
 def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert main(["solve", TINY, "--time-limit", "0s"]) == 10
     out, err = capsys.readouterr()
-    assert out == "tiny: no design found (exhaustive: time limit)\n"
+    assert out.startswith("tiny   no design found (time limit after ")
     more = "give it more time (--time-limit), ask auto, or leave fewer choices open"
     assert err == f"no answer, nor a proof that there is none (exit code 10): {more}\n"
 

@@ -11,8 +11,8 @@ from crossopt.instances.codesign.space import device_at
 from crossopt.reports.drawing.bars import Part
 from crossopt.reports.drawing.die import Plan, parts_on
 from crossopt.reports.drawing.floorplan import Floor, chip_in, floorplan
-from crossopt.reports.facts.design import facts_of
-from crossopt.reports.pages.evaluated import floor_of
+from crossopt.reports.facts.design import chip_of
+from crossopt.reports.sheets.codesign.machine import floor_of
 from crossopt.solvers.codesign.answer import design_in
 from tests.reports.drawing.test_svg import TITLES
 from tests.solvers.codesign.asking import answered
@@ -141,7 +141,7 @@ def test_the_box_that_is_drawn_is_the_package_that_is_limited_and_paid(chosen: t
     result = answered(asked)
     design = design_in(result)
     assert design is not None
-    floor = floor_of(facts_of(asked, design))
+    floor = floor_of(chip_of(asked, design))
     assert floor is not None
     wide, high = chip_in(floor, (400.0, 400.0)).package
     assert wide * high == pytest.approx(device_at(asked, 0).package_area)

@@ -13,15 +13,15 @@ from crossopt.formulation.codesign.choices import chip_of
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.instances.codesign.boxes import grid, places_of, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.facts.design import facts_of
 from crossopt.reports.facts.linear.beside import linear_of
 from crossopt.reports.facts.linear.terms import STEP, Linearized
-from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.shell import Page, page
+from crossopt.reports.render.html import drawn_section
+from crossopt.reports.sheets.codesign.linear import linear_section
 from crossopt.solvers.codesign.answer import DesignResult, from_words, relaxation_in
 from crossopt.solvers.proofs import Relaxation
 from tests.paths import INSTANCES
-from tests.reports.answers import answered, design_of
+from tests.reports.answers import answered, design_of, words_of
 from tests.reports.look import faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
@@ -83,10 +83,9 @@ def test_the_same_chips_are_drawn_again() -> None:
 
 
 def test_only_results_of_integer_models_have_the_section() -> None:
-    instance, result = quickstart("boxes")
+    _, result = quickstart("boxes")
     assert relaxation_in(result) is None
-    assert facts_of(instance, design_of(result), relaxation_in(result)).linear is None
-    assert linear_section(None) == ""
+    assert linear_section(None).parts == ()
 
 
 def test_a_chip_that_is_given_needs_nothing_linear() -> None:
@@ -94,18 +93,18 @@ def test_a_chip_that_is_given_needs_nothing_linear() -> None:
     found = answered(instance)
     given = linear_of(instance, design_of(found), FORM)
     assert given == Linearized("strong", 1, 7, (), 0)
-    assert "The chip is given" in linear_section(given)
+    assert "The chip is given" in words_of(linear_section(given))
 
 
 def test_where_no_round_ran_the_section_credits_no_form() -> None:
     found = replace(linear(), rounds=0, tangents=1286)
-    text = linear_section(found)
+    text = words_of(linear_section(found))
     assert "No round of the integer model ran" in text
     assert "1,286 of them, at the best design known" in text
     for claim in ("The bound was found with", "make the bound"):
         assert claim not in text
-        assert claim in linear_section(replace(found, rounds=2))
-    alone = linear_section(replace(found, terms=(), tangents=0))
+        assert claim in words_of(linear_section(replace(found, rounds=2)))
+    alone = words_of(linear_section(replace(found, terms=(), tangents=0)))
     assert "No round" in alone
     assert "tangents" not in alone
 
@@ -127,14 +126,14 @@ def test_other_workloads_have_none() -> None:
 def test_a_tangent_above_the_step_would_be_told() -> None:
     found = linear()
     wrong = replace(found, step=((2.0, 1.0), *found.step))
-    assert "which no bound may be" in linear_section(wrong)
-    assert "which no bound may be" not in linear_section(found)
+    assert "which no bound may be" in drawn_section(linear_section(wrong))
+    assert "which no bound may be" not in drawn_section(linear_section(found))
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_the_section_fits_and_nothing_overlaps(width: int, tmp_path: Path) -> None:
-    text = page(Page("linear", (linear_section(linear()),), {}))
+    text = page(Page("linear", (drawn_section(linear_section(linear())),), {}))
     [picture] = looked_at(text).pictures
     assert len([dot for dot in picture.iter("circle") if dot.get("class") == "hollow"]) == linear().chips
     assert faults_in_a_browser(text, tmp_path, width) == []

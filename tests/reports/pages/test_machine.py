@@ -21,8 +21,9 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.facts.network import busy_under, network_of, network_on
 from crossopt.reports.facts.roofline import MEMORIES, roofs_of, roofs_on
-from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.shell import Page, page
+from crossopt.reports.render.html import drawn_section
+from crossopt.reports.sheets.codesign.machine import network_section, operators_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of
 from tests.reports.drawing.test_svg import TITLES
@@ -160,13 +161,13 @@ def test_other_workloads_have_neither() -> None:
     design = design_of(answered(instance))
     assert roofs_of(instance, design) is None
     assert network_of(instance, design) is None
-    assert operators_section(None) == network_section(None) == ""
+    assert operators_section(None).parts == network_section(None).parts == ()
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", [name if name == "experts" else pytest.param(name, marks=pytest.mark.slow) for name in QUESTIONS])
 def test_the_sections_fit_and_nothing_overlaps(name: str, tmp_path: Path) -> None:
-    sections = (operators_section(roofs_on(*asked(name))), network_section(network_on(*asked(name))))
+    sections = (drawn_section(operators_section(roofs_on(*asked(name)))), drawn_section(network_section(network_on(*asked(name))), 1))
     text = page(Page("machine", sections, {}))
     assert len(looked_at(text).pictures) == 2
     assert faults_in_a_browser(text, tmp_path, 500) == []

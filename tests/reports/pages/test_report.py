@@ -11,7 +11,8 @@ from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.codesign.question import read_question
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from crossopt.reports.facts.design import asked_of, facts_of
+from crossopt.reports.facts.design import chip_of, stages_of
+from crossopt.reports.facts.question import asked_of
 from crossopt.reports.pages.shell import said
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.codesign.answer import Designs, Priced
@@ -54,9 +55,10 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
     seen = looked_at(page)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
-        *("In figures", "The design", "Where the step goes", "One step over time"),
-        *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
-        *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known", "The question"),
+        *("The design", "Estimates", "Where the step goes", "Limits", "Baselines", "Designs nearly as good", "Caveats"),
+        *("Combinations of settings", "Notes", "One step over time", "Roofline", "How the network is used"),
+        *("The chip from above", "Die area", "Power", "Options of designs within 5 %", "How the search closed in"),
+        *("Assumptions", "The question", "How this is known"),
     ]
     assert f"{len(technology('accelerator-7nm').sources)} lines, of which" in page
     assert all(said(words) in page for words in technology("accelerator-7nm").sources.values())
@@ -124,22 +126,23 @@ def test_a_page_lays_out_without_overlaps(tmp_path: Path) -> None:
 def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
     result = result_in(stored(), Designs, Priced)
     design, evaluation = design_of(result), evaluation_of(result)
-    facts = facts_of(read_question(result.question), design)
-    assert sum(area for _, area in facts.areas) == pytest.approx(evaluation["die_area"], rel=1e-12)
-    assert facts.watts is not None
-    assert facts.watts.kinds[0].total == pytest.approx(evaluation["power"], rel=1e-12)
-    fullest = max(facts.stages, key=lambda stage: sum(size for _, size in stage))
+    question = read_question(result.question)
+    chip, stages = chip_of(question, design), stages_of(question, design)
+    assert sum(area for _, area in chip.areas) == pytest.approx(evaluation["die_area"], rel=1e-12)
+    assert chip.watts is not None
+    assert chip.watts.kinds[0].total == pytest.approx(evaluation["power"], rel=1e-12)
+    fullest = max(stages, key=lambda stage: sum(size for _, size in stage))
     assert dict(fullest) == pytest.approx(evaluation["memory"])
-    assert len(facts.stages) == design["plan"]["pipeline"]
+    assert len(stages) == design["plan"]["pipeline"]
 
 
 def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
     settings = ("choices.die_area=815 mm^2", "compute_area=460 mm^2", "compute_power=140 W", "l2_area=50 mm^2", "hbm_stacks=4")
     result = solved(tmp_path, INSTANCES / "quickstart.yaml", *(f"--set={one}" for one in settings))
     found = saved(result)
-    facts = facts_of(read_question(found.question), design_of(found))
-    assert dict(facts.areas)["filler"] > 0.0
-    assert sum(area for _, area in facts.areas) == pytest.approx(evaluation_of(found)["die_area"], rel=1e-12)
+    areas = chip_of(read_question(found.question), design_of(found)).areas
+    assert dict(areas)["filler"] > 0.0
+    assert sum(area for _, area in areas) == pytest.approx(evaluation_of(found)["die_area"], rel=1e-12)
 
 
 def test_the_question_in_words_names_what_is_given_and_what_is_open() -> None:

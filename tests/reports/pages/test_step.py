@@ -17,7 +17,8 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts import schedule
 from crossopt.reports.facts.schedule import Step, step_of, step_on
 from crossopt.reports.pages.shell import Page, page
-from crossopt.reports.pages.step import step_section
+from crossopt.reports.render.html import drawn_section
+from crossopt.reports.sheets.codesign.step import step_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of
 from tests.reports.look import faults_in_a_browser, looked_at
@@ -98,12 +99,12 @@ def test_leaving_microbatches_out_changes_nothing(name: str, monkeypatch: pytest
 def test_too_many_passes_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "MOST", 100)
     assert step_on(*asked(), PLANS["1f1b"]) is None
-    assert step_section(None) == ""
+    assert step_section(None).parts == ()
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_the_picture_says_what_it_shows_and_is_small(name: str) -> None:
-    section = step_section(stepped(name))
+    section = drawn_section(step_section(stepped(name)))
     looked_at(page(Page("step", (section,), {})))
     assert len(section) < 115_000
 
@@ -111,13 +112,13 @@ def test_the_picture_says_what_it_shows_and_is_small(name: str) -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", [name if name == "interleaved" else pytest.param(name, marks=pytest.mark.slow) for name in PLANS])
 def test_nothing_overlaps_in_a_browser(name: str, tmp_path: Path) -> None:
-    text = page(Page("step", (step_section(stepped(name)),), {}))
+    text = page(Page("step", (drawn_section(step_section(stepped(name))),), {}))
     assert faults_in_a_browser(text, tmp_path, 500) == []
 
 
 def test_all_passes_of_a_short_step_are_drawn() -> None:
     step = stepped("few microbatches")
-    text = step_section(step).split('class="for-narrow"')[0]
+    text = drawn_section(step_section(step)).split('class="for-narrow"')[0]
     shapes = re.findall(r'<path class="k(\d) cut fine" d="([^"]*)"', text)
     drawn = Counter[int]()
     for kind, way in shapes:
@@ -128,7 +129,7 @@ def test_all_passes_of_a_short_step_are_drawn() -> None:
 
 
 def test_a_use_keeps_the_letter_that_it_has_already() -> None:
-    text = step_section(stepped("few microbatches"), uses=("compute", "optimizer"))
+    text = drawn_section(step_section(stepped("few microbatches"), uses=("compute", "optimizer")))
     keys = dict(re.findall(r'<span class="key"><span class="swatch b\d">(\w)</span> ([^<]*)</span>', text))
     assert (keys["B"], keys["C"]) == ("optimizer", "forward")
     assert "A" not in keys, "nothing is drawn of it"
@@ -141,6 +142,6 @@ def test_other_workloads_have_no_such_step() -> None:
 
 
 def test_stages_that_do_the_same_share_a_row() -> None:
-    text = step_section(stepped("uneven"))
+    text = drawn_section(step_section(stepped("uneven")))
     assert "stages 2 to 33" in text
     assert "stages 34 to 63" in text

@@ -109,7 +109,7 @@ def test_a_page_that_would_be_too_large_says_what_was_shortened(tiny: Path, monk
     assert "1. quickstart.json: its result is not embedded" in page
     assert 'id="result-3-json"' in page
     monkeypatch.setattr(together, "ROOM", 90_000)
-    assert "1. quickstart.json: without The chip, " in page_beside(QUICKSTART, tiny, tiny)
+    assert "1. quickstart.json: without The chip from above, " in page_beside(QUICKSTART, tiny, tiny)
     monkeypatch.setattr(together, "ROOM", 30_000)
     page = page_beside(QUICKSTART, tiny, tiny)
     looked_at(page)

@@ -57,7 +57,7 @@ def test_a_front_has_a_mark_and_a_row_for_every_point(front: Path) -> None:
     picture = looked_at(page).pictures[0]
     assert len(data["points"]) > 1
     assert len(list(picture.iter("circle"))) == len(data["points"])
-    designs = re.search(r"(?s)<h2>The designs</h2>.*?</table>", page)
+    designs = re.search(r"(?s)<h2>The front</h2>.*?</table>", page)
     assert designs
     assert designs[0].count('<th scope="row">') == len(data["points"])
     assert embedded(page) == data
@@ -126,7 +126,7 @@ def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> N
     shares = data["details"]["shares"] if data["details"] else []
     for share in shares:
         assert f"Where the step of {share['name']} goes" in page
-        assert f"Memory of {share['name']}" in page
+        assert f"memory, {share['name']}" in page
     assert (not shares) == ("proved: no design" in page)
 
 

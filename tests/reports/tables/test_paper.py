@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from crossopt.reports.commands.report import runs_on, tables_on
+from crossopt.reports.render.tables import Digest, Table
 from crossopt.reports.sheets.sheet import Bound
 from crossopt.reports.tables.columns import COLUMN, GAP, LINE, width
-from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.tables.latex import escape_signs
 from crossopt.reports.tables.paper import FORMATS, paper
 from tests.paths import ROOT

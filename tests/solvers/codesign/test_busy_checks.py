@@ -7,8 +7,6 @@ import pytest
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_points
-from crossopt.reports.texts.design import answer
-from crossopt.reports.texts.workloads import several_answer
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign import claims, prove
@@ -17,6 +15,7 @@ from crossopt.solvers.codesign.claims import enumerated
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.proofs import Boxes, Space
 from tests.paths import INSTANCES
+from tests.reports.answers import answer
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.several_questions import TWO, several
 
@@ -67,7 +66,7 @@ def test_the_same_of_several_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (told.status, told.proved, told.settled) == ("FEASIBLE", False, True)
     report = checked(again(told))
     assert (report.refused, report.told) == ((), True)
-    assert "as told" in " ".join(several_answer(told).split())
+    assert "as told" in " ".join(answer(told).split())
 
 
 def test_a_check_says_how_far_down_the_tree_it_is() -> None:

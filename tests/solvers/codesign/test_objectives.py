@@ -14,11 +14,13 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import devices, hardware_points, plan_blocks
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
-from crossopt.reports.texts.front import front_text
+from crossopt.reports.render.terminal import terminal
+from crossopt.reports.sheets.codesign.front import front_sheet
+from crossopt.reports.sheets.sheet import Bound, Column, Table
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, evaluation_in
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
-from crossopt.solvers.codesign.combined.pareto import front
+from crossopt.solvers.codesign.combined.pareto import Front, front
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
@@ -236,15 +238,25 @@ def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused
 
 def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None:
     """No bound is rounded up, one that is the value is said to be, and without any there is no column."""
-    found = front(ask(TINY_FREE), "step_time", "power", 3, auto)
-    bounded, first = front_text("q", "step_time", "power", found), found.points[0]
-    assert bounded.splitlines()[3].split()[4:6] == ["the", "same"]
-    assert "no less than: no design whose step time is that of the line or less has a lower power" in bounded
+    asked = ask(TINY_FREE)
+    found = front(asked, "step_time", "power", 3, auto)
+    first = found.points[0]
+    assert bounds_in(asked, found)[0].words[0] == "the same"
+    legend = "no design whose step time is that of the line or less has a lower power"
+    assert legend in " ".join(terminal(front_sheet(asked, ("step_time", "power"), found)).split())
     lower = replace(first, result=replace(first.result, bound=0.9 * first.second))
-    told = front_text("q", "step_time", "power", replace(found, points=(lower, *found.points[1:]), proved=False)).splitlines()[3].split()
-    assert float(told[4]) <= 0.9 * first.second < float(told[2])
+    [column] = bounds_in(asked, replace(found, points=(lower, *found.points[1:]), proved=False))
+    assert column.exact[0] == Bound(0.9 * first.second)
+    assert float(column.words[0].partition(" ")[0]) <= 0.9 * first.second
     without = tuple(replace(point, result=replace(point.result, bound=None)) for point in found.points)
-    assert "no less than" not in front_text("q", "step_time", "power", replace(found, points=without, proved=False))
+    assert bounds_in(asked, replace(found, points=without, proved=False)) == []
+
+
+def bounds_in(asked: Instance, found: Front) -> list[Column]:
+    """The column of bounds, where there is one."""
+    table = front_sheet(asked, ("step_time", "power"), found).sections[0].parts[0]
+    assert isinstance(table, Table)
+    return [column for column in table.columns if column.head == "no less than"]
 
 
 @pytest.mark.thorough

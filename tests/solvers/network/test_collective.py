@@ -194,7 +194,7 @@ def test_figures_of_the_simulator_below_the_bound_say_which_schedules_they_are_o
     rings: tuple[Link, ...] = (("ring", 2, 3, 0, "ring"),)
     question = asked(tmp_path, rings, [1], bytes="1 GiB", endpoint={"memory": "1000 PB/s"})
     table, words = printed(question, "What ASTRA-sim says")
-    assert shown(question).result.bound == 333_333_336
+    assert shown(question).bound == 333_333_336
     assert [column.words for column in table.columns if column.head.startswith("localBW")] == [("333,333,335",)]
     merged = "one merged all-reduce in the last dimension instead of a reduce-scatter and an all-gather"
     below = "Figures of baseline, localBWAware, congestion lie below the proved bound"

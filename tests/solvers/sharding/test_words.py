@@ -11,7 +11,7 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.reports.shown import shown_of
+from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
 from crossopt.solvers.proofs import Steps
@@ -86,7 +86,7 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(folder: Path, monkeypatch: 
             assert result.proved_by.startswith(IN_FLOATS)
             assert (result.status, result.proved) == ("FEASIBLE", False)
             assert result.bound <= lowered(result.value)
-            assert "in floating point" in " ".join(shown_of("sharding").text_of(question, result).split())
+            assert "in floating point" in " ".join(text_of("sharding", question, result).split())
             report = checked(result, folder)
             assert report.refused == ()
     assert told > 4

@@ -8,7 +8,7 @@ import pytest
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
-from crossopt.reports.shown import shown_of
+from crossopt.reports.shown import page_of
 from crossopt.solvers.codesign.answer import DesignResult
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.combined.test_devices import FIXED, FREE, alone, told
@@ -64,11 +64,11 @@ def test_the_answer_says_by_what_batches_are_compared() -> None:
     words = " ".join(told(solved(FIXED, OPEN, ONE)).split())
     assert "question 3 batches, batch 128 is best, proved" in words
     assert "batches are compared by the time of a sample, as a smaller one has the shorter step; how well each of them learns" in words
-    assert "with batch 128:" in words
+    assert "The design with batch 128" in words
     asked, result = counted(FIXED, OPEN, ONE), solved(FIXED, OPEN, ONE)
-    page = str(shown_of("codesign").page_of(asked, result, {}))
+    page = str(page_of("codesign", asked, result, {}))
     assert "With which batch, of 32, 64 or 128, can" in page
-    assert "Batches are compared by the time of a sample" in page
+    assert "batches are compared by the time of a sample" in page
 
 
 def test_numbers_of_devices_and_batches_are_asked_about_in_pairs() -> None:

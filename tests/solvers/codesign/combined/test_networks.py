@@ -15,7 +15,7 @@ from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
-from crossopt.reports.shown import shown_of
+from crossopt.reports.shown import page_of
 from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 from tests.every import every
 from tests.solvers.codesign.asking import again, answered, checked
@@ -187,7 +187,7 @@ def test_an_answer_tells_every_network_and_the_best_in_full(tmp_path: Path, caps
     best = counted(FIXED).part_name(counted(FIXED).places.index(solved().answer.place)) if solved().answer else ""
     assert f"question   4 networks, {best} is best, proved in" in text
     assert all(place.network in text for place in counted(FIXED).places)
-    assert "each network" in str(shown_of("codesign").page_of(counted(FIXED), solved(), {}).sections)
+    assert "each network" in str(page_of("codesign", counted(FIXED), solved(), {}).sections)
     assert main(["export", str(saved), "--as", "torchtitan"]) == 3
     assert "here are answers about 4 networks, and one is needed" in capsys.readouterr().err
     for command in (["evaluate"], ["explain"], ["solve", "--pareto", "step_time,energy_per_token"]):

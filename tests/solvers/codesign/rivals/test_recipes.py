@@ -10,7 +10,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.reports.texts.design import rival_label, rival_words
+from crossopt.reports.sheets.codesign.design import baseline_label, baseline_words
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
@@ -209,8 +209,8 @@ def test_nvidias_own_plan_that_does_not_fit_is_told_with_the_facts_of_its_run() 
     assert (own.name, own.value, own.answer) == ("nvidia-own", None, None)
     assert own.note.startswith("tensor 8 · context 2 · pipeline 8 · data 4 · microbatch 1 · interleave 8 · ")
     assert "needs 104.7% of the memory here; with workload.gradient_bytes: 2, as NVIDIA ran it, it takes " in own.note
-    assert rival_words(own) == own.note
-    assert rival_label(own) == "NVIDIA's own plan"
+    assert baseline_words(own) == own.note
+    assert baseline_label(own) == "NVIDIA's own plan"
     assert all(one.name != "nvidia-own" for one in recipes_rivals(ask(question, "workload.gradient_bytes=2")))
 
 

@@ -10,9 +10,8 @@ from crossopt.crossflow.schedule import Run
 from crossopt.reports.drawing.passes import Axis, Block, Tips, draw_stages, passes_over_time, pieces_of
 from crossopt.reports.drawing.svg import WIDTH, Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
-from crossopt.reports.pages.evaluated import ALONE, Of
-from crossopt.reports.pages.shell import figure, paragraph, section, swatch_row, table
 from crossopt.reports.sheets.amounts import time_of
+from crossopt.reports.sheets.sheet import Picture, Section, Table, figures, names
 
 _KINDS = ("forward", "backward", "recompute", "communication")
 _IN_PARTS = ("forward", "gradients of inputs", "recompute", "communication", "gradients of weights")
@@ -27,36 +26,31 @@ class Pieces(Protocol):
     def __call__(self, *, width: float) -> tuple[tuple[float, float], ...]: ...
 
 
-def step_section(step: Step | None, of: Of = ALONE, uses: Sequence[str] = ()) -> str:
-    """The section; nothing where no step is known. `uses` have letters and colours already, in this order, by which they are known here."""
+def step_section(step: Step | None, of: str = "", uses: Sequence[str] = ()) -> Section:
+    """The section; empty where no step is known. `uses` have letters and colours already, in this order, by which they are known here."""
     if step is None:
-        return ""
+        return Section("", ())
     count, slot = len(step.passes), max(one.total for one in step.passes)
     after = step.total - min(step.drained, step.pipeline)
     ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back + one.weights for one in step.passes) / step.chunks)
     pieces = partial(pieces_of, step.total, slot, ends, after)
     unit, one = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
-    kinds = kinds_of(step)
+    kinds, title = kinds_of(step), f"One step{of} over time"
     words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
-    titles = Titles(f"step{of.mark}", f"One step{of.words} over time", f"{words} The step takes {time_of(step.total)}.")
     blocks, labels = _lettered(list(blocks_of(step, draw_stages(count))), kinds, uses)
     axis = Axis(pieces(), unit, one)
     tips = {(stage, labels.index(kinds[kind])): told for (stage, kind), told in _tips(step, kinds).items() if kinds[kind] in labels}
-    picture = partial(_drawn, titles, (blocks, tips), count, (axis, pieces))
+    picture = partial(_drawn, (blocks, tips), count, (axis, pieces))
     lanes = (
         "The upper lane of a stage is forward, the lower one backward; recomputation is half as high, communication that nothing hides "
         "a third."
     )
-    numbers = " Numbers are those of microbatches." if re.search(r'class="on"[^>]*>\d', picture(WIDTH)) else ""
+    numbers = " Numbers are those of microbatches." if re.search(r'class="on"[^>]*>\d', picture(Titles("", "", "", WIDTH))) else ""
     gap = " The beginning and the end are drawn at one scale." if len(axis.pieces) > 1 else ""
-    return section(
-        f"One step{of.words} over time",
-        paragraph(words),
-        swatch_row(labels, {one.kind for one in blocks}),
-        figure(picture, f"{lanes}{numbers}{gap}", zooms=True),
-        _table(step),
-        paragraph(_margin(step)),
-    )
+    drawn, described = {one.kind for one in blocks}, f"{words} The step takes {time_of(step.total)}."
+    keys = tuple(label if place in drawn else "" for place, label in enumerate(labels))
+    parts = (Picture(picture, words, f"{lanes}{numbers}{gap}", keys=keys, described=described), _table(step), _margin(step))
+    return Section(title, parts)
 
 
 def _lettered(blocks: Sequence[Block], kinds: Sequence[str], uses: Sequence[str]) -> tuple[list[Block], list[str]]:
@@ -68,9 +62,9 @@ def _lettered(blocks: Sequence[Block], kinds: Sequence[str], uses: Sequence[str]
     return [replace(one, label=letter(one.kind)) if one.lane == _ONCE else one for one in found], labels
 
 
-def _drawn(titles: Titles, blocks: tuple[Sequence[Block], Tips], count: int, time: tuple[Axis, Pieces], width: float) -> str:
-    axis = replace(time[0], pieces=time[1](width=width))
-    return passes_over_time(titles.at(width), blocks, count, axis, "left out")
+def _drawn(blocks: tuple[Sequence[Block], Tips], count: int, time: tuple[Axis, Pieces], titles: Titles) -> str:
+    axis = replace(time[0], pieces=time[1](width=titles.width))
+    return passes_over_time(titles, blocks, count, axis, "left out")
 
 
 def _tips(step: Step, kinds: Sequence[str]) -> Tips:
@@ -160,7 +154,7 @@ def _following(step: Step, stages: Sequence[int]) -> Iterator[Block]:
             start += seconds
 
 
-def _table(step: Step) -> str:
+def _table(step: Step) -> Table:
     """What each stage does; stages that do the same in one row."""
     rows, ends, kinds = list[tuple[str, ...]](), list[tuple[int, int]](), _kinds(step)
     for number, one in enumerate(step.passes, 1):
@@ -174,7 +168,8 @@ def _table(step: Step) -> str:
         else:
             rows.append(cells)
             ends.append((number, number))
-    names = [f"stage {first}" if first == last else f"stages {first} to {last}" for first, last in ends]
+    stages = [f"stage {first}" if first == last else f"stages {first} to {last}" for first, last in ends]
     caption = f"Seconds of one microbatch, of all {step.microbatches:,}, and for how long a stage waits."
-    lines = [(name, *cells) for name, cells in zip(names, rows, strict=True)]
-    return table(("", *kinds, "one microbatch", "all", "waits"), lines, caption, range(1, 4 + len(kinds)))
+    heads = (*kinds, "one microbatch", "all", "waits")
+    columns = (figures(head, [row[place] for row in rows]) for place, head in enumerate(heads))
+    return Table((names("", stages), *columns), caption=caption)

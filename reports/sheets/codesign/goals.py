@@ -6,8 +6,6 @@ from typing import Any
 from crossopt.crossflow.goodput import goodput
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.texts.width import listed
-from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 
 _DAY = 86400.0
 
@@ -45,10 +43,9 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
     return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{words}"]
 
 
-def run_words(instance: Instance, result: DesignResult) -> str:
-    """The same of an answer; nothing where no run is asked about, or where there is no answer."""
-    evaluation = evaluation_in(result)
-    return "" if instance.goal is None or evaluation is None else goal_words(instance.goal, evaluation["step_time"], evaluation["likely"])
+def run_words(instance: Instance, evaluation: dict[str, Any]) -> str:
+    """The same of an answer; nothing where no run is asked about."""
+    return "" if instance.goal is None else goal_words(instance.goal, evaluation["step_time"], evaluation["likely"])
 
 
 def days_of(seconds: float) -> str:
@@ -70,9 +67,3 @@ def span_of(seconds: float) -> str:
     """A long time in its natural unit."""
     unit, size = next((pair for pair in (("days", _DAY), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
     return f"{seconds / size:.3g} {unit}"
-
-
-def run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
-    """What a whole run comes to, and what failures leave of the speed, where that is asked."""
-    words = () if asked is None else (("whole run", run_words(asked, result)), ("with failures", lasting_words(asked, evaluation)))
-    return [line for label, said in words if said for line in listed(f"  {label:<20}", said)]

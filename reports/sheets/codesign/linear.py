@@ -1,10 +1,9 @@
 """The section about an integer model: each term of the step as its tangent has it and as the full model does."""
 
 from crossopt.reports.drawing.plots import parity
-from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.linear.terms import Linearized, Term
-from crossopt.reports.pages.shell import figure, paragraph, section, table
 from crossopt.reports.sheets.amounts import time_of
+from crossopt.reports.sheets.sheet import Picture, Section, Table, amounts, figures, names
 
 _TITLE = "The integer model against the full one"
 _FORMS = {
@@ -17,15 +16,15 @@ _FORMS = {
 _NEAR = 1e-12
 
 
-def linear_section(linear: Linearized | None) -> str:
-    """The section; nothing where no integer model was asked."""
+def linear_section(linear: Linearized | None) -> Section:
+    """The section; empty where no integer model was asked."""
     if linear is None:
-        return ""
+        return Section(_TITLE, ())
     form = _form(linear)
     if not linear.terms:
         given = "The chip is given, so that no term had to be made linear: the price of a plan is a number."
-        return section(_TITLE, paragraph(form), paragraph(given))
-    return section(_TITLE, paragraph(form), paragraph(_sentence(linear)), _picture(linear), _table(linear), paragraph(_rest(linear)))
+        return Section(_TITLE, (form, given))
+    return Section(_TITLE, (form, _sentence(linear), *_picture(linear), _table(linear), _rest(linear)))
 
 
 def _form(linear: Linearized) -> str:
@@ -47,28 +46,31 @@ def _sentence(linear: Linearized) -> str:
     )
 
 
-def _picture(linear: Linearized) -> str:
+def _picture(linear: Linearized) -> tuple[Picture, ...]:
     """The step by the tangent over the step as it is, chip by chip."""
     if not linear.step:
-        return ""
+        return ()
     step, pairs = linear.terms[-1], [(full, low) for low, full in linear.step]
     told = f"On {linear.chips:,} other chips the tangent is {_share(step.worst or 0.0)} below the step at the most, and above it on none."
     if any(low > full * (1.0 + 1e-9) for full, low in pairs):
         told = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
-    titles = Titles("linear", "The step by the tangent and as it is", told)
     one, axes = (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent")
-    return figure(lambda width: parity(titles.at(width), pairs, one, axes), f"{told} The broken line is where both are equal.")
+    caption = f"{told} The broken line is where both are equal."
+    title = "The step by the tangent and as it is"
+    return (Picture(lambda titles: parity(titles, pairs, one, axes), "", caption, title=title, described=told, zooms=False),)
 
 
-def _table(linear: Linearized) -> str:
-    drawn = linear.chips > 0
-    rows = [
-        (term.name, time_of(term.linear), time_of(term.full), _share(term.error), *([_worst(term)] if drawn else []))
-        for term in linear.terms
-    ]
-    heads = ("term", "by the tangent", "by the full model", "below it by", *(["at worst"] if drawn else []))
+def _table(linear: Linearized) -> Table:
+    drawn, terms = linear.chips > 0, linear.terms
     caption = "Seconds at the chip of this design"
-    return table(heads, rows, f"{caption}; at worst: on {linear.chips:,} drawn chips" if drawn else caption, range(1, len(heads)))
+    columns = (
+        names("term", (term.name for term in terms)),
+        amounts("by the tangent", [term.linear for term in terms], time_of, "s"),
+        amounts("by the full model", [term.full for term in terms], time_of, "s"),
+        amounts("below it by", [term.error for term in terms], _share),
+        *([figures("at worst", [_worst(term) for term in terms])] if drawn else []),
+    )
+    return Table(columns, caption=f"{caption}; at worst: on {linear.chips:,} drawn chips" if drawn else caption)
 
 
 def _worst(term: Term) -> str:

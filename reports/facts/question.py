@@ -1,0 +1,122 @@
+"""A question about joint designs in words, and an evaluation of one of its designs as plain data."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from crossopt.crossflow.goodput import goodput
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer
+from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of
+from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
+from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.files.units import format_quantity
+from crossopt.solvers.codesign.objective import DIMENSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question in words."""
+
+    sentence: str
+    terms: tuple[tuple[str, str], ...]
+    """What is given, by name."""
+    open: tuple[tuple[str, tuple[Any, ...]], ...]
+    """Choices with more than one option."""
+    goal: Goal | None = None
+    """A whole run, where one is asked about."""
+    left_out: LeftOut | None = None
+    """What became of the combinations of settings, where that is known."""
+    instance: Instance | None = None
+    """The question itself, of one workload on one number of devices."""
+
+
+def told_of(instance: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation as plain data, with the size of the network, which constants priced it, and the FLOPs that hardware does for a step."""
+    share = repeated_share(instance.workload, design["plan"])
+    return {
+        "design": design,
+        "evaluation": evaluation,
+        "workload": {"name": instance.workload.name, **work_of(instance.workload)},
+        "hardware_flops": evaluation["flops"] * (1.0 + share),
+        "hardware_utilisation": evaluation["utilisation"] * (1.0 + share),
+        "priced_by": instance.priced_by,
+    }
+
+
+_AIMS = {
+    "step_time": "with the least time for a training step",
+    "time_per_sample": "with the least time for a sample",
+    "worst_step_time": "with the least step time under the slowest set of constants",
+    "energy_per_token": "with the least energy a token",
+    "rated_energy_per_token": "with the most tokens for a watt of rated power and second",
+    "cost_per_token": "at the least cost a token",
+    "die_area": "on the smallest die",
+    "power": "with the least power",
+}
+_BUDGETS = {**DIMENSIONS, "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
+
+
+def asked_of(instance: Instance) -> Asked:
+    """The question in words."""
+    free = isinstance(instance.hardware, FreeHardware)
+    name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+    count, options = instance.cluster.devices, instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    devices = f"{count:,} device{'s' * (count != 1)}"
+    which = f"Which chip of {name} and which plan train" if free else "Which plan trains"
+    sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
+    sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
+    terms = [
+        ("workload", _workload(instance)),
+        *zip(("model", "work"), model_words(instance.workload), strict=False),
+        ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}"),
+    ]
+    if instance.failures is not None:
+        left = goodput(instance.failures, count)
+        terms.append(("failures", f"one in {left.between / 3600.0:.3g} h; with the best checkpoints {left.share:.1%} of the time lasts"))
+    terms.append(("technology" if free else "device", name))
+    budget = {
+        key.replace("_", " "): format_quantity(value, _BUDGETS[key])
+        for key, value in (*asdict(replace(instance.budget, reticle=instance.budget.one_die)).items(), *instance.ceilings)
+        if value < float("inf")
+    }
+    terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
+    opened = tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1)
+    return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
+
+
+def asked_of_counts(counted: Counted) -> Asked:
+    """The same where the number of devices or the batch is open."""
+    whole = asked_of(counted.parts[-1])
+    listed = _or_list(counted.numbers)
+    workload = counted.parts[-1].workload.name
+    aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
+    terms = tuple((name, words) for name, words in whole.terms if name != "devices")
+    networks = counted.networks
+    terms = (*terms, ("devices", listed), *((("networks", "; ".join(networks)),) if networks else ()))
+    terms = (*terms, *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
+    batch = f" with which batch, of {_or_list(counted.samples)}," if counted.batches else ""
+    batch = f" on which of {len(networks)} networks,{' and' * bool(batch)}{batch}" if networks else batch
+    if batch and len(counted.numbers) == 1:
+        return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, whole.open)
+    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
+    return Asked(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, whole.open)
+
+
+def _or_list(numbers: tuple[int, ...]) -> str:
+    words = [f"{number:,}" for number in numbers]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _workload(instance: Instance) -> str:
+    workload = instance.workload
+    match workload:
+        case Transformer():
+            experts = f", {workload.experts} experts of which {workload.experts_per_token} a token" if workload.experts > 1 else ""
+            heads = f"{workload.heads} heads{experts}"
+            shape = f"{workload.layers} layers, hidden size {workload.hidden:,}, {heads}, sequence {workload.sequence:,}"
+        case Lstm():
+            shape = f"{workload.layers} layers, hidden size {workload.hidden:,}, sequence {workload.sequence:,}"
+        case Gemm():
+            return f"{workload.name}: a product of {workload.rows:,} x {workload.depth:,} by {workload.depth:,} x {workload.columns:,}"
+    return f"{workload.name}: {shape}; {workload.global_batch:,} samples a step in {workload.precision}"

@@ -1,0 +1,213 @@
+"""What a reader of a design has to know before trusting its figures: one function for each caveat, all of them in one list.
+
+To add one, write a function that takes a `Context` and gives a `Note`, or None where it does not apply, and name it in `CAVEATS`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.reports.facts.building import reticle_words
+from crossopt.reports.facts.chip.held import held_words
+from crossopt.reports.facts.chip.published import above_words
+from crossopt.reports.facts.chip.rates import l2_limit_words
+from crossopt.reports.facts.fullness import fullness_words
+from crossopt.reports.facts.hidden_exchange import hidden_words
+from crossopt.reports.facts.measured_runs import runs_words
+from crossopt.reports.facts.network import network_of
+from crossopt.reports.facts.priced_short import once_words, short_words
+from crossopt.reports.sheets.amounts import count_of
+from crossopt.reports.sheets.sheet import Section, given_in
+from crossopt.solvers.codesign.answer import DesignResult, from_words, space_in
+
+_OF_TENSOR_RANKS, _OF_REPLICAS = ("sequence_parallel", "tensor_exchange"), ("zero", "overlap")
+"""Settings that recipes of every stack have on, and that are off where a question does not name them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A design of a question with its evaluation, and the result that it is the answer of, where it is one."""
+
+    question: Instance
+    design: dict[str, Any]
+    evaluation: dict[str, Any]
+    result: DesignResult | None = None
+
+    @property
+    def best_step(self) -> float | None:
+        """Seconds of the step of an answer with a bound, beside which other plans may be looked for."""
+        return self.evaluation["step_time"] if self.result is not None and self.result.proof is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A caveat: what it is about, and a sentence."""
+
+    label: str
+    text: str
+
+
+Caveat = Callable[[Context], Note | None]
+
+
+def _note(label: str, text: str) -> Note | None:
+    return Note(label, text) if text else None
+
+
+def at_range_end(context: Context) -> Note | None:
+    """Choices at the end of what the question allows."""
+    ends = " · ".join(name.replace("_", " ").replace("hbm", "HBM") for name in context.design["at_end_of_range"])
+    return _note("at a range end", f"{ends}: a wider range may hold a better design" if ends else "")
+
+
+def at_most(context: Context) -> Note | None:
+    """What the chip has as much of as it may."""
+    held = held_words(context.question, context.design, context.evaluation["binding"])
+    return _note("at the most", f"{held} (`explain` says what binds)" if held else "")
+
+
+def within_model_error(context: Context) -> Note | None:
+    """How many designs are nearer to the best one than the model is to measured runs."""
+    space = space_in(context.result) if context.result is not None and context.result.settled else None
+    if space is None or space.error is None or space.within_error is None:
+        return None
+    others, near = space.within_error - 1, f"within {space.error:.1%}, the model's mean error on measured runs, of the best"
+    words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
+    many = f"{count_of(others)} other designs are {near}: the model cannot tell them apart"
+    return _note("within the model's error", words.get(others, many))
+
+
+def memory_nearly_full(context: Context) -> Note | None:
+    """That the plan would not fit if the framework took more memory than is counted for it."""
+    memory = next((limit for limit in context.evaluation["limits"] if limit["name"] == "memory"), None)
+    if memory is None:
+        return None
+    return _note("memory", fullness_words(context.question, memory["used"], memory["available"], context.best_step))
+
+
+def hidden_exchange(context: Context) -> Note | None:
+    """What the plan owes to hiding an exchange."""
+    return _note("hidden exchange", hidden_words(context.question, context.design))
+
+
+def estimated_l2(context: Context) -> Note | None:
+    """That the step waits for an L2 whose bandwidth is an estimate."""
+    return _note("estimated L2", l2_limit_words(context.question, context.design))
+
+
+def reticle(context: Context) -> Note | None:
+    """That a die is larger than the field of a scanner."""
+    return _note("reticle", reticle_words(context.question))
+
+
+def energy_counted(context: Context) -> Note | None:
+    """Whose energy it is."""
+    counted = context.question.objective == "energy_per_token"
+    return _note("energy", "of the devices and their links; hosts, switches and cooling are not counted" if counted else "")
+
+
+def shared_links(context: Context) -> Note | None:
+    """That exchanges would have to wait for others."""
+    network = network_of(context.question, context.design)
+    return _note("shared links", network.crowded if network is not None else "")
+
+
+def priced_by(context: Context) -> Note | None:
+    """Which constants priced the design."""
+    return _note("priced by", context.question.priced_by)
+
+
+def above_published(context: Context) -> Note | None:
+    """That the prediction exceeds the best published MFU."""
+    return _note("above published", above_words(context.question, context.evaluation))
+
+
+def measured_runs(context: Context) -> Note | None:
+    """How far the model is off on public runs."""
+    return _note("measured runs", runs_words(context.question, context.design["plan"]))
+
+
+def underestimated(context: Context) -> Note | None:
+    """That the model underestimates such plans."""
+    return _note("underestimated", short_words(context.question, context.design["plan"], context.best_step))
+
+
+def priced_once(context: Context) -> Note | None:
+    """What the stack exchanges with every microbatch and the model prices once a step."""
+    return _note("priced once", once_words(context.question, context.design))
+
+
+def not_launched(context: Context) -> Note | None:
+    """What of the network no setting of the question's stack says."""
+    if context.question.stack is None:
+        return None
+    from crossopt.reports.launching.launch import unsaid_words  # noqa: PLC0415 - most questions name no stack
+
+    plan = from_words(context.question, dict(context.design)).plan
+    return _note("not launched", unsaid_words(context.question.stack, context.question.workload, plan))
+
+
+def not_named(context: Context) -> Note | None:
+    """What is off only because the question does not name it."""
+    return _note("not named", unnamed_words(context.question))
+
+
+def derived_device(context: Context) -> Note | None:
+    """Which figures of the device its file leaves out."""
+    return _note("device, derived", context.question.derived)
+
+
+CAVEATS: Final[tuple[Caveat, ...]] = (
+    at_range_end,
+    at_most,
+    within_model_error,
+    memory_nearly_full,
+    hidden_exchange,
+    estimated_l2,
+    reticle,
+    energy_counted,
+    shared_links,
+    priced_by,
+    above_published,
+    measured_runs,
+    underestimated,
+    priced_once,
+    not_launched,
+    not_named,
+    derived_device,
+)
+"""All of them, in the order in which every medium shows those that apply."""
+
+
+def caveats_of(context: Context) -> Iterator[Note]:
+    """Those that apply."""
+    return (note for caveat in CAVEATS if (note := caveat(context)) is not None)
+
+
+def caveats_section(contexts: Sequence[tuple[str, Context]]) -> Section:
+    """The caveats of one design, or of several that have names: what all of them share is said once."""
+    found = [(name, list(caveats_of(context))) for name, context in contexts]
+    rows: dict[Note, list[str]] = {}
+    for name, notes in found:
+        for note in notes:
+            rows.setdefault(note, []).append(name)
+    shared = len(contexts)
+    said = [(note.label if len(of) == shared else f"{note.label}, {', '.join(of)}", note.text) for note, of in rows.items()]
+    return Section("Caveats", (given_in(said),) if said else ())
+
+
+def unnamed_words(question: Instance) -> str:
+    """What is off only because the question does not name it, on devices that are bought; nothing where it names all, or opens the rest."""
+    if not isinstance(question.workload, Transformer) or not isinstance(question.hardware, Hardware) or question.cluster.devices == 1:
+        return ""
+    options = dict(question.plan_options)
+    meant = (*(_OF_TENSOR_RANKS if max(options["tensor"]) > 1 else ()), *_OF_REPLICAS)
+    left = [f"{name}: {_first(options[name])}" for name in meant if name in question.unnamed and len(options[name]) == 1]
+    return f"{', '.join(left)}; recipes have these on (name them, or write rest: all)" if left else ""
+
+
+def _first(options: Iterable[Any]) -> str:
+    return str(next(iter(options))).lower()

@@ -1,0 +1,470 @@
+"""The sheet of one workload's best design, or of one design that was priced, and the sections that other sheets share with it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from crossopt.instances.catalogue.workload_words import repeated_share
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.stacks.known import mean_error
+from crossopt.reports.facts.building import clock_words
+from crossopt.reports.facts.chip.bill import bill_of, bill_words
+from crossopt.reports.facts.chip.rates import beside_l2
+from crossopt.reports.facts.chip.watts import needed_powers, watts_of
+from crossopt.reports.facts.chip.words import chip_words, choice_name, design_words, hardware_words, shapes_of
+from crossopt.reports.facts.measured_runs import doubt_words, likely_words
+from crossopt.reports.facts.network import network_of
+from crossopt.reports.facts.question import Asked, asked_of
+from crossopt.reports.facts.uses import saved_words, uses_of
+from crossopt.reports.sheets.amounts import count_of, shown, time_of
+from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, unnamed_words
+from crossopt.reports.sheets.codesign.goals import lasting_words, run_words
+from crossopt.reports.sheets.codesign.near import common_words, option_word
+from crossopt.reports.sheets.sheet import (
+    FULL,
+    Bar,
+    Bars,
+    Breakdown,
+    Folded,
+    Limit,
+    Limits,
+    Pairs,
+    Part,
+    Picture,
+    Search,
+    Section,
+    Sheet,
+    Table,
+    answer_sheet,
+    figures,
+    given_in,
+    names,
+)
+from crossopt.solvers.answer import Result, Rival
+from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, relaxation_in, space_in
+from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Word
+
+CHECKED = "by the full model, one design on its own; plan rules; memory, area and power limits"
+"""What the judge looked at before the result was told."""
+_REASONS = 5
+"""Why combinations are no plans, on a terminal."""
+
+
+def design_sheet(question: Instance, result: DesignResult) -> Sheet:
+    """What is shown of an answer about one workload on one number of devices."""
+    asked, design, evaluation = asked_of(question), design_in(result), evaluation_in(result)
+    context = None if design is None or evaluation is None else Context(question, design, evaluation, result)
+    sections = without_design(question, result) if context is None else answer_sections(context)
+    return answer_sheet(
+        result,
+        "design",
+        asked.sentence,
+        asks=question.objective.replace("_", " "),
+        looked_at=size_words(result),
+        summary="" if design is None else design_words(design, needed_powers(question, design)),
+        chosen="" if evaluation is None else fullness(evaluation),
+        sketch=None if context is None else sketch_of(context),
+        figures=() if evaluation is None or design is None else rates(evaluation, question, design["plan"]),
+        beside=baselines_beside(result),
+        given=asked.terms,
+        open_choices=open_choices(asked),
+        sections=(*sections, combinations_section(left_out(question))),
+        details=lambda: () if context is None else details_of(context),
+        notes=tuple(f"{note}." for note in result.notes),
+        prover=prover_words(result),
+        judged=CHECKED,
+        about=about(asked),
+    )
+
+
+def answer_sections(context: Context) -> tuple[Section, ...]:
+    """The design, where its time goes, its limits, what it stands beside, and what a reader has to know of it."""
+    result = context.result
+    assert_answer = (baselines_section(context, result), near_section(result)) if result is not None else ()
+    return (*design_sections(context), *assert_answer, caveats_section([("", context)]))
+
+
+def design_sections(context: Context, of: str = "") -> tuple[Section, ...]:
+    """What was chosen, what it reaches, where its time goes, and its limits."""
+    question, design, evaluation = context.question, context.design, context.evaluation
+    estimated = estimates(context)
+    network = network_of(question, design) if question.cluster.are_dimensions else None
+    return (
+        Section(f"The design{of}", (given_in((*chip_rows(context), ("plan", design["words"]))),)),
+        Section(f"Estimates{of}", (given_in(estimated),) if estimated else ()),
+        time_section(evaluation, of),
+        Section(f"Limits{of}", limits_parts(context)),
+        *([_network(network, of)] if network is not None else []),
+    )
+
+
+def _network(network: Any, of: str) -> Section:  # noqa: ANN401 - a network with what is exchanged on it
+    from crossopt.reports.sheets.codesign.machine import network_section  # noqa: PLC0415 - most networks are on pages alone
+
+    return network_section(network, of)
+
+
+def chip_rows(context: Context) -> Pairs:
+    """The chip, up to how much parts draw whose power was chosen, with its clock, and what one device offers."""
+    question, design = context.question, context.design
+    chip = " · ".join((*hardware_words(design, needed_powers(question, design)), *clock_words(question, design)))
+    return ("hardware", chip), ("a device offers", chip_words(context.evaluation, beside_l2(question, design), shapes_of(question)))
+
+
+def time_section(evaluation: dict[str, Any], of: str = "") -> Section:
+    """Where the time of a step goes."""
+    total = time_of(evaluation["step_time"])
+    return Section(f"Where the step{of} goes", (Breakdown("use", uses(evaluation), "time", f"A step of {total} on the fullest stage."),))
+
+
+def uses(evaluation: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    """Uses of time, the largest first."""
+    return tuple(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]))
+
+
+def limits_parts(context: Context) -> tuple[Part, ...]:
+    """The limits, and what fills the memory and draws the power."""
+    evaluation = context.evaluation
+    memory = next((limit["available"] for limit in evaluation["limits"] if limit["name"] == "memory"), 0.0)
+    watts = watts_of(context.question, context.design)
+    drawn = "" if watts is None else f"Together {shown(watts.kinds[0].total, 'power')} in {watts.kinds[0].name}."
+    return (
+        Limits(tuple(map(limit_of, evaluation["limits"]))),
+        Breakdown("use", tuple(evaluation["memory"].items()), "bytes", "", memory, brief="memory holds:"),
+        *([Breakdown("part", watts.kinds[0].watts, "power", drawn, brief="power is drawn by:")] if watts is not None else []),
+    )
+
+
+def limit_of(limit: dict[str, Any]) -> Limit:
+    """A limit of an evaluation."""
+    return Limit(limit["name"], limit["used"], limit["available"], limit["unit"], limit["kept"])
+
+
+def rates(evaluation: dict[str, Any], question: Instance | None, plan: dict[str, Any]) -> Pairs:
+    """Tokens, model FLOPs of the peak and, where something is computed again, hardware FLOPs of it, power, energy and money."""
+    used = evaluation["utilisation"]
+    again = 0.0 if question is None else repeated_share(question.workload, plan)
+    found = [("step time", time_of(evaluation["step_time"]))] if question is None or question.objective != "step_time" else []
+    found += [("tokens a second", count_of(round(evaluation["tokens_per_second"]))), ("MFU", f"{used:.1%}")]
+    found += [("HFU", f"{used * (1.0 + again):.1%}")] if again else []
+    if evaluation["energy"] > 0.0:
+        found += [("average power of a device", f"{evaluation['average_power']:.0f} W")]
+        found += [("energy of a step", shown(evaluation["energy"], "energy"))]
+    return (*found, *([("cost of a step", f"{evaluation['cost']:.4g} USD")] if evaluation["cost"] is not None else []))
+
+
+def estimates(context: Context) -> Pairs:
+    """The likely range of a step, the whole run, what failures leave, and the price of a device, as far as they are asked for."""
+    question, bill = context.question, bill_of(context.question, context.design)
+    said = (
+        ("likely step time", likely_words(question, context.evaluation).removeprefix("likely ")),
+        ("whole run", run_words(question, context.evaluation)),
+        ("with failures", lasting_words(question, context.evaluation)),
+        ("price", bill_words(bill) if bill else ""),
+    )
+    return tuple((label, words) for label, words in said if words)
+
+
+def fullness(evaluation: dict[str, Any]) -> str:
+    """Which limits are full, for the first screen."""
+    full = [limit for limit in map(limit_of, evaluation["limits"]) if limit.share >= FULL]
+    words = ", ".join(f"{limit.label} {limit.share:.1%}" for limit in full)
+    return f"Full: {words}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
+
+
+# --- how the search ended ------------------------------------------------------------------------------------------------------------
+
+
+def size_words(result: DesignResult) -> str:
+    """How many designs there are, and what became of them."""
+    match result.proof:
+        case Enumerated(space=space) if result.value is not None:
+            return f"{_designs(space.designs)}, {count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
+        case Relaxed(relaxation=relaxation) | Exact(relaxation=relaxation):
+            plans, rounds = relaxation.plans, relaxation.rounds
+            words = f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
+            return words if rounds else "no round of an integer model"
+        case Boxes(tree=tree):
+            (plans,), (groups,), (promising,) = tree.plans, tree.groups, tree.promising
+            some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} box{'es' * (tree.boxes != 1)}"
+            looks = f"one look at each of {count_of(groups)} group{'s' * (groups != 1)} of plans"
+            return f"{_designs(tree.designs)}, {some if promising else looks}"
+        case proof:
+            return proof.by if isinstance(proof, Word) else f"a design by {result.engine}" if result.value is not None else ""
+
+
+def _designs(number: int) -> str:
+    return f"{count_of(number)} design{'' if number == 1 else 's'}"
+
+
+def prover_words(result: Result[Any, Any]) -> str:
+    """Who proved the bound, or whose word it is."""
+    solver = isinstance(result.proof, Relaxed) and result.proof.relaxation.solver
+    return f"the word of {result.proved_by}" if solver else result.proved_by
+
+
+def without_design(question: Instance, result: DesignResult) -> tuple[Section, ...]:
+    """What clashes, where there is no design."""
+    if not result.settled:
+        return ()
+    conflicts = result.proof.conflicts if isinstance(result.proof, Enumerated) else ()
+    least = ["-" if one.least_share is None else f"{one.least_share:.4g} times what there is" for one in conflicts]
+    columns = (
+        names("limit", (one.limit for one in conflicts)),
+        figures("designs that keep it", [f"{one.kept_by:,}" for one in conflicts]),
+        names("the least that any design needs", least),
+    )
+    hint = "`crossopt explain` names the limits and choices that clash."
+    clashes = Section("What clashes", (Table(columns, most=0, on_pages=len(conflicts)),) if conflicts else (hint,))
+    unnamed = unnamed_words(question)
+    return clashes, Section("Caveats", (given_in((("not named", unnamed),)),) if unnamed else ())
+
+
+# --- what stands beside it -----------------------------------------------------------------------------------------------------------
+
+
+def baseline_label(rival: Rival[Designs]) -> str:
+    """What a rule is called beside an answer."""
+    return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe", "nvidia-own": "NVIDIA's own plan"}.get(rival.name, f"{rival.name} rule")
+
+
+def baseline_words(rival: Rival[Designs], question: Instance | None = None) -> str:
+    """What a rule chooses, by which recipe; or why it chooses nothing."""
+    if rival.value is None or rival.answer is None:
+        return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
+    design = rival.answer.designs[0]
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(question, design))}"
+
+
+def baselines_beside(result: DesignResult) -> tuple[tuple[str, float], ...]:
+    """The values of those that found a design."""
+    labels = ((baseline_label(one), one.value) for one in result.rivals if one.value is not None)
+    return tuple((label if "'" in label else f"the {label}", value) for label, value in labels)
+
+
+def baselines_section(context: Context, result: DesignResult) -> Section:
+    """The answer beside published recipes and other rules without proof."""
+    rows = [Bar("this design", result.value)]
+    for rival in result.rivals:
+        words = baseline_words(rival, context.question)
+        if rival.value is None or rival.answer is None:
+            rows.append(Bar(baseline_label(rival), None, "", words))
+            continue
+        distance = rival.value / result.value - 1.0 if result.value else 0.0
+        why = (_saved(context, result, rival) if distance else "finds the same value", doubt_words(mean_error(context.question), distance))
+        rows.append(Bar(baseline_label(rival), rival.value, "; ".join(part for part in (words, *why) if part)))
+    bars = Bars(tuple(rows), str(result.question["unit"]), result.value, result.bound)
+    return Section("Baselines", (bars,) if result.rivals and result.value is not None else ())
+
+
+def _saved(context: Context, result: DesignResult, rival: Rival[Designs]) -> str:
+    """What the answer saves of a baseline's step, and on what."""
+    found = [uses_of(context.question, "", one.designs[0]) for one in (result.answer, rival.answer) if one is not None]
+    return saved_words(found[0], found[1], proved=result.proved) if len(found) > 1 else ""
+
+
+def near_section(result: DesignResult) -> Section:
+    """How many designs are nearly as good, and what they have in common."""
+    space = space_in(result)
+    if space is None or not result.settled:
+        return Section("Designs nearly as good", ())
+    others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
+    words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
+    share, common = common_words(space, result.value or 0.0)
+    rows = (("other designs", words), *(((share, common),) if common else ()))
+    return Section("Designs nearly as good", (given_in(rows),))
+
+
+def near_options(result: DesignResult) -> Section:
+    """Every choice with the options that occur within 5 %, for pages."""
+    space, value = space_in(result), result.value
+    title = "Options of designs within 5 %"
+    if space is None or value is None or not result.settled or not space.near:
+        return Section(title, ())
+    options = [
+        ", ".join(
+            f"{option_words(one.name, option)} ({'best' if least <= value else f'+{least / value - 1.0:.2%}' if value else '-'})"
+            for option, least in zip(one.options, one.least, strict=True)
+        )
+        for one in space.near
+    ]
+    columns = (
+        names("choice", (choice_name(one.name) for one in space.near)),
+        figures("occur", [f"{len(one.options)} of {one.of}" for one in space.near]),
+        names("options", options),
+    )
+    return Section(title, (Table(columns, caption="How far above the best the best design with each of them is"),))
+
+
+# --- what was asked ------------------------------------------------------------------------------------------------------------------
+
+
+def open_choices(asked: Asked) -> tuple[Part, ...]:
+    """Choices with more than one option, for pages."""
+    if not asked.open:
+        return ("No choice is open: every setting is fixed (`choices: all` opens them).",)
+    columns = (
+        names("open", (choice_name(name) for name, _ in asked.open)),
+        figures("options", [f"{len(options):,}" for _, options in asked.open]),
+        names("from", (_options(name, options) for name, options in asked.open)),
+    )
+    return (Table(columns, most=0, on_pages=len(asked.open)),)
+
+
+def _options(name: str, options: Sequence[Any]) -> str:
+    said = [option_words(name, option) for option in options]
+    return ", ".join(said) if len(options) <= 8 or isinstance(options[0], str) else f"{said[0]} to {said[-1]}"
+
+
+def option_words(name: str, option: object) -> str:
+    """One option, with its unit."""
+    return {True: "yes", False: "no"}[option] if isinstance(option, bool) else option_word(name, option)
+
+
+def combinations_section(out: LeftOut | None) -> Section:
+    """How many combinations of settings are plans, and why the others are none."""
+    reasons = () if out is None else reasons_of(out)
+    if out is None or out.combinations == 1 or not reasons:
+        return Section("Combinations of settings", ())
+    more = f"{len(reasons) - _REASONS} further rules are broken by fewer." if len(reasons) > _REASONS + 1 else ""
+    told = reasons[:_REASONS] if more else reasons
+    every = (more, Folded("All rules, and how many combinations break each", "\n".join(reasons))) if more else ()
+    return Section("Combinations of settings", (f"{head_of(out)} are valid plans; of the others:", told, *every))
+
+
+def head_of(out: LeftOut) -> str:
+    """How many of all combinations are plans."""
+    return f"{_about(out)}{count_of(out.plans)} of {count_of(out.combinations)}"
+
+
+def reasons_of(out: LeftOut) -> tuple[str, ...]:
+    """Why the others are none, the most first."""
+    invalid = ((many, f"are invalid: {rule}") for rule, many in out.broken)
+    counts = sorted([(out.same, "are equivalent to another"), (out.unlike, "are not as `only` asks"), *invalid], reverse=True)
+    return tuple(f"{_about(out)}{count_of(many)} {why}" for many, why in counts if many)
+
+
+def _about(out: LeftOut) -> str:
+    return "" if out.exact else "about "
+
+
+def about(asked: Asked) -> tuple[str, ...]:
+    """The workload and the cluster."""
+    return tuple(words for name, words in asked.terms if name in ("workload", "devices"))
+
+
+# --- for pages -----------------------------------------------------------------------------------------------------------------------
+
+
+def sketch_of(context: Context) -> Picture | None:
+    """The chip and the devices of the plan; None where neither can be drawn."""
+    plan = context.design["plan"]
+    if not {"data", "pipeline", "tensor"} <= set(plan):
+        return None
+    replicas, stages, width = plan["data"], plan["pipeline"], plan["tensor"] * plan.get("context", 1)
+    told = f"{replicas:,} replica{'s' * (replicas != 1)} of {stages} stage{'s' * (stages != 1)}"
+    words = f"{told}, {width} device{'s' * (width != 1)} a stage."
+
+    def draw(titles: Any) -> str:  # noqa: ANN401 - what a picture is called
+        from crossopt.reports.drawing.devices import WIDE, Grid, sketch  # noqa: PLC0415 - pages alone have pictures
+        from crossopt.reports.facts.design import chip_of  # noqa: PLC0415
+        from crossopt.reports.sheets.codesign.machine import floor_of  # noqa: PLC0415
+
+        floor = floor_of(chip_of(context.question, context.design))
+        return sketch(titles.at(min(titles.width, WIDE)), floor, Grid(replicas, stages, width))
+
+    caption = f"A square is a device, a block a replica: {words}"
+    return Picture(draw, "", caption, title="The chip and the devices of the plan", described=words, zooms=False)
+
+
+def details_of(context: Context, of: str = "") -> tuple[Section, ...]:
+    """How the design uses its machine, how it was found, and what its figures rest on."""
+    from crossopt.reports.facts.design import chip_of  # noqa: PLC0415 - pages alone have them
+    from crossopt.reports.sheets.codesign.linear import linear_section  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.machine import chip_sections  # noqa: PLC0415
+
+    question, design, result = context.question, context.design, context.result
+    linear = None
+    if result is not None and (relaxation := relaxation_in(result)) is not None:
+        from crossopt.reports.facts.linear.beside import linear_of  # noqa: PLC0415 - models are read only where one was asked
+
+        linear = linear_of(question, design, relaxation)
+    axis = f"{question.objective.replace('_', ' ')} in {result.question['unit']}" if result is not None else ""
+    search = (Section("How the search closed in", (Search("best design", axis, result),)),) if result is not None else ()
+    near = (near_options(result),) if result is not None else ()
+    chip = chip_sections(chip_of(question, design))
+    return (*plan_details(context, of), *chip, *near, *search, linear_section(linear), *assumptions(question, design))
+
+
+def plan_details(context: Context, of: str = "") -> Iterator[Section]:
+    """One step over time, the operators, the network and the memory of the stages."""
+    from crossopt.reports.facts.design import stages_of  # noqa: PLC0415
+    from crossopt.reports.facts.roofline import roofs_of  # noqa: PLC0415
+    from crossopt.reports.facts.schedule import step_of  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.machine import network_section, operators_section, stages_section  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.step import step_section  # noqa: PLC0415
+
+    question, design = context.question, context.design
+    lettered = tuple(name for name, seconds in uses(context.evaluation) if seconds > 0.0)
+    yield step_section(step_of(question, design), of, lettered)
+    yield operators_section(roofs_of(question, design), of)
+    if not question.cluster.are_dimensions:
+        yield network_section(network_of(question, design), of)
+    memory = next((limit["available"] for limit in context.evaluation["limits"] if limit["name"] == "memory"), 0.0)
+    yield stages_section(stages_of(question, design), memory, of)
+
+
+def assumptions(question: Instance, design: dict[str, Any]) -> tuple[Section, ...]:
+    """What the figures rest on."""
+    from crossopt.reports.facts.constants import constants_of  # noqa: PLC0415
+    from crossopt.reports.facts.design import assumed  # noqa: PLC0415
+    from crossopt.solvers.codesign.answer import design_of, from_words  # noqa: PLC0415
+
+    constants = constants_of(question, design_of(question, from_words(question, design)).hardware.efficiency)
+    columns = (
+        names("constant of the model", (one.name.replace("_", " ") for one in constants)),
+        figures("value", [f"{one.value:.6g} {one.unit}".rstrip() for one in constants]),
+        names("meaning", (one.meaning for one in constants)),
+        names("from", (one.origin for one in constants)),
+    )
+    return (Section("Assumptions", (assumed(question, design), Table(columns), *_sources(question))),)
+
+
+def _sources(question: Instance) -> tuple[Part, ...]:
+    """Where the figures of a technology are from, of a chip that was chosen."""
+    free = question.hardware
+    if not isinstance(free, FreeHardware) or not free.sources:
+        return ()
+    estimates = sum(words.startswith("estimate") for _, words in free.sources)
+    title = f"Where the technology's figures are from: {len(free.sources)} lines, of which {estimates} begin with an estimate"
+    rows = [name.replace(".", ", ").replace("_", " ") for name, _ in free.sources]
+    return (Table((names("figures", rows), names("from", (words for _, words in free.sources))), fold=title),)
+
+
+# --- one design that was priced ------------------------------------------------------------------------------------------------------
+
+
+def evaluation_sheet(question: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> Sheet:
+    """What is shown of the only design that a question leaves."""
+    context = Context(question, design, evaluation)
+    verdict = "it keeps every limit" if evaluation["feasible"] else "it BREAKS A LIMIT"
+    step = time_of(evaluation["step_time"])
+    sections = (*design_sections(context), caveats_section([("", context)]))
+    return Sheet(
+        name=question.name,
+        sentence=asked_of(question).sentence,
+        headline=f"one design, priced by the full model; {verdict}",
+        label="feasible" if evaluation["feasible"] else "infeasible",
+        verdict=f"Priced by the full model, one design on its own; {verdict}.",
+        asks="step time",
+        unit="s",
+        value=evaluation["step_time"],
+        exactly=(("step time", step),),
+        shortly=(("step time", step),),
+        figures=tuple(pair for pair in rates(evaluation, question, design["plan"]) if pair[0] != "step time"),
+        summary=design_words(design),
+        chosen=fullness(evaluation),
+        asked=Section("The question", (given_in(asked_of(question).terms),)),
+        sections=sections,
+        details=lambda: details_of(context),
+    )
