@@ -4,8 +4,11 @@ A parameter is declared where it is used, as in `power: Annotated[Power, Doc("th
 tables of keys read these marks (`instances.files`); nothing here reads a file.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,8 @@ class Unit:
     """The number is a quantity of this dimension of `instances.files.units` and is read into SI."""
 
     dimension: str
+    times: int = 1
+    """By how much the model's figure is larger: 8 where it counts bytes, and files say bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,11 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """Files may leave the field out: it then follows from others. A record with such a field is read as `Given`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Needed:
     """Files must state the field although it has a default."""
 
@@ -92,6 +102,18 @@ class Needed:
 @dataclass(frozen=True, slots=True)
 class Unset:
     """The default means that nothing is stated: no limit, or what `Doc` says. It is no figure to show or to multiply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Generic[T]):
+    """What a file states of a record, by the names of its fields, before the rest is derived."""
+
+    kind: type[T]
+    values: Mapping[str, Any]
+
+    def get(self, name: str) -> Any:  # noqa: ANN401 - of any field
+        """The value of a field; None where the file leaves it out."""
+        return self.values.get(name)
 
 
 Area: TypeAlias = Annotated[float, Unit("area")]
@@ -105,6 +127,7 @@ Length: TypeAlias = Annotated[float, Unit("length")]
 Throughput: TypeAlias = Annotated[float, Unit("throughput")]
 Energy: TypeAlias = Annotated[float, Unit("energy")]
 EnergyPerBit: TypeAlias = Annotated[float, Unit("energy_per_bit")]
+ENERGY_PER_BYTE = Unit("energy_per_bit", 8)
 PowerPerArea: TypeAlias = Annotated[float, Unit("power_per_area")]
 PowerPerBit: TypeAlias = Annotated[float, Unit("power_per_bit")]
 AreaPerBit: TypeAlias = Annotated[float, Unit("area_per_bit")]

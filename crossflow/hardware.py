@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
-from crossopt.crossflow.fields import Bounds, Doc, In, NonZero
+from crossopt.crossflow.fields import ENERGY_PER_BYTE, Bounds, Derived, Doc, In, Key, NonZero, Unit
 
 UNLIMITED_TILE = 1.0e30
 """Elements: far above what any memory on a die holds."""
@@ -26,12 +26,10 @@ _GUARD = 1.0e-12
 class Memory:
     """One level of the memory hierarchy, of the whole device."""
 
-    capacity: Real
-    """Bytes."""
-    bandwidth: Real
-    """Peak bytes per second."""
-    energy: Real = 0.0
-    """Joules per byte moved."""
+    capacity: Annotated[Real, Unit("bytes"), NonZero(), Doc("of the whole device")]
+    bandwidth: Annotated[Real, Unit("bandwidth"), NonZero(), Doc("of the whole device")]
+    energy: Annotated[Real, ENERGY_PER_BYTE, Doc("of what is moved")] = 0.0
+    """Joules per byte."""
 
 
 Shape = Literal["switch", "rails", "ring", "fully_connected"]
@@ -42,22 +40,27 @@ Shape = Literal["switch", "rails", "ring", "fully_connected"]
 class Link:
     """One level of the network, seen from one device."""
 
-    bandwidth: Real
-    """Bytes per second and direction that a collective sustains (the bus bandwidth a benchmark shows, which includes the reduction)."""
-    latency: Real
-    """Seconds per step of a collective."""
-    setup: Real = 0.0
-    """Seconds to start one collective."""
-    energy: Real = 0.0
-    """Joules per byte sent."""
-    shares: tuple[float, ...] = ()
-    """Share of the bandwidth that groups of 2, 3, 4, ... ranks sustain; all of it where nothing is said."""
-    trees: bool = True
-    """Whether collectives on this level may run as trees; NCCL's run as rings inside a node."""
-    ring_latency: Real = 0.0
-    """Seconds per step of a ring over all ranks, where that takes longer than a step of other collectives."""
-    shape: Shape = "switch"
-    size: int = 1
+    bandwidth: Annotated[Real, Unit("bandwidth"), NonZero(), Doc("what a collective sustains per device and direction (bus bandwidth)")]
+    """As a benchmark shows it, which includes the reduction."""
+    latency: Annotated[Real, Unit("time"), Derived(), Doc("per step of a collective")]
+    setup: Annotated[Real, Unit("time"), Derived(), Doc("per collective; 0 beside a latency")] = 0.0
+    energy: Annotated[Real, ENERGY_PER_BYTE, Derived(), Doc("of what is sent; 0 beside a latency")] = 0.0
+    """Joules per byte."""
+    shares: Annotated[
+        tuple[float, ...],
+        Unit("ratio"),
+        NonZero(),
+        Bounds(0.0, 1.0),
+        Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain"),
+    ] = ()
+    """All of it where nothing is said."""
+    trees: Annotated[bool, Derived(), Doc("whether collectives may run as trees; they may beside a latency")] = True
+    """NCCL's run as rings inside a node."""
+    ring_latency: Annotated[
+        Real, Unit("time"), Derived(), Doc("per step of a ring over all ranks that share; `latency` where nothing is said")
+    ] = 0.0
+    shape: Annotated[Shape, Key(None)] = "switch"
+    size: Annotated[int, Key(None)] = 1
     """Units that the level joins, which count where it is no switch (`exchanges.shapes`)."""
 
 

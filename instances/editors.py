@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.constants import CONSTANTS, range_of
-from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.entries import ModelEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.keys.json_schema import json_schema
@@ -43,7 +42,7 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "pipedream": PipedreamFile,
     "piper": PiperFile,
     "study": StudyFile,
-    "device": DeviceSheet,
+    "device": DeviceEntry,
     "technology": TechnologyEntry,
     "model": ModelEntry,
 }

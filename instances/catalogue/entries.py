@@ -1,22 +1,22 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass
-from typing import Annotated, Final, Protocol
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, Final
 
 from crossopt.crossflow.dies import DieLinks, UpperDies
 from crossopt.crossflow.fields import (
     Area,
-    Bandwidth,
     Bounds,
     Bytes,
+    Derived,
     Doc,
-    Duration,
-    EnergyPerBit,
     Frequency,
+    Key,
     Length,
     Money,
     NonZero,
+    NotNegative,
     Positive,
     Power,
     PowerPerArea,
@@ -25,10 +25,11 @@ from crossopt.crossflow.fields import (
     Ratio,
     Throughput,
 )
+from crossopt.crossflow.hardware import Link, Memory
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, Node, Parts, SramTechnology, Uncore
 from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.constants import check_constants, kernel_constants
-from crossopt.instances.files.annotations import figures_of
+from crossopt.instances.files.annotations import figures_of, slots_of
 from crossopt.instances.files.units import nearest, quoted
 
 STACKS: Final = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
@@ -39,40 +40,12 @@ Figures = dict[str, Annotated[float, Bounds(0.0)]]
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryEntry:
-    """One level of on-chip or stacked memory, of the whole device."""
-
-    capacity: Annotated[Bytes, Doc("of the whole device")]
-    bandwidth: Annotated[Bandwidth, Doc("of the whole device")]
-    energy: Annotated[EnergyPerBit, Doc("of what is moved")] = 0.0
-
-    def __post_init__(self) -> None:
-        check_above_zero(("capacity", self.capacity), ("bandwidth", self.bandwidth))
-
-
-@dataclass(frozen=True, slots=True)
-class LinkEntry:
-    """One network level, seen from one device."""
-
-    bandwidth: Annotated[Bandwidth, Doc("what a collective sustains per device and direction (bus bandwidth)")]
-    latency: Annotated[Duration, Doc("per step of a collective")]
-    setup: Annotated[Duration, Doc("per collective")] = 0.0
-    energy: Annotated[EnergyPerBit, Doc("of what is sent")] = 0.0
-    shares: Annotated[tuple[Ratio, ...], Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain")] = ()
-    trees: Annotated[bool, Doc("whether collectives may run as trees")] = True
-    ring_latency: Annotated[Duration, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = 0.0
-
-    def __post_init__(self) -> None:
-        check_above_zero(("bandwidth", self.bandwidth), *(("shares", share) for share in self.shares))
-
-
-@dataclass(frozen=True, slots=True)
 class NetworkEntry:
     """The network levels: links inside a node, inside a pod of nodes, and between pods or nodes."""
 
-    node: Annotated[LinkEntry, Doc("inside a node")]
-    cluster: Annotated[LinkEntry, Doc("between nodes, or between pods")]
-    pod: Annotated[LinkEntry | None, Doc("inside a pod of nodes")] = None
+    node: Annotated[Link, Doc("inside a node")]
+    cluster: Annotated[Link, Derived(), Doc("between nodes, or between pods")]
+    pod: Annotated[Link | None, Doc("inside a pod of nodes")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,55 +121,78 @@ class KernelsEntry:
 class RangeEntry:
     """Between which factors of what is stated a figure may lie."""
 
-    low: Annotated[float, Bounds(0.0, 1.0), Doc("times the figure, at the least")]
+    low: Annotated[float, NonZero(), Bounds(0.0, 1.0), Doc("times the figure, at the least")]
     high: Annotated[float, Bounds(1.0), Doc("times the figure, at the most")]
     source: Annotated[str, Prose(), Doc("who says so")]
-
-    def __post_init__(self) -> None:
-        check_above_zero(("low", self.low))
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceEntry:
-    """A device one can buy, with every figure; `data_sheets.DeviceSheet` is what is read."""
+    """A device one can buy; what is left out is derived from the nearest class of devices, and told."""
 
-    peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8, fp4")]
-    vector_peak: Annotated[Throughput, Doc("of work that is no matrix product")]
-    bundles: Annotated[Positive, Doc("streaming multiprocessors")]
-    dram: Annotated[MemoryEntry, Doc("the memory beside the die")]
-    l2: Annotated[MemoryEntry, Doc("the last level on the die")]
-    l1: Annotated[MemoryEntry, Doc("all L1 memories together")]
-    registers: Annotated[MemoryEntry, Doc("all registers together")]
+    peak: Annotated[dict[str, Throughput], NonZero(), Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8, fp4")]
+    dram: Annotated[Memory, Doc("the memory beside the die")]
     network: Annotated[NetworkEntry, Doc("links, seen from one device")]
-    power: Annotated[Power, Doc("the rating")]
-    idle_power: Annotated[Power, Doc("drawn when nothing runs")]
-    energy_per_flop: Annotated[Figures, Doc("joules, by precision")]
-    die_area: Annotated[Area, Doc("of the die")]
-    package_area: Annotated[Area, Doc("of the package")]
-    register_traffic: Annotated[float, Bounds(0.0), Doc("register bytes per matrix FLOP")]
-    reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
-    devices_per_node: Annotated[Positive, Doc("of a node as it is usually bought")]
+    vector_peak: Annotated[Throughput, NonZero(), Derived(), Doc("of work that is no matrix product; goes with the peak")]
+    bundles: Annotated[Positive, Derived(), Doc("streaming multiprocessors")]
+    l2: Annotated[Memory, Derived(), Doc("the last level on the die; its bandwidth goes with the peak")]
+    l1: Annotated[Memory, Derived(), Doc("all L1 memories together")]
+    registers: Annotated[Memory, Derived(), Doc("all registers together")]
+    power: Annotated[Power, Derived(), Doc("the rating; goes with the peak")]
+    idle_power: Annotated[Power, Derived(), Doc("drawn when nothing runs; a share of the rating")]
+    energy_per_flop: Annotated[Figures, Derived(), Doc("joules, by precision; from half of the power above idle")]
+    die_area: Annotated[Area, Derived(), Doc("of the die")]
+    package_area: Annotated[Area, Derived(), Doc("of the package")]
+    register_traffic: Annotated[NotNegative, Derived(), Doc("register bytes per matrix FLOP")]
+    reserved_memory: Annotated[Bytes, Derived(), Doc("that framework, runtime and fragmentation take")]
+    devices_per_node: Annotated[Positive, Derived(), Doc("of a node as it is usually bought")]
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
-    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults, or from the class's")] = field(
+        default_factory=dict
+    )
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
-    calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
-    versions: Annotated[str, Prose(), Doc("stacks and versions whose runs those constants were fitted to")] = ""
-    taken_over: Annotated[str, Prose(), Doc("device whose fitted constants those are, where they are another's")] = ""
     stacks: Annotated[dict[str, StackEntry], Doc("sets of constants by the stack which launches")] = field(default_factory=dict)
+    versions: Annotated[str, Prose(), Doc("stacks and versions whose runs the constants were fitted to")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device whose fitted constants these are, where they are another's")] = ""
+    calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
     kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
         default_factory=dict
     )
-    ranges: Annotated[dict[str, RangeEntry], Doc("of figures by section and name, such as `l2.bandwidth`")] = field(default_factory=dict)
-
-    derived: tuple[str, ...] = ()
+    ranges: Annotated[dict[str, RangeEntry], Doc("of figures by section and name, as `l2.bandwidth`; beside them the class's")] = field(
+        default_factory=dict
+    )
+    derived: Annotated[tuple[str, ...], Key(None)] = ()
     """What its file leaves out, with what was taken instead (`data_sheets`)."""
-    like: str = ""
+    like: Annotated[str, Key(None)] = ""
     """The class of devices from which that is."""
 
     def __post_init__(self) -> None:
-        check_device(self)
+        self.check_given({one.name: getattr(self, one.name) for one in fields(self)})
+
+    @staticmethod
+    def check_given(values: Mapping[str, Any]) -> None:
+        """Refuse figures of a device that do not go together; energies may be left out, but not some of them."""
+        if bool(values.get("optimistic")) != bool(values.get("pessimistic")):
+            raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
+        if not (peak := values["peak"]):
+            raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8, fp4)")
+        energies = values.get("energy_per_flop")
+        if energies and (missing := [name for name in peak if name not in energies]):
+            raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
+        narrow = next((name for name in NARROW if name in peak), None)
+        if narrow and "bf16" not in peak:
+            raise ValueError(f"peak: with {narrow} bf16 is needed, too (attention and head stay at 16 bits)")
+        for section in ("efficiency", "optimistic", "pessimistic"):
+            check_constants(section, values.get(section, {}))
+        check_stacks(values.get("stacks", {}))
+        for kind, kernels in values.get("kernels", {}).items():
+            kernel_constants(kind, kernels.constants)
+        for name in values.get("ranges", {}):
+            section, _, figure = name.partition(".")
+            if figure not in _RANGED.get(section, ()):
+                raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in l2.bandwidth)")
 
 
 ARITHMETIC = 0.5
@@ -207,56 +203,9 @@ limit it there (H. He, Strangely, Matrix Multiplications on GPUs Run Faster When
 """
 
 
-class Describing(Protocol):
-    """What is checked of a device, whole or as its file has it."""
-
-    @property
-    def peak(self) -> dict[str, float]: ...
-    @property
-    def vector_peak(self) -> float | None: ...
-    @property
-    def energy_per_flop(self) -> dict[str, float]: ...
-    @property
-    def efficiency(self) -> dict[str, float]: ...
-    @property
-    def optimistic(self) -> dict[str, float]: ...
-    @property
-    def pessimistic(self) -> dict[str, float]: ...
-    @property
-    def stacks(self) -> dict[str, StackEntry]: ...
-    @property
-    def kernels(self) -> "dict[str, KernelsEntry]": ...
-    @property
-    def ranges(self) -> dict[str, RangeEntry]: ...
-
-
-_OF_MEMORY, _OF_LINK = ("capacity", "bandwidth", "energy"), ("bandwidth", "latency", "setup", "energy", "ring_latency")
+_OF_MEMORY, _OF_LINK = ({slot.key for slot in slots_of(cls)} - {"shares", "trees"} for cls in (Memory, Link))
 _RANGED = {**dict.fromkeys(("dram", "l2", "l1", "registers"), _OF_MEMORY), **dict.fromkeys(("node_network", "network"), _OF_LINK)}
 """Figures that may have a range, by section."""
-
-
-def check_device(device: Describing) -> None:
-    """Refuse figures of a device that do not go together; energies may be left out, but not some of them."""
-    if bool(device.optimistic) != bool(device.pessimistic):
-        raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
-    if not device.peak:
-        raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8, fp4)")
-    vector = 1.0 if device.vector_peak is None else device.vector_peak
-    check_above_zero(*((f"peak.{name}", peak) for name, peak in device.peak.items()), ("vector_peak", vector))
-    if device.energy_per_flop and (missing := [name for name in device.peak if name not in device.energy_per_flop]):
-        raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
-    narrow = next((name for name in NARROW if name in device.peak), None)
-    if narrow and "bf16" not in device.peak:
-        raise ValueError(f"peak: with {narrow} bf16 is needed, too (attention and head stay at 16 bits)")
-    for section in ("efficiency", "optimistic", "pessimistic"):
-        check_constants(section, getattr(device, section))
-    check_stacks(device.stacks)
-    for kind, kernels in device.kernels.items():
-        kernel_constants(kind, kernels.constants)
-    for name in device.ranges:
-        section, _, figure = name.partition(".")
-        if figure not in _RANGED.get(section, ()):
-            raise ValueError(f"ranges.{name}: there is no such figure (write section.figure, as in l2.bandwidth)")
 
 
 def check_stacks(stacks: Mapping[str, StackEntry]) -> None:
@@ -375,9 +324,3 @@ class ModelEntry:
     transformer: Annotated[Transformer | None, Doc("its shapes")] = None
     lstm: Annotated[Lstm | None, Doc("its shapes")] = None
     gemm: Annotated[Gemm | None, Doc("its shapes")] = None
-
-
-def check_above_zero(*figures: tuple[str, float]) -> None:
-    """Refuse figures by which the model divides, or without which nothing runs, where they are zero."""
-    if wrong := [name for name, value in figures if not value > 0.0]:
-        raise ValueError(f"{', '.join(wrong)}: zero is no figure to work with (give one above 0)")

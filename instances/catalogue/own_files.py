@@ -7,8 +7,8 @@ one that describes its hardware in place.
 from pathlib import Path
 from typing import Any, Final
 
-from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.crossflow.fields import Given
+from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.schema import read_as
@@ -17,7 +17,7 @@ from crossopt.instances.files.written import Files
 
 _ENDINGS: Final = (".yaml", ".yml")
 _PLACES: Final[tuple[tuple[tuple[str, ...], type[Any]], ...]] = (
-    (("hardware",), DeviceSheet),
+    (("hardware",), Given[DeviceEntry]),
     (("technology",), TechnologyEntry),
     (("technology", "base"), TechnologyEntry),
 )
@@ -34,7 +34,8 @@ def with_own_files(root: Node, files: Files) -> Node:
             known = read_as(kind, entry, faults)
             if known is None:
                 raise InstanceError(source, faults)
-            root = graft(graft(root, place, entry), (*place, "name"), node_of(known.name or Path(name).stem))
+            own = known.get("name") if isinstance(known, Given) else known.name
+            root = graft(graft(root, place, entry), (*place, "name"), node_of(own or Path(name).stem))
     return root
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 from unicodedata import normalize
 
-from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory, headroom_of
+from crossopt.crossflow.fields import Given
+from crossopt.crossflow.hardware import Efficiency, Hardware, Link, headroom_of
 from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Precision, Transformer
-from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed, derived_words
+from crossopt.instances.catalogue.data_sheets import completed, derived_words
 from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
     DeviceEntry,
-    LinkEntry,
-    MemoryEntry,
     ModelEntry,
     NetworkEntry,
     TechnologyEntry,
@@ -37,7 +36,6 @@ _Sets = tuple[Efficiency, tuple[Efficiency, ...]]
 _SHIPPED: Final = Path(__file__).parents[1]
 _FOLDER: Final = _SHIPPED / "registry"
 _ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
-_BITS_PER_BYTE: Final = 8.0
 _FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels", "ranges")
 """Sections of a device's file that its runs and kernels said, and no data sheet."""
 
@@ -66,7 +64,7 @@ def shipped() -> dict[str, Path]:
 @cache
 def device(name: str) -> DeviceEntry:
     """The device of that name; an UnknownNameError if there is none."""
-    return completed(_entry(DeviceSheet, "hardware", name), device)
+    return completed(_entry(Given[DeviceEntry], "hardware", name), device)
 
 
 @cache
@@ -93,7 +91,7 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
     raise _unknown("technologies", name, (*known, *nodes))
 
 
-def device_given(given: str | DeviceSheet) -> tuple[DeviceEntry, str]:
+def device_given(given: str | Given[DeviceEntry]) -> tuple[DeviceEntry, str]:
     """The device that a question names or describes, and what to call it."""
     if isinstance(given, str):
         return device(given), given
@@ -180,10 +178,10 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         wide_share=entry.peak["bf16"] / entry.peak[precision] if precision in NARROW else 1.0,
         vector_throughput=entry.vector_peak,
         bundles=float(entry.bundles),
-        dram=_memory(entry.dram),
-        l2=_memory(entry.l2),
-        l1=_memory(entry.l1),
-        registers=_memory(entry.registers),
+        dram=entry.dram,
+        l2=entry.l2,
+        l1=entry.l1,
+        registers=entry.registers,
         links=links_of(entry.network, levels),
         register_traffic=entry.register_traffic,
         energy_per_flop=entry.energy_per_flop[precision],
@@ -236,7 +234,7 @@ def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, sta
     return _with_set(efficiency_with(given.efficiency), variants, constants_for(given.stacks, stack))
 
 
-def set_of_device(given: str | DeviceSheet, stack: str | None) -> str:
+def set_of_device(given: str | Given[DeviceEntry], stack: str | None) -> str:
     """Which set of constants prices a device that a question names or describes, and where it is from."""
     entry, name = device_given(given)
     return set_words(name, entry, stack)
@@ -257,7 +255,7 @@ def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, f
     if fitted is None or fitted == IDEAL:
         return 0.0, 0.0
     network = device(fitted).network
-    return network.node.setup, network.cluster.setup
+    return float(network.node.setup), float(network.cluster.setup)
 
 
 def _variants(entry: DeviceEntry) -> tuple[Efficiency, ...]:
@@ -272,7 +270,7 @@ def links_of(network: NetworkEntry, levels: int) -> tuple[Link, ...]:
     chosen = {1: (network.node,), 2: (network.node, network.cluster), 3: (network.node, network.pod, network.cluster)}
     if levels not in chosen:
         raise ValueError(f"a network has one, two or three levels, not {levels}")
-    return tuple(_link(entry) for entry in chosen[levels] if entry is not None)
+    return tuple(link for link in chosen[levels] if link is not None)
 
 
 def efficiency_with(constants: Mapping[str, float]) -> Efficiency:
@@ -297,7 +295,7 @@ def _entry(cls: type[T], kind: Kind, name: str) -> T:
 
 def _device_line(entry: DeviceEntry) -> str:
     peaks = ", ".join(f"{precision} {format_quantity(peak, 'throughput')}" for precision, peak in entry.peak.items())
-    capacity, bandwidth = format_quantity(entry.dram.capacity, "bytes"), format_quantity(entry.dram.bandwidth, "bandwidth")
+    capacity, bandwidth = format_quantity(float(entry.dram.capacity), "bytes"), format_quantity(float(entry.dram.bandwidth), "bandwidth")
     derived = f"; derived: {', '.join(words.split()[0] for words in entry.derived)}" if entry.derived else ""
     power = format_quantity(entry.power, "power")
     return f"{peaks}; {capacity} at {bandwidth}; {power}; nodes of {entry.devices_per_node}; constants: {_where_from(entry)}{derived}"
@@ -363,11 +361,3 @@ def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
     longer = [other for other in known if name and other.casefold().startswith(name.casefold())]
     guesses = longer[:3] or nearest(name.casefold(), known)
     return f"did you mean {' or '.join(quoted(guess) for guess in guesses)}?" if guesses else otherwise
-
-
-def _memory(entry: MemoryEntry) -> Memory:
-    return Memory(entry.capacity, entry.bandwidth, entry.energy * _BITS_PER_BYTE)
-
-
-def _link(entry: LinkEntry) -> Link:
-    return Link(entry.bandwidth, entry.latency, entry.setup, entry.energy * _BITS_PER_BYTE, entry.shares, entry.trees, entry.ring_latency)

@@ -12,6 +12,7 @@ from crossopt.crossflow.fields import (
     Doc,
     Duration,
     Energy,
+    Given,
     Length,
     Money,
     Power,
@@ -24,8 +25,7 @@ from crossopt.crossflow.fields import (
     Short,
 )
 from crossopt.crossflow.plan import Offload
-from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.cluster.section import ClusterSection
 from crossopt.instances.files.settings import Keys
@@ -309,7 +309,9 @@ class CodesignFile:
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
-    hardware: Annotated[str | DeviceSheet | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
+    hardware: Annotated[
+        str | Given[DeviceEntry] | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")
+    ] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
     goal: Annotated[GoalSection | None, Doc("a whole run of so many tokens, with a deadline or a budget")] = None
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()

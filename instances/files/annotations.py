@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from crossopt.crossflow.fields import Bounds, Choice, Doc, In, Key, Later, Needed, Unit, Unset, Whole
+from crossopt.crossflow.fields import Bounds, Choice, Derived, Doc, Given, In, Key, Later, Needed, Unit, Unset, Whole
 from crossopt.instances.files.ranges import MOST_VALUES
 
 T = TypeVar("T")
@@ -58,6 +58,21 @@ def _slots_of(cls: Kind) -> list[Slot]:
 
 
 @cache
+def is_partial(cls: Kind) -> bool:
+    """Whether something of a record, or of a record inside it, may be left to be derived; one inside that is `Given` is its own."""
+    derived = any(slot.mark(Derived) is not None for slot in slots_of(cls))
+    return derived or any(is_partial(inner) for slot in slots_of(cls) for inner in _records_in(slot.kind) if inner is not cls)
+
+
+def _records_in(kind: Kind) -> Iterator[Kind]:
+    """The dataclasses among the members of a type."""
+    kind = kind.__origin__ if origin_of(kind) is Annotated else kind
+    for member in get_args(kind) if origin_of(kind) in (Union, types.UnionType) else (kind,):
+        if is_dataclass(member):
+            yield member
+
+
+@cache
 def unknown_of(cls: Kind) -> Mapping[str, object]:
     """Values of the fields that become known later."""
     hints = get_type_hints(cls, include_extras=True)
@@ -73,22 +88,23 @@ def _slot(field: Field[Any], hint: Kind) -> Slot | None:
         return None
     plain = field.default is MISSING and field.default_factory is MISSING
     name = field.name.rstrip("_") if key is None or key.name is None else key.name
-    return Slot(field.name, name, hint, (), plain or mark_of(marks, Needed) is not None, mark_of(marks, Unset) is not None)
+    derived, unset, needed = (mark_of(marks, mark) is not None for mark in (Derived, Unset, Needed))
+    return Slot(field.name, name, hint, (), (plain or needed) and not derived, derived or unset)
 
 
 def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - any dataclass
     """The figures that a record states, by their keys: what is measured, and not counted."""
     defaults = {field.name: field.default for field in fields(record)}
     values = ((slot, getattr(record, slot.name)) for slot in slots_of(type(record)))
-    stated = ((slot, value) for slot, value in values if not (slot.nullable and value == defaults[slot.name]))
-    return ((slot, value) for slot, value in stated if isinstance(value, float))
+    figures = ((slot, value) for slot, value in values if isinstance(value, float))
+    return ((slot, value) for slot, value in figures if slot.mark(Unset) is None or value != defaults[slot.name])
 
 
 def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
     """The bare type and all that is said of it, the innermost first."""
     if origin_of(kind) is Annotated:
         return kind.__origin__, kind.__metadata__ + marks
-    return kind, marks
+    return (get_args(kind)[0] if origin_of(kind) is Given else kind), marks
 
 
 @cache

@@ -11,12 +11,13 @@ from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast, get_args
 
-from crossopt.crossflow.fields import Bounds, Choice, NonZero, Prose, Short, Unit
+from crossopt.crossflow.fields import Bounds, Choice, Given, NonZero, Prose, Short, Unit
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.annotations import (
     Kind,
     Marks,
     Slot,
+    is_partial,
     mark_of,
     options_of,
     origin_of,
@@ -50,7 +51,7 @@ def read_as(cls: type[T], node: Node, faults: list[Fault]) -> T | None:
     before = len(faults)
     value = None
     with suppress(_EnoughError):
-        value = _read(cls, (), node, _Told(faults, cls))
+        value = _read(cls, (), node, _Told(faults, unwrap(cls, ())[0]))
     return cast("T", value) if len(faults) == before else None
 
 
@@ -168,12 +169,19 @@ def _read_one(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
 def _read_mapping(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
     if is_dataclass(kind):
         values = _read_slots(slots_of(kind), node, told)
-        return (
-            None if values is None else cast("Any", kind)(**unknown_of(cast("Any", kind)), **values)
-        )  # its __post_init__ may raise a ValueError of its own
+        return None if values is None else _record(cast("Any", kind), values)
     if origin_of(kind) is tuple:
         return _read_range(kind, marks, node, told)
     return {key: _read(get_args(kind)[1], marks, entry.node, told) for key, entry in _entries(node).items()}
+
+
+def _record(cls: Any, values: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass
+    """The record of these values, or what is given of one; its `__post_init__` and `check_given` may raise a ValueError of their own."""
+    if not is_partial(cls):
+        return cls(**unknown_of(cls), **values)
+    if hasattr(cls, "check_given"):
+        cls.check_given(values)
+    return Given(cls, values)
 
 
 def _read_slots(slots: Sequence[Slot], node: Node, told: _Told) -> dict[str, Any] | None:
@@ -246,7 +254,7 @@ def _word(words: Mapping[str, object], text: str) -> object:
 
 def _number(kind: Kind, marks: Marks, text: str) -> int | float | Fraction:
     unit, bounds = mark_of(marks, Unit), mark_of(marks, Bounds) or Bounds()
-    exact = exact_quantity(text, unit.dimension) if unit else parse_number(text)
+    exact = exact_quantity(text, unit.dimension) * unit.times if unit else parse_number(text)
     value = int(exact) if kind is int else as_float(exact, text)
     if kind is int and exact.denominator != 1:
         raise ValueError(f"{quoted(text)} is not a whole number")
@@ -262,7 +270,7 @@ def _number(kind: Kind, marks: Marks, text: str) -> int | float | Fraction:
 
 
 def _shown(limit: float, unit: Unit | None) -> str:
-    return format_quantity(limit, unit.dimension) if unit else f"{limit:.15g}"
+    return format_quantity(limit / unit.times, unit.dimension) if unit else f"{limit:.15g}"
 
 
 def _read_range(kind: Kind, marks: Marks, node: Node, told: _Told) -> tuple[Any, ...] | None:

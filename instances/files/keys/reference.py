@@ -124,7 +124,7 @@ def _default(slot: Slot, field: Field[Any]) -> str:
         return ""
     unit = slot.mark(Unit)
     if unit and isinstance(value, float) and value:
-        return f"`{format_quantity(value, unit.dimension)}`"
+        return f"`{format_quantity(value / unit.times, unit.dimension)}`"
     shown = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     if isinstance(shown, tuple):
         return f"`[{', '.join(map(str, shown))}]`"

@@ -1,20 +1,29 @@
 """Devices of which only the data sheet is known: the rest follows from the nearest class, by rules that are told."""
 
-from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from crossopt.instances.catalogue.data_sheets import CLASSES, DeviceSheet, LinkSheet, NetworkSheet, completed, derived_words
-from crossopt.instances.catalogue.entries import DeviceEntry, MemoryEntry
+from crossopt.crossflow.fields import Given
+from crossopt.crossflow.hardware import Link, Memory
+from crossopt.instances.catalogue.data_sheets import CLASSES, completed, derived_words
+from crossopt.instances.catalogue.entries import DeviceEntry, NetworkEntry
 from crossopt.instances.catalogue.registry import device, entry_text, names
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.annotations import slots_of
 from crossopt.reports.cli import main
 
-SHEET = DeviceSheet(
-    peak={"bf16": 500e12, "fp8": 1000e12}, dram=MemoryEntry(128 * 2.0**30, 4e12), network=NetworkSheet(LinkSheet(200e9)), power=600.0
-)
+
+def sheet_with(node: dict[str, Any], cluster: dict[str, Any] | None = None, **more: object) -> Given[DeviceEntry]:
+    """A device of 500 TFLOP/s with these links."""
+    links = {"node": Given(Link, node)} | ({} if cluster is None else {"cluster": Given(Link, cluster)})
+    peak, dram = {"bf16": 500e12, "fp8": 1000e12}, Memory(128 * 2.0**30, 4e12)
+    return Given(DeviceEntry, {"peak": peak, "dram": dram, "network": Given(NetworkEntry, links), **more})
+
+
+SHEET = sheet_with({"bandwidth": 200e9}, power=600.0)
 QUESTION = """
 kind: codesign
 workload: {model: gpt3-125m, global_batch: 64, precision: bf16}
@@ -56,7 +65,7 @@ def test_what_a_sheet_leaves_out_follows_from_the_class_with_the_nearest_peak() 
 def test_everything_that_is_derived_is_told_and_nothing_else() -> None:
     built = completed(SHEET, device)
     told = {words.split()[0] for words in built.derived}
-    given = {one.name for one in fields(SHEET) if getattr(SHEET, one.name) not in (None, {})}
+    given = SHEET.values.keys()
     assert told == {
         "vector_peak", "bundles", "l2", "l1", "registers", "idle_power", "die_area", "package_area", "register_traffic", "reserved_memory",
         "devices_per_node", "energy_per_flop", "network.cluster", "network.node.latency", "efficiency",
@@ -70,35 +79,30 @@ def test_a_file_that_says_everything_asks_no_class() -> None:
         raise AssertionError(name)
 
     whole = device("a100-80g")
-    sheet = DeviceSheet(
-        **{one.name: getattr(whole, one.name) for one in fields(DeviceSheet) if one.name != "network"},
-        network=NetworkSheet(
-            *(
-                None if link is None else LinkSheet(**{one.name: getattr(link, one.name) for one in fields(LinkSheet)})
-                for link in (whole.network.node, whole.network.cluster, whole.network.pod)
-            )
-        ),
-    )
+
+    def said(record: Any) -> dict[str, Any]:  # noqa: ANN401 - of any record
+        return {slot.name: value for slot in slots_of(type(record)) if (value := getattr(record, slot.name)) is not None}
+
+    links = {level: Given(Link, said(link)) for level, link in said(whole.network).items()}
+    sheet = Given(DeviceEntry, {**said(whole), "network": Given(NetworkEntry, links)})
     assert completed(sheet, nobody) == whole
 
 
 def test_constants_of_its_own_stay() -> None:
-    own = DeviceSheet(SHEET.peak, SHEET.dram, SHEET.network, efficiency={"matrix": 0.5})
-    built = completed(own, device)
+    built = completed(sheet_with({"bandwidth": 200e9}, efficiency={"matrix": 0.5}), device)
     assert (built.efficiency, built.optimistic) == ({"matrix": 0.5}, {})
     assert "efficiency" not in built.derived
 
 
 def test_a_latency_makes_a_link_that_is_as_it_is_written() -> None:
-    given = NetworkSheet(LinkSheet(200e9, latency=1e-6), LinkSheet(20e9, latency=2e-6))
-    built = completed(DeviceSheet(SHEET.peak, SHEET.dram, given), device).network
+    given = sheet_with({"bandwidth": 200e9, "latency": 1e-6}, {"bandwidth": 20e9, "latency": 2e-6})
+    built = completed(given, device).network
     assert (built.node.setup, built.node.energy, built.node.trees) == (0.0, 0.0, True)
     assert built.cluster.latency == 2e-6
 
 
 def test_shares_of_a_bandwidth_are_taken_without_a_latency() -> None:
-    given = NetworkSheet(LinkSheet(200e9, shares=(0.5, 1.0)))
-    node = completed(DeviceSheet(SHEET.peak, SHEET.dram, given), device).network.node
+    node = completed(sheet_with({"bandwidth": 200e9, "shares": (0.5, 1.0)}), device).network.node
     assert (node.shares, node.latency) == ((0.5, 1.0), device("a100-80g").network.node.latency)
 
 

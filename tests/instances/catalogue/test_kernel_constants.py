@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from crossopt.crossflow.fields import Given
 from crossopt.crossflow.kernels.collective_kernel import CollectiveConstants
 from crossopt.crossflow.kernels.product_kernel import ProductConstants
 from crossopt.instances.catalogue.constants import kernel_constants
-from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed
+from crossopt.instances.catalogue.data_sheets import completed
+from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.registry import device, entry_text
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import read_text
@@ -47,8 +49,8 @@ def test_a_device_s_file_holds_them(launch: str, message: str) -> None:
     """And they change nothing else that is known of the device."""
     fitted = f'"fp8 lib": {{constants: {{launch: {launch}, matrix: 0.8, fill: 64, stream: 0.9, step: 1e-10}}, rows: 20, error: 0.05}}'
     faults = list[Fault]()
-    sheet = read_as(DeviceSheet, read_text(f"{entry_text('hardware', 'h100-sxm')}\nkernels: {{{fitted}}}\n", "h100.yaml"), faults)
+    sheet = read_as(Given[DeviceEntry], read_text(f"{entry_text('hardware', 'h100-sxm')}\nkernels: {{{fitted}}}\n", "h100.yaml"), faults)
     assert [message in fault.message for fault in faults] == [True] * bool(message)
     if sheet is not None:
-        assert sheet.kernels["fp8 lib"].constants["fill"] == 64.0
+        assert sheet.values["kernels"]["fp8 lib"].constants["fill"] == 64.0
         assert replace(completed(sheet, device), kernels={}) == device("h100-sxm")

@@ -141,7 +141,7 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_place(folder: Path) ->
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("bandwidth: 2039 GB/s", "bandwidth: 0 GB/s", "dram: bandwidth: zero is no figure to work with"),
+        ("bandwidth: 2039 GB/s", "bandwidth: 0 GB/s", "dram.bandwidth: zero is no figure to work with"),
         ("bf16: 312 TFLOP/s", "bf16: 0 TFLOP/s", "peak.bf16: zero is no figure to work with"),
         ("  bf16: 312 TFLOP/s", "  fp8: 312 TFLOP/s", "energy_per_flop: fp8 is missing"),
         ("\n  unaligned: 0.", "\n  unaligned: 1.", "efficiency.unaligned: 1."),

@@ -10,7 +10,7 @@ import pytest
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
-from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
     build_device,
@@ -186,7 +186,7 @@ def test_links_go_from_the_node_outwards() -> None:
     network = device("a100-80g").network
     node, cluster = links_of(network, 2)
     assert links_of(network, 1) == (node,)
-    pods = replace(network, pod=LinkEntry(bandwidth=50e9, latency=4e-6))
+    pods = replace(network, pod=Link(bandwidth=50e9, latency=4e-6))
     assert links_of(pods, 3) == (node, Link(50e9, 4e-6), cluster)
     assert links_of(pods, 2) == (node, cluster)
     with pytest.raises(ValueError, match="three levels needs the link between the nodes of a pod"):
@@ -246,7 +246,7 @@ def test_large_products_draw_what_the_board_may_and_streams_stay_within_it(name:
     for precision, peak in entry.peak.items():
         running = build_device(entry, name, precision, 2).running_power + entry.idle_power
         assert 0.85 * entry.power < running + 0.8 * peak * entry.energy_per_flop[precision] < 1.05 * entry.power
-        assert 0.5 * entry.power < running + entry.dram.bandwidth * 8 * moved < entry.power
+        assert 0.5 * entry.power < running + entry.dram.bandwidth * moved < entry.power
     assert entry.die_area < entry.package_area
 
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from crossopt.instances.catalogue.data_sheets import DeviceSheet, LinkSheet, MemoryEntry, NetworkSheet, completed
-from crossopt.instances.catalogue.entries import STACKS, StackEntry, check_stacks
+from crossopt.crossflow.fields import Given
+from crossopt.crossflow.hardware import Link, Memory
+from crossopt.instances.catalogue.data_sheets import completed
+from crossopt.instances.catalogue.entries import STACKS, DeviceEntry, NetworkEntry, StackEntry, check_stacks
 from crossopt.instances.catalogue.registry import build_device, constants_of, device, entry_text, launched_by, names, technology
 from crossopt.instances.catalogue.stack_sets import OWN, USUAL, constants_for, lender, set_words
 from tests.every import every
@@ -91,12 +93,13 @@ def _usual(name: str) -> dict[str, float]:
 
 
 def test_a_device_of_ones_own_carries_the_sets_of_its_class_and_says_so() -> None:
-    sheet = DeviceSheet({"bf16": 800e12}, MemoryEntry(96 * 2**30, 3e12), NetworkSheet(LinkSheet(300e9)))
+    network = Given(NetworkEntry, {"node": Given(Link, {"bandwidth": 300e9})})
+    sheet = Given(DeviceEntry, {"peak": {"bf16": 800e12}, "dram": Memory(96 * 2**30, 3e12), "network": network})
     built = completed(sheet, device)
     assert (built.like, built.taken_over) == ("h100-sxm", "a100-80g")
     assert {one.taken_over for one in built.stacks.values()} == {"h100-sxm with fsdp"}
     assert not any(one.rows or one.left_out for one in built.stacks.values()), "nothing was fitted to it"
-    own = completed(replace(sheet, efficiency={"matrix": 0.6}), device)
+    own = completed(Given(DeviceEntry, {**sheet.values, "efficiency": {"matrix": 0.6}}), device)
     assert (own.taken_over, own.stacks) == ("", {})
     assert set_words("mine", own, None) == "mine; guessed, fitted to no run"
     assert set_words("mine", replace(own, stacks={USUAL: FITTED}), USUAL) == (
