@@ -158,6 +158,14 @@ def test_dask_is_named_in_one_file() -> None:
     assert not named({"dask", "distributed"}, at_once(trees()["solvers/sweeps/on_dask.py"]))
 
 
+def test_the_course_is_entered_by_its_own_command_alone() -> None:
+    """And by what completes its words."""
+    course = ("crossopt.solvers.grading", "crossopt.instances.course")
+    entering = {name for name in OURS if any(module.startswith(course) for module in imports(trees()[name]))}
+    outside = {name for name in entering if not name.startswith("solvers/grading/")}
+    assert outside == {"reports/commands/course.py", "reports/completion.py", "reports/texts/course.py"}
+
+
 def test_networkx_is_named_in_one_file_at_most() -> None:
     assert len([name for name, tree in trees().items() if named({"networkx"}, tree)]) <= 1
 

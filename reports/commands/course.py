@@ -11,16 +11,22 @@ from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.texts.course import FORMATS, board_text, class_csv, table_csv
 from crossopt.solvers.grading.assignments.expert import question
-from crossopt.solvers.grading.classes.gradescope import autograder
-from crossopt.solvers.grading.classes.grading import Asking, Graded, grade_class
-from crossopt.solvers.grading.classes.handed_in import Class, ClassError, find_class, read_roster
-from crossopt.solvers.grading.classes.similar import find_similar
+from crossopt.solvers.grading.classes import (
+    Asking,
+    Class,
+    ClassError,
+    Graded,
+    autograder,
+    find_class,
+    find_similar,
+    grade_class,
+    read_roster,
+)
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import BESIDE, HANDOUTS
-from crossopt.solvers.grading.marks import PRACTICE, Assignment, Grade, seed_of
+from crossopt.solvers.grading.marks import BESIDE, HANDOUTS, PRACTICE, Assignment, Grade, seed_of
 from crossopt.solvers.grading.notebooks import notebook_of
 from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
-from crossopt.solvers.grading.walls.walls import exposed, missing, unable
+from crossopt.solvers.grading.walls import exposed, missing, unable
 
 _GRADED, _REFUSED = 0, 3
 _SEED = "CROSSOPT_COURSE_SEED"

@@ -5,8 +5,8 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 
+from crossopt.solvers.grading.grade import TOLD_LESS
 from crossopt.solvers.grading.marks import Grade, Mark
-from crossopt.solvers.grading.quiet import TOLD_LESS
 
 _WIDTH = 52
 _BOARD = "% above the proved bound"

@@ -2,6 +2,8 @@
 
 What is right in some cases is no more right than a formula that is wrong: a task earns all its points, a part of them where one mistake
 with a name explains every case that fails, and else nothing; and what all tasks together earn without any mistake is a mark of its own.
+
+Where the handouts lie, and the public case of each, which students have before them and graders ask for before the hidden ones.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +13,10 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from crossopt.solvers.grading.walls.running import Call
+import yaml
+
+from crossopt import instances
+from crossopt.solvers.grading.running import Call
 
 SAME = 1e-9
 """The relative error up to which two computations of the same figure are the same: rounding in another order. The handouts say so."""
@@ -225,3 +230,13 @@ def same_name(student: str) -> str:
     """A name or number as it is compared: in small letters, without blanks around it, and an accent as one sign with its letter, as one
     computer writes it and another one does not (NFC, Unicode Standard Annex 15)."""
     return normalize("NFC", normalize("NFC", student.strip()).casefold())
+
+
+HANDOUTS = Path(instances.__file__).parent / "course"
+BESIDE = "handed_in.py"
+"""What the public tests of each assignment begin with."""
+
+
+def public(assignment: str) -> dict[str, Any]:
+    """What `instance.yaml` of an assignment says."""
+    return yaml.safe_load((HANDOUTS / assignment / "instance.yaml").read_text(encoding="utf-8"))  # type: ignore[no-any-return]

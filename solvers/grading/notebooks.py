@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.course.handed_in import SHOWN, lines_in, notebook_for, starts_of
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import HANDOUTS
 
 _LARGEST = 4 << 20
 

@@ -10,8 +10,7 @@ from crossopt.solvers.grading.assignments.layer import LAYER
 from crossopt.solvers.grading.assignments.stages import STAGES
 from crossopt.solvers.grading.assignments.tradeoffs import TRADEOFFS
 from crossopt.solvers.grading.assignments.trees import TREES
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import HANDOUTS, Assignment
 
 ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT, ALTERNATING, COLLECTIVES)
 LAB = "phaze-lab"

@@ -7,8 +7,7 @@ from random import Random
 
 import numpy as np
 
-from crossopt.solvers.grading.handed_model import relaxation, solved
-from crossopt.solvers.grading.handouts import public
+from crossopt.solvers.grading.handed_model import OBJECTIVE, Plan, relaxation, saying, solved
 from crossopt.solvers.grading.marks import (
     FULL,
     Assignment,
@@ -20,12 +19,12 @@ from crossopt.solvers.grading.marks import (
     figure,
     given_first,
     nearly,
+    public,
     shown,
     whole_numbers,
     wrong,
 )
-from crossopt.solvers.grading.plans_held import OBJECTIVE, Plan, saying
-from crossopt.solvers.grading.walls.running import Call
+from crossopt.solvers.grading.running import Call
 
 Costs = list[list[int]]
 """What each network costs on each chip."""

@@ -8,7 +8,6 @@ from random import Random
 import numpy as np
 
 from crossopt.formulation.piecewise import RECIPROCAL, chord_pieces, tangent_pieces
-from crossopt.solvers.grading.handouts import public
 from crossopt.solvers.grading.marks import (
     FULL,
     SAME,
@@ -23,10 +22,11 @@ from crossopt.solvers.grading.marks import (
     nearly,
     number,
     numbers,
+    public,
     shown,
     wrong,
 )
-from crossopt.solvers.grading.walls.running import Call
+from crossopt.solvers.grading.running import Call
 
 Ends = tuple[float, float, float]
 """The lowest and the highest area, and the error."""

@@ -6,8 +6,7 @@ from random import Random
 
 import numpy as np
 
-from crossopt.solvers.grading.handed_model import solved
-from crossopt.solvers.grading.handouts import public
+from crossopt.solvers.grading.handed_model import Plan, saying, solved
 from crossopt.solvers.grading.marks import (
     FULL,
     Assignment,
@@ -18,12 +17,12 @@ from crossopt.solvers.grading.marks import (
     figure,
     given_first,
     nearly,
+    public,
     shown,
     whole_numbers,
     wrong,
 )
-from crossopt.solvers.grading.plans_held import Plan, saying
-from crossopt.solvers.grading.walls.running import Call
+from crossopt.solvers.grading.running import Call
 
 Items = tuple[list[int], list[int], int]
 """Mebibytes and microseconds of each activation, and mebibytes of memory."""

@@ -5,11 +5,22 @@ from functools import partial
 from itertools import accumulate, pairwise
 from random import Random
 
-from crossopt.solvers.grading.handed_model import solved
-from crossopt.solvers.grading.handouts import public
-from crossopt.solvers.grading.marks import FULL, Assignment, Case, Task, Verdict, given_first, nearly, number, shown, whole_numbers, wrong
-from crossopt.solvers.grading.plans_held import Plan, saying
-from crossopt.solvers.grading.walls.running import Call
+from crossopt.solvers.grading.handed_model import Plan, saying, solved
+from crossopt.solvers.grading.marks import (
+    FULL,
+    Assignment,
+    Case,
+    Task,
+    Verdict,
+    given_first,
+    nearly,
+    number,
+    public,
+    shown,
+    whole_numbers,
+    wrong,
+)
+from crossopt.solvers.grading.running import Call
 
 Chain = tuple[list[int], list[int]]
 """Microseconds of each layer, and of handing its output to the next layer where that is on another stage; the last hands on nothing."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from crossopt.solvers.grading.grade import mark_of, together
 from crossopt.solvers.grading.marks import Assignment, Mark, Task
+from crossopt.solvers.grading.running import Call, Returned
 from crossopt.solvers.grading.table import SOLUTIONS
-from crossopt.solvers.grading.walls.running import Call, Returned
 from tests.solvers.grading.programs import loaded
 
 Answering = Callable[[Call], Any]

@@ -5,9 +5,21 @@ from random import Random
 
 import pytest
 
-from crossopt.solvers.grading.alternations import Table, alternation, end, failing, interaction, least, rests, time_of
-from crossopt.solvers.grading.assignments.alternating import ALTERNATING, judge_sticks, judge_trap, judge_way
-from crossopt.solvers.grading.handouts import HANDOUTS, public
+from crossopt.solvers.grading.assignments.alternating import (
+    ALTERNATING,
+    Table,
+    alternation,
+    end,
+    failing,
+    interaction,
+    judge_sticks,
+    judge_trap,
+    judge_way,
+    least,
+    rests,
+    time_of,
+)
+from crossopt.solvers.grading.marks import HANDOUTS, public
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 

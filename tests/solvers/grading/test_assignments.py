@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import PARTS, Assignment
+from crossopt.solvers.grading.marks import HANDOUTS, PARTS, Assignment
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS, assignment_named
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import grade_of, reference, written
 

@@ -9,9 +9,23 @@ import pytest
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import family_of, solve
-from crossopt.solvers.grading.assignments.collectives import COLLECTIVES, judge_finish, judge_sends, ring_of
-from crossopt.solvers.grading.handouts import HANDOUTS, public
-from crossopt.solvers.grading.sends import OTHER_COMINGS, Links, bound, by_size, cut, distances, far, finish, greedy, last
+from crossopt.solvers.grading.assignments.collectives import (
+    COLLECTIVES,
+    OTHER_COMINGS,
+    Links,
+    bound,
+    by_size,
+    cut,
+    distances,
+    far,
+    finish,
+    greedy,
+    judge_finish,
+    judge_sends,
+    last,
+    ring_of,
+)
+from crossopt.solvers.grading.marks import HANDOUTS, public
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import loaded

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import HANDOUTS
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import written
 
 pytestmark = pytest.mark.course

@@ -20,7 +20,7 @@ from crossopt.solvers.grading.assignments.curves import (
     worst_chord,
     worst_tangent,
 )
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import HANDOUTS
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.every import every
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.solvers.grading.walls.running import Call, run
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.running import Call, run
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import written
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")

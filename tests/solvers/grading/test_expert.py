@@ -16,11 +16,18 @@ from crossopt.instances.codesign.boxes import Boxes, corners, grid
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.reports.cli import main
 from crossopt.solvers.codesign.pricing import joined, values_of
-from crossopt.solvers.grading.assignments.by_hand import alone, by_single_changes, question_of, seconds_of
-from crossopt.solvers.grading.assignments.expert import EXPERT, best_and_expert, judged, question
+from crossopt.solvers.grading.assignments.expert import (
+    EXPERT,
+    alone,
+    best_and_expert,
+    by_single_changes,
+    judged,
+    question,
+    question_of,
+    seconds_of,
+)
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Mark
+from crossopt.solvers.grading.marks import HANDOUTS, Mark
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 

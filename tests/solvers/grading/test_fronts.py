@@ -9,20 +9,23 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.grading.assignments.fronts import hypervolume, most_of_few, split_front, unbeaten
 from crossopt.solvers.grading.assignments.tradeoffs import (
     TRADEOFFS,
+    hypervolume,
     judge_designs,
     judge_few,
     judge_front,
     judge_splits,
+    most_of_few,
     proven_front,
     question,
+    split_front,
+    unbeaten,
 )
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import HANDOUTS
+from crossopt.solvers.grading.running import run
 from crossopt.solvers.grading.table import SOLUTIONS
-from crossopt.solvers.grading.walls.running import run
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import loaded, written
 
 pytestmark = pytest.mark.course

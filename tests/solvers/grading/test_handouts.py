@@ -14,8 +14,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.assignments.expert import EXPERT
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS, public
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import HANDOUTS, Assignment, public
 from crossopt.solvers.grading.table import ASSIGNMENTS
 from tests.every import every
 from tests.paths import ROOT

@@ -12,7 +12,7 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.marks import HANDOUTS
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.grading.programs import loaded

@@ -6,11 +6,24 @@ from typing import Any
 import pytest
 
 from crossopt.solvers.grading.grade import mark_of
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import FULL, NEARLY, WHOLE, Assignment, Case, Task, Verdict, figure, nearly, same, seed_of, wrong
+from crossopt.solvers.grading.marks import (
+    FULL,
+    HANDOUTS,
+    NEARLY,
+    WHOLE,
+    Assignment,
+    Case,
+    Task,
+    Verdict,
+    figure,
+    nearly,
+    same,
+    seed_of,
+    wrong,
+)
 from crossopt.solvers.grading.marks import Slip as Likely
+from crossopt.solvers.grading.running import Call, Returned
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
-from crossopt.solvers.grading.walls.running import Call, Returned
 from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, tasks_of, with_mistake
 
 pytestmark = pytest.mark.course

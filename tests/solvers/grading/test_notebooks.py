@@ -16,13 +16,12 @@ import pytest
 from crossopt.instances.course.handed_in import SHOWN, functions
 from crossopt.reports.cli import main
 from crossopt.reports.texts.course import class_csv, grade_text
-from crossopt.solvers.grading.classes.similar import programs_of
+from crossopt.solvers.grading.classes import programs_of
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import HANDOUTS, Assignment
 from crossopt.solvers.grading.notebooks import notebook_of, program_in
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import asking
 
 pytestmark = pytest.mark.course

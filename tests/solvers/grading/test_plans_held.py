@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from crossopt.solvers.grading import handed_model, plans_held
+from crossopt.solvers.grading import handed_model
 from crossopt.solvers.grading.assignments import chips, knapsack, stages
-from crossopt.solvers.grading.handed_model import solved
+from crossopt.solvers.grading.handed_model import Plan, saying, solved
 from crossopt.solvers.grading.marks import FULL, Assignment, Case
-from crossopt.solvers.grading.plans_held import Plan, saying
 from crossopt.solvers.grading.table import SOLUTIONS
 from tests.every import every
 from tests.solvers.grading.programs import loaded
@@ -28,8 +27,7 @@ each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.na
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine solves what is handed in too, only later."""
-    for module in (handed_model, plans_held):
-        monkeypatch.setattr(module, "_SECONDS", 3600.0)
+    monkeypatch.setattr(handed_model, "_SECONDS", 3600.0)
 
 
 def reference(assignment: Assignment) -> ModuleType:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.texts.course import grade_gradescope
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import graded, is_hidden
 from crossopt.solvers.grading.marks import Assignment, Call, Case, Task, figure
-from crossopt.solvers.grading.quiet import is_hidden
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import written
 
 pytestmark = pytest.mark.course

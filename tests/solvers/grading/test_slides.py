@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import Assignment
+from crossopt.solvers.grading.marks import HANDOUTS, Assignment
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from tests.solvers.grading.mistakes import solution_of
 from tests.test_readmes import Shown, lines_of, shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.walls.submission import SubmissionError, opened
+from crossopt.solvers.grading.running import SubmissionError, opened
 from tests.every import every
 from tests.solvers.grading.programs import asking
 

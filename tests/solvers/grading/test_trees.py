@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from crossopt.solvers.grading.assignments.symmetry import first_of_its_kind, ways
 from crossopt.solvers.grading.assignments.trees import (
     CORNER,
     NOT_REFUTED,
     TREES,
     bounds_of_all,
+    first_of_its_kind,
     fractional_bound,
     judge_bound,
     judge_branch,
@@ -24,13 +24,13 @@ from crossopt.solvers.grading.assignments.trees import (
     least_value,
     leaves_of,
     question,
+    ways,
 )
 from crossopt.solvers.grading.grade import graded
-from crossopt.solvers.grading.handouts import HANDOUTS
-from crossopt.solvers.grading.marks import SAME, nearly, wrong
+from crossopt.solvers.grading.marks import HANDOUTS, SAME, nearly, wrong
 from crossopt.solvers.grading.questions import small
 from crossopt.solvers.grading.table import SOLUTIONS
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import loaded, written
 
 pytestmark = pytest.mark.course

@@ -11,7 +11,7 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
-from crossopt.solvers.grading.walls.walls import missing
+from crossopt.solvers.grading.walls import missing
 
 pytestmark = pytest.mark.course
 

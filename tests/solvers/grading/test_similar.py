@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.solvers.grading import alternations
-from crossopt.solvers.grading.classes.handed_in import find_class
-from crossopt.solvers.grading.classes.similar import JUDGES, UNREAD, find_similar, prints_of, words_of
-from crossopt.solvers.grading.handouts import HANDOUTS
+from crossopt.solvers.grading.assignments import alternating
+from crossopt.solvers.grading.classes import JUDGES, UNREAD, find_class, find_similar, prints_of, words_of
+from crossopt.solvers.grading.marks import HANDOUTS
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 
 pytestmark = pytest.mark.course
@@ -69,7 +68,7 @@ def test_what_a_whole_class_has_copied_is_told_and_what_all_write_alike_is_not(t
 
 
 def test_who_has_pasted_the_judge_is_told(tmp_path: Path) -> None:
-    pasted = "\n\n\n".join(map(getsource, (alternations.time_of, alternations.alternation, alternations.least, alternations.rests)))
+    pasted = "\n\n\n".join(map(getsource, (alternating.time_of, alternating.alternation, alternating.least, alternating.rests)))
     handed_in(tmp_path, "ada", {"solution.py": re.sub(r"\bchip", "c", pasted)}, ALTERNATING.name)
     own = (SOLUTIONS / ALTERNATING.name / "solution.py").read_text(encoding="utf-8")
     handed_in(tmp_path, "bob", {"solution.py": own}, ALTERNATING.name)

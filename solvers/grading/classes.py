@@ -1,0 +1,511 @@
+"""All submissions of a class: who handed in what, their grades, which programs are alike, and an autograder for Gradescope.
+
+Handed in: FOLDER/STUDENT/ASSIGNMENT as nbgrader lays out `submitted`, or FOLDER/STUDENT for one assignment; a submission is a folder or a
+.zip. The roster is a CSV file (by commas, semicolons or tabs) whose first column, or the one called `student` or `id`, names the folders,
+whatever the case and coding of their letters; it may lie in the folder as `roster.csv`. Layout: nbgrader's documentation, "The philosophy
+and the approach" (read in November 2026).
+
+Graded: some at a time, each in a process of its own (`python -m crossopt.solvers.grading.classes`, a job on standard input, its grade on
+standard output); whatever happens to this process costs one grade. Every grade is written down at once, so that a run that was ended goes
+on where it was.
+
+Alike: a fingerprint is the hash of K tokens in a row, whatever their names, figures, comments and layout, and of every W neighbours the
+least is kept (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD 2003). Those of the handout, and those that many submissions have, say
+nothing. Two programs are alike by the share of the smaller one's fingerprints that the other one has, or by a long stretch of them, so that
+nothing is hidden by what is put around it; the judges of this package, which anybody can read, count as one more student. It is a reason to
+look at both, and no proof: short functions have few right forms. What is packed, read from a file, or made while a program runs earns
+nothing (child.py); who may get past that is told as well.
+
+Gradescope: the zip holds `setup.sh`, `run_autograder` and a wheel of this package, without reference solutions. It is unpacked to
+/autograder/source, setup.sh is run once as the image is built, and run_autograder is copied to /autograder and run for each submission:
+that lies in /autograder/submission, who handed it in is told in /autograder/submission_metadata.json (`users`, each with `email`), and
+/autograder/results/results.json is read in the end (gradescope-autograders.readthedocs.io: "Autograder Specifications", "Submission
+Metadata"; read in November 2026). The image is Ubuntu with a Python of its own, which may be older than this package needs: so uv fetches
+one.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import keyword
+import os
+import shlex
+import subprocess
+import sys
+import tokenize
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.metadata import distribution
+from itertools import combinations
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import crossopt
+from crossopt import crossflow
+from crossopt.instances.files import careful
+from crossopt.instances.files.careful import why_unreadable
+from crossopt.solvers import grading
+from crossopt.solvers.answer import versions
+from crossopt.solvers.grading.grade import graded, refused
+from crossopt.solvers.grading.marks import BESIDE, HANDOUTS, Assignment, Grade, Mark, same_name, seed_of
+from crossopt.solvers.grading.notebooks import program_in
+from crossopt.solvers.grading.running import SubmissionError, opened
+from crossopt.solvers.grading.table import assignment_named
+
+ROSTER = "roster.csv"
+_COLUMNS = ("student", "id", "sid")
+_DELIMITERS = ",;\t"
+"""Between columns; of the first line the most frequent one."""
+_MOST_BYTES, _MOST_FILES = 8 << 20, 500
+
+
+class ClassError(ValueError):
+    """A folder or a roster that is none; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """One submission."""
+
+    student: str
+    assignment: Assignment
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Students in the order of the roster, else by name, what they handed in, and what of the folder is of nobody or nothing."""
+
+    students: tuple[str, ...]
+    handed: tuple[HandedIn, ...]
+    strangers: tuple[str, ...]
+
+
+def find_class(folder: Path, roster: Path | None, only: Assignment | None) -> Class:
+    """Look through a folder."""
+    entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.name != ROSTER]
+    by_name = {path.stem if path.suffix == ".zip" else path.name: path for path in entries if path.is_dir() or path.suffix == ".zip"}
+    strangers = [path.name for path in entries if path not in by_name.values()]
+    named = read_roster(roster or folder / ROSTER) if roster or (folder / ROSTER).is_file() else None
+    handed = [one for student, path in by_name.items() for one in _of(student, path, only)]
+    students = tuple(by_name) if named is None else named
+    known = {same_name(student): student for student in students}
+    strangers += [f"{student}: not on the roster" for student in by_name if same_name(student) not in known]
+    handed = [replace(one, student=known[same_name(one.student)]) for one in handed if same_name(one.student) in known]
+    if twice := [name for name, count in Counter(map(same_name, by_name)).items() if count > 1]:
+        raise ClassError(f"{folder}: {', '.join(twice)} is there twice, in other letters (one folder or .zip for each student)")
+    if not handed:
+        raise ClassError(
+            f"{folder}: nothing is handed in here (FOLDER/STUDENT/ASSIGNMENT is meant, such as {folder.name}/ada/02-knapsack/solution.py; "
+            "with --assignment 2 also FOLDER/STUDENT)"
+        )
+    bare = {known[same] for student in by_name if (same := same_name(student)) in known} - {one.student for one in handed}
+    return Class(students, tuple(handed), (*strangers, *(f"{student}: no folder of an assignment" for student in sorted(bare))))
+
+
+def _of(student: str, path: Path, only: Assignment | None) -> list[HandedIn]:
+    """Submissions of a student by the names of their folders; all of it where one assignment is asked for and none is called so."""
+    found: dict[str, HandedIn] = {}
+    others = False
+    for part in sorted(path.iterdir()) if path.is_dir() else ():
+        name = part.stem if part.suffix == ".zip" else part.name
+        assignment = assignment_named(name) if part.is_dir() or part.suffix == ".zip" else None
+        others = others or assignment is not None
+        if assignment and only in (None, assignment):
+            found.setdefault(assignment.name, HandedIn(student, assignment, part))
+    if only and not others and (path.suffix == ".zip" or any(path.iterdir())):
+        return [HandedIn(student, only, path)]
+    return list(found.values())
+
+
+def read_roster(path: Path) -> tuple[str, ...]:
+    """The students of a roster, each once."""
+    try:
+        with careful.opened(path, "name a CSV file") as file:
+            lines = file.read().decode("utf-8-sig").splitlines()
+        rows = list(csv.reader(lines, delimiter=max(_DELIMITERS, key=lines[0].count) if lines else ","))
+    except OSError as error:
+        raise ClassError(f"{path}: {why_unreadable(error)}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ClassError(f"{path}: this roster cannot be read: {error} (a CSV file with a column `student` is meant)") from error
+    if len(rows) < 2:
+        raise ClassError(f"{path}: this roster names nobody (a line of names of columns, then a line for each student)")
+    heads = [head.strip().casefold() for head in rows[0]]
+    column = next((heads.index(name) for name in _COLUMNS if name in heads), 0)
+    names = [row[column].strip() for row in rows[1:] if len(row) > column and row[column].strip()]
+    if strange := [name for name in names if Path(name).name != name or not name.isprintable() or name.startswith(".")]:
+        raise ClassError(f"{path}: {strange[0]!r} can be no name of a folder (letters, digits, blanks, - and _ can)")
+    counts = Counter(map(same_name, names))
+    if twice := sorted({name for name in names if counts[same_name(name)] > 1}):
+        raise ClassError(f"{path}: {', '.join(twice)} is there twice")
+    return tuple(names)
+
+
+def digest_of(path: Path) -> str:
+    """What tells a submission from one that was changed."""
+    seen = hashlib.sha256()
+    for number, file in enumerate(_files(path)):
+        size = file.lstat().st_size
+        seen.update(f"{file.relative_to(path.parent).as_posix()}\0{size}\0".encode(errors="surrogateescape"))
+        if number < _MOST_FILES and size <= _MOST_BYTES and not file.is_symlink():
+            seen.update(file.read_bytes())
+    return seen.hexdigest()[:32]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    found = [Path(here) / name for here, _, names in os.walk(path) for name in names]
+    return sorted(file for file in found if file.is_file() or file.is_symlink())
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.read())
+    asked = assignment_named(job["assignment"])
+    if asked is None:
+        raise ValueError(f"there is no assignment {job['assignment']!r}")
+    json.dump(asdict(graded(asked, Path(job["path"]), job["seed"], job["walls"])), sys.stdout)
+
+
+def grade_in(data: dict[str, Any]) -> Grade:
+    """A grade as it was written."""
+    marks = tuple(Mark(one["name"], one["points"], one["out_of"], tuple(one["why"])) for one in data["marks"])
+    return Grade(data["assignment"], marks, data["refused"], data["note"], data["above"], data["file"], data["fault"], data["hidden"])
+
+
+_JUDGING, _MOST_TASKS = 120, 8
+"""Seconds for what the grader computes, beside those of the submission in so many tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A submission and its grade."""
+
+    handed: HandedIn
+    grade: Grade
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How submissions are graded: the word that cases are drawn from, whether walls stand, how many at a time."""
+
+    word: str
+    walls: bool
+    jobs: int
+
+
+def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, told: Callable[[int, int, Graded], None]) -> tuple[Graded, ...]:
+    """Grades in the order of the submissions. `told` hears of each as it is there: how many there are, of how many, and it."""
+    keys = [_key(one, asking) for one in handed]
+    known = dict(_read(journal))
+    found = {key: Graded(one, known[key]) for one, key in zip(handed, keys, strict=True) if key in known}
+    lock = Lock()
+    with journal.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(asking.jobs) as pool:
+        left = {pool.submit(grade_one, one, asking): (one, key) for one, key in zip(handed, keys, strict=True) if key not in found}
+        try:
+            for done in as_completed(left):
+                one, key = left[done]
+                found[key] = Graded(one, done.result())
+                with lock:
+                    lines.write(json.dumps({"key": key, "grade": asdict(found[key].grade)}) + "\n")
+                    lines.flush()
+                told(len(found), len(handed), found[key])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return tuple(found[key] for key in keys)
+
+
+def grade_one(one: HandedIn, asking: Asking) -> Grade:
+    """The grade of a submission; of one whose grader ended, or took too long, nothing but the reason."""
+    seed = seed_of(asking.word, one.student)
+    job = {"assignment": one.assignment.name, "path": str(one.path.absolute()), "seed": seed, "walls": asking.walls}
+    seconds = _seconds(one.assignment)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "crossopt.solvers.grading.classes"],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        return grade_in(json.loads(done.stdout))
+    except subprocess.TimeoutExpired:
+        return refused(one.assignment, f"grading took longer than {seconds} s")
+    except (ValueError, KeyError, TypeError):
+        last = done.stderr.strip().rpartition("\n")[2]
+        return refused(one.assignment, f"the grader ended without a grade (exit code {done.returncode}{f', {last}' if last else ''})")
+
+
+def _seconds(assignment: Assignment) -> int:
+    """Those of its tasks and of its loading, and of judging them."""
+    return assignment.seconds * _MOST_TASKS + _JUDGING
+
+
+def _key(one: HandedIn, asking: Asking) -> str:
+    """By which a grade is found again: whoever hands in something else, or is graded by another word or version, is graded anew."""
+    word = hashlib.sha256(f"crossopt course/{asking.word}".encode()).hexdigest()[:16]
+    return json.dumps([one.student, one.assignment.name, digest_of(one.path), word, asking.walls, versions()["crossopt"]])
+
+
+def _read(journal: Path) -> Iterator[tuple[str, Grade]]:
+    """What was written down, but for a line that was cut short."""
+    for line in journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else ():
+        try:
+            said = json.loads(line)
+            yield said["key"], grade_in(said["grade"])
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+K, W = 12, 6
+"""Tokens of a fingerprint, and neighbours of which the least is kept."""
+ALIKE = 0.6
+"""The share from which a pair is told: an estimate, to be set by looking at what is told."""
+ALL_ALIKE, STRETCH = 0.9, 60
+"""The share from which what many have is told as well, and a stretch of so many fingerprints in a row: reference solutions, which are the
+nearest to the judges of all programs known here, have at most 42 of 60 in common with them."""
+JUDGES = "(the judges of crossopt)"
+UNREAD = "(cannot be compared)"
+_COMMON, _MANY, _FEW = 0.25, 12, 8
+"""The share of submissions, and more than how many, make a fingerprint common; and fingerprints below which a program says too little."""
+_BYTES = 1 << 20
+_MAKES = frozenset({"ctypes", "unsafe_load", "UnsafeLoader", "runstring", "get_objects", "get_referrers"}) | {
+    "_getframe",
+    "tb_frame",
+    "f_back",
+    "f_globals",
+    "cell_contents",
+}
+"""Names by which a program may reach what the walls do not hold: the memory of the interpreter, its frames, and loaders that run texts."""
+_NO_WORDS = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER, tokenize.NEWLINE}
+
+Words = tuple[str, ...]
+"""Tokens of a program: names, figures and texts by their kind alone."""
+Trail = tuple[int, ...]
+"""Fingerprints in the order of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two students whose programs are alike, the share of the smaller one that is in the other, and how many fingerprints that are."""
+
+    assignment: str
+    one: str
+    other: str
+    share: float
+    prints: int
+
+
+def find_similar(handed: Sequence[HandedIn], alike: float = ALIKE) -> tuple[Pair, ...]:
+    """Pairs of each assignment, the most alike first; ahead of them who has handed in what cannot be compared."""
+    found = [Pair(one.assignment.name, one.student, f"{UNREAD}: {why}", 1.0, 0) for one in handed if (why := _unread(one.path))]
+    for name in sorted({one.assignment.name for one in handed}):
+        given = [words_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
+        programs = {one.student: _together(one.path, given) for one in handed if one.assignment.name == name}
+        found += _pairs(name, programs, frozenset(one for words in given for one in prints_of(words)), alike)
+    return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.one, pair.other)))
+
+
+def _pairs(name: str, programs: Mapping[str, Words], given: frozenset[int], alike: float) -> Iterator[Pair]:
+    """Those of one assignment. What is nearly the same from the first token to the last is told however many have it."""
+    own = {student: trail for student, words in programs.items() if len(trail := without(trail_of(words), given)) >= _FEW}
+    counts = Counter(one for trail in own.values() for one in trail)
+    common = frozenset(one for one, count in counts.items() if count > max(_MANY, _COMMON * len(programs)))
+    rare = {student: without(trail, common) for student, trail in own.items()}
+    for one, other in combinations(own, 2):
+        share, prints = _alike(rare[one], rare[other]) if min(len(rare[one]), len(rare[other])) >= _FEW else (0.0, 0)
+        all_of_it, all_prints = _alike(own[one], own[other])
+        if all_of_it >= ALL_ALIKE:
+            yield Pair(name, one, other, all_of_it, all_prints)
+        elif share >= alike:
+            yield Pair(name, one, other, share, prints)
+    for student, trail in own.items():
+        taken = sum(one in _of_judges() for one in trail)
+        share = max(taken / len(trail), _densest(trail, _of_judges()))
+        if share >= alike:
+            yield Pair(name, student, JUDGES, share, taken)
+
+
+def _alike(one: Trail, other: Trail) -> tuple[float, int]:
+    """The share of the smaller one that is in the other, or of a stretch of both, and how many fingerprints are in both."""
+    first, second = frozenset(one), frozenset(other)
+    both = len(first & second)
+    if both < STRETCH:  # no stretch is in both
+        return both / min(len(first), len(second)), both
+    return max(both / min(len(first), len(second)), min(_densest(one, second), _densest(other, first))), both
+
+
+def _densest(trail: Trail, other: frozenset[int]) -> float:
+    """The share of a stretch that the other one has, of the stretch that it has most of; nothing where that is not nearly all."""
+    most = count = sum(one in other for one in trail[:STRETCH])
+    for left, taken in zip(trail, trail[STRETCH:], strict=False):
+        count += (taken in other) - (left in other)
+        most = max(most, count)
+    return most / STRETCH if most >= ALL_ALIKE * STRETCH else 0.0
+
+
+@cache
+def _of_judges() -> frozenset[int]:
+    """Fingerprints of what judges answers, and of the formulas that it rests on."""
+    folders = (Path(module.__file__ or "").parent for module in (grading, crossflow))
+    files = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    return frozenset(one for path in files for one in prints_of(words_of(path.read_text(encoding="utf-8"))))
+
+
+def prints_of(words: Words) -> frozenset[int]:
+    """The fingerprints of a program."""
+    return frozenset(trail_of(words))
+
+
+def without(trail: Trail, left_out: frozenset[int]) -> Trail:
+    """The others, in their order."""
+    return tuple(one for one in trail if one not in left_out)
+
+
+def trail_of(words: Words) -> Trail:
+    """Its fingerprints in the order in which they come, each once."""
+    grams = [" ".join(words[place : place + K]) for place in range(len(words) - K + 1)]
+    hashes = [int.from_bytes(hashlib.blake2b(gram.encode(), digest_size=8).digest(), "big") for gram in grams]
+    return tuple(dict.fromkeys(min(hashes[place : place + W]) for place in range(max(1, len(hashes) - W + 1)) if hashes))
+
+
+def words_of(program: str) -> Words:
+    """Its tokens, up to where it is no Python."""
+    words: list[str] = []
+    for token in tokens_of(program):
+        if token.type == tokenize.NAME:
+            words.append(token.string if keyword.iskeyword(token.string) else "name")
+        elif token.type not in _NO_WORDS:
+            words.append(token.string if token.type == tokenize.OP else tokenize.tok_name[token.type])
+    return tuple(words)
+
+
+def tokens_of(program: str) -> Iterator[tokenize.TokenInfo]:
+    """One after the other, up to where it is no Python."""
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(program).readline)
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+def _together(path: Path, given: Sequence[Words]) -> Words:
+    """The tokens of all files of a submission but those that were handed out, whatever the files are called."""
+    files = sorted({words_of(text) for text in programs_of(path)} - set(given))
+    return tuple(word for words in files for word in words)
+
+
+def _unread(path: Path) -> str:
+    """What of a submission says nothing to who compares tokens; nothing where all of it does."""
+    made = {token.string for text in programs_of(path) for token in tokens_of(text) if token.type == tokenize.NAME} & _MAKES
+    return f"it may run what does not stand in it, by {', '.join(sorted(made))}" if made else ""
+
+
+def programs_of(path: Path) -> tuple[str, ...]:
+    """The texts of a submission's programs and notebooks; none where it cannot be read."""
+    try:
+        with opened(path) as folder:
+            return tuple(text for file in sorted(folder.rglob("*")) if file.is_file() and (text := _program(file)))
+    except (SubmissionError, OSError):
+        return ()
+
+
+def _program(file: Path) -> str:
+    """Nothing where it is neither."""
+    if file.suffix not in {".py", ".ipynb"}:
+        return ""
+    text = file.read_bytes()[:_BYTES].decode("utf-8", "replace")
+    try:
+        return text if file.suffix == ".py" else program_in(text)
+    except (ValueError, TypeError, RecursionError):
+        return ""
+
+
+_ROOMS = ("crossflow", "formulation", "instances", "reports", "solvers")
+_LEFT_OUT = ("instances/course/solutions/", "reports/gallery/")
+_EXECUTABLE, _PLAIN = 0o100755 << 16, 0o100644 << 16
+_EPOCH = (2026, 1, 1, 0, 0, 0)
+"""A time of all files, so that the same package makes the same zip."""
+_SETUP = """#!/usr/bin/env bash
+# Once, as the image is built: a Python of its own, and crossopt in it.
+set -euo pipefail
+apt-get update -y
+apt-get install -y python3 python3-venv
+python3 -m venv /autograder/tools
+/autograder/tools/bin/pip install --quiet uv
+/autograder/tools/bin/uv venv --quiet --python 3.11 /autograder/env
+/autograder/tools/bin/uv pip install --quiet --python /autograder/env/bin/python /autograder/source/{wheel}
+/autograder/env/bin/crossopt compile
+"""
+_RUN = """#!/usr/bin/env bash
+# For each submission. Exit code 3 is a submission that could not be looked at: its results say so.
+set -euo pipefail
+export CROSSOPT_COURSE_SEED={seed}
+student=$(/autograder/env/bin/python -c '
+import json
+users = json.load(open("/autograder/submission_metadata.json"))["users"]
+print(min(user["email"] or user["name"] for user in users))
+')
+/autograder/env/bin/crossopt grade {assignment} /autograder/submission --student "$student"{unconfined} \\
+    --format gradescope --out /autograder/results/results.json || [ $? -eq 3 ]
+"""
+
+
+def autograder(assignment: Assignment, word: str, unconfined: bool) -> bytes:
+    """The zip. Of several who hand in together the first by their addresses says which cases are drawn."""
+    name, wheel = _wheel()
+    run = _RUN.format(seed=shlex.quote(word), assignment=assignment.name, unconfined=" --unconfined" if unconfined else "")
+    files = {
+        "setup.sh": (_SETUP.format(wheel=name).encode(), _EXECUTABLE),
+        "run_autograder": (run.encode(), _EXECUTABLE),
+        name: (wheel, _PLAIN),
+    }
+    return _zipped(files)
+
+
+def _wheel() -> tuple[str, bytes]:
+    """This package as a wheel, by its name (PEP 427): its files, and what is known of it where it is installed."""
+    known = distribution("crossopt")
+    info = f"crossopt-{known.version}.dist-info"
+    root = Path(crossopt.__file__).parent
+    found = {f"crossopt/{path.relative_to(root).as_posix()}": path.read_bytes() for path in _package_files(root)}
+    said = {f"{info}/METADATA": known.read_text("METADATA") or known.read_text("PKG-INFO") or ""}
+    said[f"{info}/entry_points.txt"] = known.read_text("entry_points.txt") or ""
+    said[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: crossopt\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = found | {name: text.encode() for name, text in said.items()}
+    lines = [f"{name},sha256={_hash(data)},{len(data)}" for name, data in files.items()]
+    files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""]).encode()
+    return f"crossopt-{known.version}-py3-none-any.whl", _zipped({name: (data, _PLAIN) for name, data in files.items()})
+
+
+def _package_files(root: Path) -> list[Path]:
+    """What is installed: the rooms without caches and solutions, and what lies beside them of the package."""
+    rooms = [path for room in _ROOMS for path in sorted((root / room).rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    own = [path for path in rooms if not path.relative_to(root).as_posix().startswith(_LEFT_OUT)]
+    return [root / "__init__.py", root / "py.typed", *own]
+
+
+def _hash(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+def _zipped(files: dict[str, tuple[bytes, int]]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (data, mode) in files.items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.external_attr, entry.compress_type = mode, zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
+    return made.getvalue()
+
+
+if __name__ == "__main__":
+    main()

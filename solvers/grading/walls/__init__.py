@@ -1,1 +1,0 @@
-"""How programs that nobody trusts are run."""
