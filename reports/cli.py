@@ -103,9 +103,10 @@ def _failed(error: Exception) -> int:
         sys.stderr.write("there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)\n")
         return INTERNAL
     if isinstance(error, OSError) and error.errno is not None:
-        if error.filename is None:
+        if error.filename is None and error.errno in _OF_OUTPUTS:
             _leave_output()
-        sys.stderr.write(f"{error.filename or 'standard output'}: {_uncapitalised(error.strerror or type(error).__name__)}\n")
+        where = error.filename or ("standard output" if error.errno in _OF_OUTPUTS else "a file that the system does not name")
+        sys.stderr.write(f"{where}: {_uncapitalised(error.strerror or type(error).__name__)}\n")
         return INVALID
     if type(error).__name__ == "RefusedError":
         sys.stderr.write(f"{error}\n")
@@ -127,6 +128,8 @@ def _uncapitalised(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
+_OF_OUTPUTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What goes wrong with an output that is open; whoever writes a file says its name."""
 _STARVED = ("cannot allocate memory", "failed to map segment", "unable to allocate", "can't start new thread", "bad_alloc")
 
 

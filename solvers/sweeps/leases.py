@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Final
 
+from crossopt.instances.files.saved import naming
 from crossopt.solvers.sweeps.process import PRINTED
 from crossopt.solvers.sweeps.store import RUNNING, kept_at
 
@@ -72,7 +73,11 @@ def _made(path: Path) -> bool:
     except FileExistsError:
         return False
     try:
-        os.write(handle, json.dumps(words).encode())
+        with naming(path):
+            os.write(handle, json.dumps(words).encode())
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
     finally:
         os.close(handle)
     return True

@@ -75,19 +75,19 @@ def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
     try:
         proved = work(job, folder)
     except OSError as error:
-        return "lost", _lost_words(error, folder)
+        return "lost", lost_words(error, folder)
     except Exception as error:  # noqa: BLE001 - told to whoever asked
         words, code = failed_words(error)
         try:
             keep_failure(folder, job.key, Failure(words, code, 1, ""))
         except OSError as full:
-            return "lost", _lost_words(full, folder)
+            return "lost", lost_words(full, folder)
         return "failed", words
     forget_failure(folder, job.key)
     return "proved" if proved else "answered", ""
 
 
-def _lost_words(error: OSError, folder: Path) -> str:
+def lost_words(error: OSError, folder: Path) -> str:
     """Why an answer could not be written, and what to do."""
     remedy = "what was answered before is kept; make room there, and give the same command again"
     return f"{error.filename or folder}: {(error.strerror or type(error).__name__).lower()} ({remedy})"

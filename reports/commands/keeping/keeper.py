@@ -32,6 +32,8 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")
 """Signals that ask for the best answer: of a person, of batch systems, and of a terminal that is closed."""
 _CALLED_BACK = "_raw_object_cache_"
 """How the functions begin that the compiler of llvmlite calls back, where an exception is printed and forgotten."""
+_UNVERIFIED = 30
+"""The exit code where the full model contradicts an engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
         code = os.WEXITSTATUS(status)
         if code == USAGE and kept is not None and kept.code != USAGE:
             kept = None  # what the simplest rule said meanwhile is no answer of an engine that refuses to answer
+        if code == _UNVERIFIED and kept is not None and kept.code != _UNVERIFIED:
+            kept = None  # an engine whose last word does not hold has no answer
     else:
         why = "at the time limit" if status is None and not wait.signals else "on request"
         if status is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from types import FrameType
 
+from crossopt.instances.errors import FailedError
 from crossopt.instances.files.saved import check_writable, naming
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
@@ -29,7 +30,7 @@ from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed
 from crossopt.solvers.sweeps.store import RESULTS, known
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.unanswered import Unanswered
-from crossopt.solvers.sweeps.worker import Job
+from crossopt.solvers.sweeps.worker import Job, lost_words
 
 _MOST_WORKERS = 1_024
 
@@ -93,7 +94,10 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
         clear(folder)
         crew.spoiled, crew.stopping = unanswered.spoiled, wish
         with _heard(wish), notes_on(sys.stderr) as crew.note:
-            _work(options.dask, crew, chain([first], jobs))
+            try:
+                _work(options.dask, crew, chain([first], jobs))
+            except OSError as error:
+                raise FailedError(lost_words(error, folder)) from error
     asked_now = f"{len(crew.answered | crew.failed):,} of them asked now, in {monotonic() - began:.3g} s"
     listed = unanswered.listed
     if listed is None:

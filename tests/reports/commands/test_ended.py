@@ -107,6 +107,17 @@ def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Pat
     assert gone(worker)
 
 
+def test_an_engine_that_the_full_model_contradicts_leaves_no_answer(tmp_path: Path) -> None:
+    """Whatever it had found before: neither a file nor words that may be taken for one."""
+    target = tmp_path / "result.json"
+    end = "from crossopt.instances.errors import VerificationError; raise VerificationError('the engine prices the design otherwise')"
+    with started(TINY, end=end, target=target) as process:
+        out, said = process.communicate(timeout=GUARD)
+    assert (process.returncode, out) == (30, "")
+    assert without_progress(said) == "verification failed: the engine prices the design otherwise\n"
+    assert not target.exists()
+
+
 def test_who_gives_no_limit_is_told_of_the_one_that_holds_then(tmp_path: Path) -> None:
     """Six hours are two seconds here; the engine hears of the end, and its answer is written."""
     begin = "from crossopt.reports import cli\ncli.USUAL_LIMIT = 2.0\nraise SystemExit(cli.main())"

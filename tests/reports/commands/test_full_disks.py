@@ -80,6 +80,23 @@ def test_handouts_that_find_no_room_are_told_by_their_folder(folder: Path) -> No
     assert not (folder / "hand-out").exists()
 
 
+STUDY = "kind: study\ntitle: t\ninstances: [tiny]\nsweep: [{setting: cluster.devices, values: [8, 16, 32]}]\nengines: [expert]\n"
+
+
+@pytest.mark.parametrize("most", [40, 400, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_a_sweep_that_finds_no_room_names_the_file_and_says_what_is_kept(most: int, folder: Path) -> None:
+    """That of a lease, of a result, or of the list; and with room the same command goes on."""
+    (folder / "study.yaml").write_text(STUDY)
+    command = ["sweep", "study.yaml", "--store", "runs", "--workers", "1"]
+    ended = run(command, folder, most)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert without_progress(ended.stderr).startswith("runs/")
+    assert "file too large (what was answered before is kept; make room there, and give the same command again)" in ended.stderr
+    assert not any((folder / "runs").rglob(".crossopt-*"))
+    assert run(command, folder).returncode == 0
+    assert run(["sweep", "check", "runs"], folder).returncode == 0
+
+
 def test_an_output_that_is_full_is_told_as_such(folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "crossopt.reports.cli", "solve", "tiny"]
