@@ -2,14 +2,15 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from time import sleep
+from time import sleep, time
 
 from tests.hunt.held import FindingError
 from tests.paths import INSTANCES
@@ -75,9 +76,82 @@ def written_twice(random: Random) -> int:
     return 2
 
 
-def _started(*words: str) -> subprocess.Popen[str]:
+STUDY = """\
+kind: study
+title: Faults
+instances: [tiny]
+sweep:
+  - {setting: cluster.devices, values: [8, 16, 32]}
+  - {setting: workload.global_batch, values: [32, 64, 96]}
+engines: [expert]
+"""
+REFUSED = 30
+"""The exit code of a check that refuses."""
+HAPPENS = ("killed", "ended", "no room", "read-only", "two writers", "clock", "cut off", "stale lease")
+
+
+def swept(random: Random) -> int:
+    """Something happens to a sweep, up to three times; each time one sentence, and afterwards the same command ends it, and all holds."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
+        command = ("sweep", str(folder / "study.yaml"), "--store", str(folder / "runs"), "--workers", "2")
+        faults = [random.choice(HAPPENS) for _ in range(random.randint(1, 3))]
+        for fault in faults:
+            for said in _happens(fault, random, command, folder / "runs"):
+                if "Traceback" in said or "internal error" in said or "standard output" in said:
+                    raise FindingError(f"sweep, {fault} of {faults}: {said[-400:]}", {})
+        for words in (command, ("sweep", "check", str(folder / "runs"))):
+            running = _started(*words)
+            said = _finished(running, f"{words[1]} after {faults}")
+            spoiled = "cut off" in faults and said.count("REFUSED") == " ".join(said.split()).count("this one may be deleted") > 0
+            if running.returncode != 0 and not (spoiled and running.returncode == REFUSED):
+                raise FindingError(f"sweep after {faults}: {words[1]} ends with {running.returncode}: {said[-400:]}", {})
+        if left := [path.name for path in (folder / "runs").rglob("*") if path.name.startswith(".crossopt-") and "killed" not in faults]:
+            raise FindingError(f"sweep after {faults}: {left} is left behind", {})
+    return len(faults)
+
+
+def _happens(fault: str, random: Random, command: tuple[str, ...], store: Path) -> Iterator[str]:
+    """What a sweep says to which this happens."""
+    files = [path for path in store.rglob("*") if path.is_file()] if store.exists() else []
+    if fault == "clock":  # files of a clock that went ahead or back
+        for path in files:
+            moment = time() + random.uniform(-1e6, 1e6)
+            os.utime(path, (moment, moment))
+    elif fault == "cut off" and files:
+        path = random.choice(files)
+        path.write_bytes(path.read_bytes()[: random.randrange(path.stat().st_size + 1)])
+    elif fault == "stale lease" and files:
+        key = random.choice([path.name.partition(".")[0] for path in files])
+        (store / "running").mkdir(exist_ok=True)
+        (store / "running" / f"{key}.json").write_bytes(random.choice([b"", b"{", b'{"host": "elsewhere", "pid": 1, "start": "?"}']))
+        os.utime(store / "running" / f"{key}.json", (0, 0))
+    elif fault == "read-only" and store.exists():
+        _mode(store, 0o555)
+    limit = random.choice((20, 100, 500, 2_000, 8_000)) if fault == "no room" else None
+    running = [_started(*command, most=limit) for _ in range(2 if fault == "two writers" else 1)]
+    if fault in {"killed", "ended"}:
+        sleep(random.uniform(0.05, 3.0))
+        running[0].send_signal(signal.SIGKILL if fault == "killed" else random.choice((signal.SIGTERM, signal.SIGINT)))
+    for one in running:
+        yield _finished(one, f"sweep, {fault}")
+    if fault == "read-only" and store.exists():
+        _mode(store, 0o755)
+
+
+def _mode(store: Path, mode: int) -> None:
+    for path in [store, *store.rglob("*")]:
+        if path.is_dir():
+            path.chmod(mode)
+
+
+def _started(*words: str, most: int | None = None) -> subprocess.Popen[str]:
+    """A command, whose files may have so many bytes."""
     command = [sys.executable, "-m", "crossopt.reports.cli", *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"})
+    said = {**os.environ, "COLUMNS": "80", "PYTHONDONTWRITEBYTECODE": "1"}
+    limit = None if most is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=said, preexec_fn=limit)  # noqa: PLW1509 - no other thread
 
 
 def _finished(running: subprocess.Popen[str], name: str) -> str:
@@ -103,4 +177,4 @@ def _whole(target: Path, name: str) -> None:
         raise FindingError(f"{name}: what was written is refused: {said[-400:]}", data)
 
 
-FAULTS: dict[str, Callable[[Random], int]] = {"ended": ended, "unwritten": unwritten, "written twice": written_twice}
+FAULTS: dict[str, Callable[[Random], int]] = {"ended": ended, "unwritten": unwritten, "written twice": written_twice, "swept": swept}
