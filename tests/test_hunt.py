@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,9 +15,11 @@ from tests.every import every
 from tests.hunt import files, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
+from tests.hunt.coverage import ALL, options_of, table_of
 from tests.hunt.drawn import DRAWS
 from tests.hunt.mutants import mutant
 from tests.samples import CHAIN, PROFILE
+from tests.solvers.codesign.questions import ask
 
 pytestmark = pytest.mark.process
 
@@ -28,6 +31,24 @@ def test_some_of_every_quick_kind_is_hunted_and_nothing_is_found(tmp_path: Path)
         assert held.hunt(DRAWS[name](3), Random(3), tries=4)["results"] >= 5
     bags = hunted(["strategies"], seconds=0.01, seed=5, edits=2, folder=tmp_path)
     assert (bags["strategies"].questions, bags["strategies"].findings) == (1, [])
+
+
+def test_the_options_of_a_question_are_counted_and_those_seldom_compared_marked() -> None:
+    text = """\
+kind: codesign
+workload: {model: gpt3-125m, global_batch: 64}
+cluster: {devices: 8, network: [{size: 4, shape: ring, bandwidth: 90 GB/s}, {size: 2, shape: switch, bandwidth: 25 GB/s}]}
+hardware: h100-sxm
+stack: fsdp
+choices: {tensor: [1, 2], pipeline: 1, zero: [1, 3], overlap: data}
+"""
+    own = options_of(ask(text))
+    said = ("choices.tensor", "choices.zero: 1", "choices.zero: 3", "choices.overlap: data", "choices.overlap: none", "choices.pipeline")
+    assert [option in own for option in said] == [True, True, True, True, False, False]
+    assert {"stack: fsdp", "shape: ring", "shape: switch", "objective: step_time", "form: dense", "form: one"} <= own
+    compared = Counter({(option, "compared"): 50 for option in own})
+    marked = {line.split("  ")[0] for line in table_of(compared).splitlines() if line.endswith("few")}
+    assert marked == {*ALL} - own
 
 
 def test_a_check_that_believes_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 Random questions of every kind are answered by every engine and compared with what trying everything finds; their results are edited at
 random, and what `check` accepts must be true. Proofs are forged of what they cannot show. Files of every kind are hit by chance, and each
-is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed; each
-finding is written to a file, and makes the end a failure.
+is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed,
+and how many questions with each option of joint designs were drawn, answered and compared; each finding is written to a file, and makes the
+end a failure.
 """
 
 import sys
@@ -17,6 +18,7 @@ from time import monotonic
 
 from crossopt.instances.errors import RefusedError
 from tests.hunt.corpus import made
+from tests.hunt.coverage import COLUMNS, options_of, table_of
 from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
@@ -41,6 +43,8 @@ class Bag:
     findings: list[str] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
     """What came of files."""
+    options: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Questions with each option that were drawn, answered and compared."""
 
 
 def main() -> int:
@@ -73,6 +77,8 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
         told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
         words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
         sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
+    if options := sum((bag.options for bag in bags.values()), Counter[tuple[str, str]]()):
+        sys.stdout.write(table_of(options))
     return bags
 
 
@@ -86,17 +92,27 @@ def _files(work: Path, seed: int, until: float, folder: Path, bag: Bag) -> None:
     sys.stdout.flush()
 
 
-def _asked(name: str, seed: int, random: Random, edits: int) -> Counter[str]:
+def _asked(name: str, seed: int, random: Random) -> Counter[str]:
     """One question of a part, and what came of it."""
     if name in FAULTS:
         return Counter(results=FAULTS[name](random))
-    return LIES[name](seed, random) if name in LIES else hunt(DRAWS[name](seed), random, edits)
+    return LIES[name](seed, random)
+
+
+def _hunted_one(name: str, seed: int, random: Random, edits: int, options: Counter[tuple[str, str]]) -> Counter[str]:
+    """One drawn question, with its options in the table."""
+    drawn = DRAWS[name](seed)
+    own = options_of(drawn.question)
+    options.update((option, "drawn") for option in own)
+    said = hunt(drawn, random, edits)
+    options.update((option, column) for option in own for column in COLUMNS[1:] if said[column])
+    return said
 
 
 def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag) -> None:
     random = Random(f"{name} {seed}")
     try:
-        bag.said += _asked(name, seed, random, edits)
+        bag.said += _hunted_one(name, seed, random, edits, bag.options) if name in DRAWS else _asked(name, seed, random)
         bag.questions += 1
     except (TooLargeError, RefusedError):
         bag.left_out += 1

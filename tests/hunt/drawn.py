@@ -24,6 +24,7 @@ from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import written
 from tests.instances.sharding.tiny import least, tiny
 from tests.offloading_questions import offloading_question, several_offloading
+from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 from tests.solvers.network.drawn import catalogue, chunks
@@ -88,6 +89,12 @@ def any_design(seed: int) -> Drawn:
     question = fewer(any_settings(seed), seed, FEWER)
     engines = ("exhaustive", "boxes", "auto", "milp", "cpsat")
     return Drawn("codesign", question, _least_of_all(question), engines, 0.0 if isinstance(question, Instance) else 1e-15)
+
+
+def other_design(seed: int) -> Drawn:
+    """A design of any workload, chip, cluster and stack."""
+    question = fewer(any_question(seed, few=True), seed, FEWER)
+    return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
 
 
 def _least_of_all(question: Instance | Portfolio | Counted) -> float:
@@ -210,6 +217,7 @@ DRAWS: dict[str, Callable[[int], Drawn]] = {
     "moved design": moved_design,
     "several designs": several_designs,
     "any design": any_design,
+    "other design": other_design,
     "placement": placement,
     "latency": latency,
     "strategies": strategies,

@@ -50,6 +50,8 @@ def hunt(drawn: Drawn, random: Random, tries: int) -> Counter[str]:
         if result.proved and report.told:
             raise FindingError(f"{engine}: it is called proved and only told", data)
         hold(drawn, result, report, data)
+        count["answered"] = 1
+        count["compared"] |= result.value is not None or result.proved
         count["told" if report.told else "proved" if result.proved else "not proved"] += 1
         count["without an answer"] += drawn.least == inf and result.proved
         count["results"] += 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from crossopt.crossflow.plan import OFFLOAD
 from crossopt.instances.catalogue.registry import names
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
@@ -21,7 +22,16 @@ _OTHERS = (
     "model: gemm-4096",
     "model: gemm-1024",
 )
-_OBJECTIVES = ("step_time", "time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "power")
+_OBJECTIVES = (
+    "step_time",
+    "time_per_sample",
+    "worst_step_time",
+    "energy_per_token",
+    "rated_energy_per_token",
+    "cost_per_token",
+    "power",
+    "die_area",
+)
 _DIMENSIONS = (
     "[{size: 4, shape: ring, bandwidth: 90 GB/s}, {size: 2, shape: ring, bandwidth: 90 GB/s}]",
     "[{size: 2, shape: fully_connected, bandwidth: 200 GB/s}, {size: 4, shape: switch, bandwidth: 25 GB/s}]",
@@ -30,44 +40,66 @@ _DIMENSIONS = (
     "[{size: 2, shape: ring, bandwidth: 60 GB/s}, {size: 2, shape: ring, bandwidth: 60 GB/s}, {size: 4, shape: ring, bandwidth: 60 GB/s}]",
 )
 _SIZES = (8, 8, 8, 16, 16)
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "context": ("1", "2"),
+    "expert": ("1", "2", "4"),
+    "expert_tensor": ("0", "1", "2"),
+    "expert_exchange": ("exposed", "hidden"),
+    "microbatch": ("1", "2"),
+    "interleave": ("1", "2"),
+    "sequence_parallel": ("false", "true"),
+    "tensor_exchange": ("exposed", "hidden"),
+    "recompute": ("none", "full", "norms", "elements", "selective-elements", "dense-part", "experts", "expert-activation"),
+    "recompute_layers": ("0", "1", "2"),
+    "zero": ("0", "1", "2", "3"),
+    "shard": ("0", "2", "4"),
+    "overlap": ("none", "data", "pipeline", "both"),
+    "offload": OFFLOAD,
+    "schedule": ("1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"),
+    "first_stage_layers": ("0", "1", "-1"),
+    "last_stage_layers": ("0", "1", "-1"),
+    "placement": ("tensor-context-data-pipeline", "data-tensor-context-pipeline", "pipeline-data-tensor-context"),
+}
 _MOST = 6
 """Options of a choice of the chip, so that many chips differ in one part alone."""
 
 
-def any_question(seed: int) -> Instance:
-    """A question like no other; those that nothing can answer are drawn again."""
+def any_question(seed: int, few: bool = False) -> Instance:
+    """A question like no other, with all settings of plans open or with few designs; those that nothing can answer are drawn again."""
     for attempt in range(100):
         random = np.random.default_rng([seed, attempt])
         try:
-            return read_question({"text": _text(random), "source": "question.yaml", "settings": []})
+            return read_question({"text": _text(random, few), "source": "question.yaml", "settings": []})
         except InstanceError:
             continue
     raise AssertionError(f"seed {seed}: no question was drawn in 100 attempts")
 
 
-def _text(random: np.random.Generator) -> str:
+def _text(random: np.random.Generator, few: bool) -> str:
     transformer = random.random() < 0.85
     sets = random.random() < 0.15
     objective = "worst_step_time" if sets else random.choice(_OBJECTIVES)
-    lines = [f"workload: {_workload(random, transformer)}", f"cluster: {_cluster(random)}", f"objective: {objective}"]
+    lines = [f"workload: {_workload(random, transformer, few)}", f"cluster: {_cluster(random)}", f"objective: {objective}"]
     lines += ["sets: ranges"] if sets else []
     lines += [f"efficiency: {{overlap_loss: {random.choice([0, 0.1])}}}"] if random.random() < 0.2 else []
     if random.random() < 0.5:
-        return "\n".join(["kind: codesign", *lines, *_bought(random, transformer), "choices:", *_plans(random, transformer)])
+        return "\n".join(["kind: codesign", *lines, *_bought(random, transformer), "choices:", *_plans(random, transformer, few)])
     own_prices = random.random() < 0.5
     kept = ("technology:", "budget:", "choices:", "  ", *(() if own_prices else ("prices:",)))
-    text = wide_text(int(random.integers(1 << 30)), 8, _MOST).split("  tensor: divisors")[0].split("  split:")[0]
+    text = (
+        wide_text(int(random.integers(1 << 30)), 2 if few else 8, 2 if few else _MOST).split("  tensor: divisors")[0].split("  split:")[0]
+    )
     chip = [line for line in text.splitlines() if line.startswith(kept)]
     dies = [f"  dies: {random.choice(['1', '[1, 2]', '[2, 4]'])}"] if random.random() < 0.3 else []
     prices = [f"prices: {_made(random)}"] if own_prices else []
-    return "\n".join(["kind: codesign", *lines, *prices, *chip, *dies, *_plans(random, transformer)])
+    return "\n".join(["kind: codesign", *lines, *prices, *chip, *dies, *_plans(random, transformer, few)])
 
 
-def _workload(random: np.random.Generator, transformer: bool) -> str:
+def _workload(random: np.random.Generator, transformer: bool, small: bool) -> str:
     precision = str(random.choice(["", "", ", precision: fp16", ", precision: fp8"]))
     if not transformer:
         return f"{{{random.choice(_OTHERS)}{precision.replace('8', '16')}}}"
-    if random.random() < 0.5:
+    if random.random() < (0.1 if small else 0.5):
         models = [name for name in names("workloads") if "gemm" not in name and "lstm" not in name]
         model = f"model: {random.choice(models)}, sequence: {random.choice([1024, 2048])}"
     else:
@@ -102,7 +134,10 @@ def _made(random: np.random.Generator) -> str:
     )
 
 
-def _plans(random: np.random.Generator, transformer: bool) -> list[str]:
+def _plans(random: np.random.Generator, transformer: bool, few: bool) -> list[str]:
     if not transformer:
         return ["  split: [rows-columns, inner]", "  rows: divisors", "  columns: divisors", "  data: divisors"]
+    if few:
+        names = ["tensor", "pipeline", *random.choice([*_SETTINGS], 5, replace=False)]
+        return [f"  {name}: [{', '.join(random.permutation(_SETTINGS.get(name, ('1', '2', '4')))[:2])}]" for name in names]
     return ["  rest: all", *(["  zero: [0, 1, 3]", "  interleave: [1, 2]"] if random.random() < 0.3 else [])]
