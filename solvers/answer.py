@@ -1,13 +1,13 @@
 """What every answer has in common: limits, progress, status, gap, and how it is written as plain data and read back."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from math import inf, nextafter
-from types import UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar
 
+from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import NEWEST
 from crossopt.solvers.proofs import Proof, Relaxed, Steps, Word
 
@@ -174,14 +174,16 @@ def is_told(proof: Proof | None, parts: "Sequence[Result[Any, Any]]") -> bool:
 
 def to_text(result: "Result[A, D]") -> str:
     """The result as JSON text."""
-    return json.dumps({"format": NEWEST, **asdict(result)}, indent=2, allow_nan=False) + "\n"
+    return json.dumps({"format": NEWEST, **to_plain(result)}, indent=2, allow_nan=False) + "\n"
 
 
 def result_in(data: object, answer: type[A], details: type[D]) -> "Result[A, D]":
     """The result in plain data; a ValueError in words if it is none."""
     if not isinstance(data, dict) or data.get("format") != NEWEST:
         raise ValueError(f"this is no result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
-    found: Result[A, D] = record(Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details})
+    found: Result[A, D] = from_plain(
+        Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details}
+    )
     return found
 
 
@@ -208,73 +210,6 @@ def status_of(value: float | None, bound: float | None, proved: bool) -> Status:
     if value is None:
         return "INFEASIBLE" if proved else "UNKNOWN"
     return "OPTIMAL" if proved and value == bound else "FEASIBLE"
-
-
-def record(kind: Any, data: object, path: str, types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
-    """The dataclass in plain data, with every key there, none beside them and every value of its type; `types` are a family's own."""
-    hints = _fields_of(kind)
-    if not isinstance(data, dict):
-        raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
-    if wrong := sorted(hints.keys() ^ data.keys()):
-        raise ValueError(f"{path}{wrong[0]}: this key is {'unknown' if wrong[0] in data else 'missing'}")
-    return kind(**{name: _typed(hint, data[name], f"{path}{name}", types or {}) for name, hint in hints.items()})
-
-
-@cache
-def _fields_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401
-    """The types of a dataclass by the names of its fields, which take longer to find than most values to read."""
-    return get_type_hints(kind)
-
-
-def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one reading for every type of a field
-    """The value as a field of this type holds it; a ValueError that names the place if it is none."""
-    hint = types.get(hint.__name__, hint) if isinstance(hint, TypeVar) else hint
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is UnionType or origin is Union:
-        return None if value is None and type(None) in inner else _typed(_one_of(inner, value, path), value, path, types)
-    if is_dataclass(origin or hint):
-        return record(origin or hint, value, f"{path}.", types)
-    if origin is tuple and isinstance(value, list):
-        if inner[-1] is not Ellipsis and len(value) != len(inner):
-            raise ValueError(f"{path}: {len(inner)} items are needed")
-        hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_typed(one, item, f"{path}[{place}]", types) for place, (one, item) in enumerate(zip(hints, value, strict=True)))
-    if not _is(hint, value):
-        raise ValueError(f"{path}: {str(value)[:40]!r} is no {_KINDS.get(origin or hint, 'known word')}")
-    return float(value) if hint is float else value  # type: ignore[arg-type]
-
-
-def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: ANN401
-    """Which of several types a value has: whole numbers are told from others, and dataclasses by their form."""
-    options = [one for one in inner if one is not type(None)]
-    if set(options) == {int, float}:
-        return int if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE else float
-    if len(options) == 1:
-        return options[0]
-    forms = _by_form(tuple(options))
-    form = value.get("form") if isinstance(value, dict) else None
-    if not isinstance(form, str) or form not in forms:
-        raise ValueError(f"{path}.form: {str(form)[:40]!r} is none of {', '.join(forms)}")
-    return forms[form]
-
-
-@cache
-def _by_form(kinds: tuple[Any, ...]) -> dict[str, Any]:
-    """Dataclasses by the word that their field `form` always holds."""
-    return {get_args(_fields_of(one)["form"])[0]: one for one in kinds}
-
-
-def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
-    """Whether a value of JSON is of this type; infinite figures and whole ones too large for a float are none."""
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _GREATEST
-    return isinstance(value, get_origin(hint) or hint) and (hint is not int or not isinstance(value, bool))
-
-
-_GREATEST, _WHOLE = 1.7e308, 1 << 63
-_KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
 
 
 ROUNDING = 1e-9

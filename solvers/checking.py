@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.errors import InstanceError, VerificationError
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import (
     STOPPED,
@@ -208,7 +209,10 @@ def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, an
     faults = [f"the {family.what} breaks a rule: {violation}" for violation in verdict.violations]
     if verdict.value != saved.value:
         faults.append(f"value: the {family.what} takes {_amount(family, question, verdict.value)}, the result says {saved.value!r}")
-    return [*faults, *(_difference("details", plain(verdict.details), plain(saved.details)) if verdict.details != saved.details else [])]
+    return [
+        *faults,
+        *(_difference("details", to_plain(verdict.details), to_plain(saved.details)) if verdict.details != saved.details else []),
+    ]
 
 
 def _amount(family: Family[Q, A, D], question: Q, value: Number | None) -> str:
@@ -235,11 +239,6 @@ def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | N
     true = saved.bound <= least if saved.bound is not None else least == float("inf")
     fault = f"bound: an answer takes {least!r} {unit}, the result says that none is below {saved.bound!r}"
     return Proved(("every answer was looked at anew",), () if true else (fault,))
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401 - dataclasses of any kind
-    """A dataclass as plain data."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def differences(path: str, true: dict[str, Any], said: object) -> list[str]:

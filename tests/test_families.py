@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError, VerificationError
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.kinds import KINDS, Kind
 from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import digest_of, text_of
 from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
-from crossopt.solvers.checking import check, check_answer, plain
+from crossopt.solvers.checking import check, check_answer
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
 from tests.paths import ROOT
@@ -255,7 +256,7 @@ def left(kind: str) -> list[Any]:
 
 
 def to_json(answer: object) -> str:
-    return json.dumps(plain(answer), sort_keys=True)
+    return json.dumps(to_plain(answer), sort_keys=True)
 
 
 @EACH

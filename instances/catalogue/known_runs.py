@@ -11,8 +11,10 @@ had been taken over (`elsewhere`), or than all runs with one kind of these ranks
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import NARROW, Precision, Transformer
 from crossopt.instances.catalogue.stack_sets import USUAL
 
@@ -149,9 +151,9 @@ _KINDS: Final = ("tensor", "context", "pipeline")
 _BITS: Final[Mapping[Precision, int]] = {"fp4": 4, "fp8": 8, "bf16": 16, "fp16": 16, "fp32": 32}
 
 
-def features(model: Transformer, plan: Mapping[str, Any]) -> str:
+def features(model: Transformer, plan: Plan | KernelPlan) -> str:
     """In words, such as `tensor and pipeline ranks in 8 bits`; of the settings of a plan by name its degrees count."""
-    *most, last = [name for name in _KINDS if plan.get(name, 1) > 1] or ["data"]
+    *most, last = [name for name in _KINDS if getattr(plan, name, 1) > 1] or ["data"]
     ranks = f"{', '.join(most)} and {last}" if most else last
     rows = " with scales of rows" if model.precision in NARROW and model.scaling == "rows" else ""
     return f"{ranks} ranks in {_BITS[model.precision]} bits{rows}"

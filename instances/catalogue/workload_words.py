@@ -1,8 +1,6 @@
 """A network in words: how many weights it has, its shape, its batch, and the work of a token."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.parameters import (
     active_parameters,
     adapter_products,
@@ -13,6 +11,7 @@ from crossopt.crossflow.parameters import (
     step_flops,
     trained_parameters,
 )
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.recomputation import layers_again, number_of
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.catalogue.alike import alike_words
@@ -49,12 +48,12 @@ def work_of(workload: Workload) -> dict[str, float]:
     }
 
 
-def repeated_share(workload: Workload, plan: Mapping[str, Any]) -> float:
+def repeated_share(workload: Workload, plan: Plan | KernelPlan) -> float:
     """FLOPs that the plan's recomputation adds over those of the model: hardware FLOPs are the model's by one and that."""
-    if not isinstance(workload, Transformer):
+    if not isinstance(workload, Transformer) or not isinstance(plan, Plan):
         return 0.0
-    number, layers = number_of(str(plan.get("recompute", "none"))), workload.stack / plan.get("pipeline", 1)
-    share = float(layers_again(float(number), float(plan.get("interleave", 1)), layers)) / layers
+    number, layers = number_of(plan.recompute), workload.stack / plan.pipeline
+    share = float(layers_again(float(number), float(plan.interleave), layers)) / layers
     return repeated_flops(workload, number, share) / step_flops(workload)
 
 

@@ -95,7 +95,7 @@ def evaluate(options: Namespace) -> Ending:
         sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(fitted(terminal(evaluation_sheet(instance, single.design, single.evaluation))))
-    return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
+    return Ending("FEASIBLE" if single.evaluation.feasible else "INFEASIBLE", proved=True)
 
 
 def explain(options: Namespace) -> Ending:

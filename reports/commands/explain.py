@@ -5,13 +5,14 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.plans.left_out import why_no_chip
 from crossopt.instances.codesign.question import read_asked, read_instance
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
@@ -174,7 +175,7 @@ def _explain_relaxation(options: Namespace) -> Status:
     if isinstance(found, Untold):
         sys.stdout.write(fitted(f"{instance.name}: {found.why}\n"))
         return found.status
-    text = json.dumps({"kind": "relaxation", "instance": instance.document, **asdict(found)}, indent=2, allow_nan=False) + "\n"
+    text = json.dumps({"kind": "relaxation", "instance": instance.document, **to_plain(found)}, indent=2, allow_nan=False) + "\n"
     told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else fitted(relaxation_text(found))
     try:
         for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):

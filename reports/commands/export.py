@@ -28,7 +28,7 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.launching.arguments import CHAKRA
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, from_words
+from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignResult, candidate_in
 from crossopt.solvers.proofs import Parts
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
             )
     if options.file.suffix in {".yaml", ".yml"} or (not options.file.suffix and not options.file.exists()):
         raise ValueError(f"{options.file}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
-    instance, design = _design_in(options.file, options.workload)
+    instance, design = _design_of_result(options.file, options.workload)
     if design is None:
         raise ValueError(f"{options.file}: there is no design in this result (solve a question that has one)")
-    chosen = from_words(instance, design)
+    chosen = candidate_in(instance, design)
     if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
         raise ValueError(f"{options.file}: only plans of transformers can be launched so")
     return instance, chosen
@@ -105,12 +105,12 @@ def _of_several(result: DesignResult) -> str:
     return f"here are answers about {several_words(asked)}, and one is needed (solve {alone})"
 
 
-def _design_in(path: Path, workload: str | None) -> tuple[Instance, dict[str, Any] | None]:
+def _design_of_result(path: Path, workload: str | None) -> tuple[Instance, ChosenDesign | None]:
     """The question and the design of a result; of several workloads those of the one named."""
     result = _result_in(path)
     asked = asked_in(result.question)
     if isinstance(asked, Instance):
-        return asked, design_in(result)
+        return asked, result.answer.design if result.answer else None
     names = [part.name for part in asked.parts]
     if workload not in names and result.answer is not None:
         message = f"there is a plan for each of several workloads (say --workload NAME, one of {', '.join(names)})"

@@ -22,7 +22,7 @@ from crossopt.reports.sheets.amounts import several
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text
 from crossopt.solvers.checking import ANEW, Report, differences, solve_and_hold
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, evaluation_in
+from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
 from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front, limit_after
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS, figure_in
@@ -173,11 +173,7 @@ def front_faults(front: SavedFront) -> list[str]:
     refused = [*differences("question", true, front.question), *_word_faults(front)]
     refused += [f"points[{place}]: its question is another one than that of the front" for place in _strangers(front)]
     for place, (said, result) in enumerate(points):
-        try:
-            priced = tuple(figure_in(instance, told, name) for name in figures) if (told := evaluation_in(result)) else ()
-        except (KeyError, TypeError):
-            refused.append(f"points[{place}]: what it says of its design lacks figures, or has others than numbers")
-            continue
+        priced = tuple(figure_in(instance, result.details.evaluation, name) for name in figures) if result.details else ()
         if not priced:
             refused.append(f"points[{place}]: there is no design")
         elif said != priced:

@@ -21,7 +21,7 @@ from crossopt.reports.facts.chip.bill import bill_of, bill_words
 from crossopt.reports.facts.chip.bundles import bundles_words
 from crossopt.reports.facts.chip.held import FULL, links_words, slowed_stacks
 from crossopt.reports.facts.chip.rates import by_clock
-from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, DesignResult, chosen_hardware
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
 _EASED = 1.1
@@ -75,11 +75,11 @@ def package_of(technology: Technology, split: Split, stacks: float, bundles: flo
     )
 
 
-def clock_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
+def clock_words(instance: Instance | None, design: ChosenDesign) -> tuple[str, ...]:
     """At what clock and supply the cores of a free chip run; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ()
-    core = generate(free.technology, split_of(free, _chosen(design["hardware"]))).core
+    core = generate(free.technology, split_of(free, _chosen(design.hardware.choices))).core
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
@@ -98,11 +98,11 @@ def reticle_words(instance: Instance) -> str:
     return larger if most < budget < float("inf") else ""
 
 
-def kernel_words(instance: Instance | None, design: Mapping[str, Any]) -> tuple[str, ...]:
+def kernel_words(instance: Instance | None, design: ChosenDesign) -> tuple[str, ...]:
     """What a free chip draws in each of the kernels that it is rated by."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ()
-    built = generate(free.technology, split_of(free, _chosen(design["hardware"])))
+    built = generate(free.technology, split_of(free, _chosen(design.hardware.choices)))
     watts = [f"{float(np.max(built.power((busy,)))):.0f} W in {_kernel(busy)}" for busy in free.technology.sustained]
     return (f"drawn: {', '.join(watts)}",)
 
@@ -115,17 +115,17 @@ def _kernel(busy: Activity) -> str:
 
 def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
     """A sentence for each limit that the technology of a free chip states; nothing of a device that is given."""
-    design = design_in(result)
-    if design is None or not isinstance(instance.hardware, FreeHardware):
+    if result.answer is None or not isinstance(instance.hardware, FreeHardware):
         return ()
-    free, chip = instance.hardware, design_of(instance, from_words(instance, design)).hardware
+    design = result.answer.design
+    free, chip = instance.hardware, chosen_hardware(instance, design)
     technology = free.technology
     return (
         *map(Built, kernel_words(instance, design)),
-        *_clock(technology, generate(technology, _split(free, design["hardware"])).core),
-        *_edge(free, chip, design["hardware"]),
-        *_dies(instance, technology, chip, split_of(free, _chosen(design["hardware"]))),
-        *_ports(instance, design, technology, chip, generate(technology, _split(free, design["hardware"])).core),
+        *_clock(technology, generate(technology, _split(free, design.hardware.choices)).core),
+        *_edge(free, chip, design.hardware.choices),
+        *_dies(instance, technology, chip, split_of(free, _chosen(design.hardware.choices))),
+        *_ports(instance, design, technology, chip, generate(technology, _split(free, design.hardware.choices)).core),
         *_tiles(technology, chip),
         *([Built(waves)] if (waves := bundles_words(instance, design)) else []),
         *([Built(f"price: {bill_words(bill)}")] if (bill := bill_of(instance, design)) else []),
@@ -198,7 +198,7 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
 
 
 def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:
-    return split_of(free, {name: np.float64(value) for name, value in chosen.items() if name != "name"})  # type: ignore[misc]
+    return split_of(free, {name: np.float64(value) for name, value in chosen.items()})  # type: ignore[misc]
 
 
 def _millimetres(length: float) -> str:
@@ -206,7 +206,7 @@ def _millimetres(length: float) -> str:
 
 
 def _chosen(hardware: Mapping[str, Any]) -> dict[str, Array]:
-    return {name: np.array([value], np.float64) for name, value in hardware.items() if name != "name"}
+    return {name: np.array([value], np.float64) for name, value in hardware.items()}
 
 
 def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Split) -> Iterator[Built]:
@@ -227,7 +227,7 @@ def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Spl
         yield _built(sentence, float(chip.l2.bandwidth), let, replace(technology, die_links=links))
 
 
-def _ports(instance: Instance, design: Mapping[str, Any], technology: Technology, chip: Hardware, core: Compute) -> Iterator[Built]:
+def _ports(instance: Instance, design: ChosenDesign, technology: Technology, chip: Hardware, core: Compute) -> Iterator[Built]:
     for level, words in _NAMES.items():
         sram, memory = getattr(technology, level), getattr(chip, level)
         most = float(memory.capacity) / sram.bank_capacity * float(port_bandwidth(sram, core.frequency)) * sram.utilisation

@@ -1,7 +1,6 @@
 """What the model knows of a design beside what its result says: where the area goes, what every stage holds, what it assumes."""
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from crossopt.reports.facts.building import Package, clock_words, kernel_words, 
 from crossopt.reports.facts.chip.bill import DeviceBill, bill_of
 from crossopt.reports.facts.chip.watts import PARTS, SPARE, Amounts, Watts, spare_area, watts_of
 from crossopt.reports.facts.constants import origin_of
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, chosen_hardware, design_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Chip:
     bill: DeviceBill | None = None
 
 
-def chip_of(instance: Instance, design: dict[str, Any]) -> Chip:
+def chip_of(instance: Instance, design: ChosenDesign) -> Chip:
     """The chip of a design that was checked; nothing where the device was given."""
     if not isinstance(instance.hardware, FreeHardware):
         return Chip()
@@ -40,9 +39,9 @@ def chip_of(instance: Instance, design: dict[str, Any]) -> Chip:
     return Chip(areas, package, watts_of(instance, design), bill_of(instance, design))
 
 
-def _chip(free: FreeHardware, design: dict[str, Any]) -> tuple[Amounts, Package]:
+def _chip(free: FreeHardware, design: ChosenDesign) -> tuple[Amounts, Package]:
     """The die dealt to its parts, and what lies beside it."""
-    chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
+    chosen = {name: np.float64(value) for name, value in design.hardware.choices.items()}
     split = split_of(free, chosen)  # type: ignore[arg-type]
     technology = free.technology
     built = generate(technology, split)
@@ -67,9 +66,9 @@ def _by_part(parts: Parts) -> Amounts:
     return tuple((name, float(getattr(parts, part))) for name, part in PARTS)
 
 
-def stages_of(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, ...]:
+def stages_of(instance: Instance, design: ChosenDesign) -> tuple[Amounts, ...]:
     """Bytes by use on one device of each pipeline stage, first stage first; none for other plans than a transformer's."""
-    chosen = from_words(instance, design)
+    chosen = candidate_in(instance, design)
     reserved = design_of(instance, chosen).hardware.reserved_memory
     if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
         return ()
@@ -80,9 +79,9 @@ def stages_of(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, ...]
     return tuple((*((name, float(values[stage])) for name, values in uses.items()), ("reserved", float(reserved))) for stage in stages)
 
 
-def assumed(instance: Instance, design: dict[str, Any]) -> tuple[str, ...]:
+def assumed(instance: Instance, design: ChosenDesign) -> tuple[str, ...]:
     """What the figures rest on, in sentences."""
-    workload, reserved = instance.workload, design_of(instance, from_words(instance, design)).hardware.reserved_memory
+    workload, reserved = instance.workload, chosen_hardware(instance, design).reserved_memory
     sentences = [
         "Times, memory and energy are those of an analytical model, not measurements; its constants are in the table.",
         f"The framework, the runtime and fragmentation take {format_quantity(reserved, 'bytes')} of each device's memory.",

@@ -1,24 +1,23 @@
 """What a plan owes to hiding an exchange: the same plan priced once more without, and what the share of experts rests on, or that no stack
 launches it where it is one of tensor ranks on several nodes."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, TENSOR_EXCHANGES, Plan
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
+from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, candidate_in, design_of
 
 _SOURCE: Final = "rests on one measured pair of runs, of DeepSeek-V3 on 64 H100 (Megatron-LM, pull request 6311)"
 _GIVEN: Final = "is a constant of this question"
 
 
-def hidden_words(instance: Instance, design: Mapping[str, Any]) -> str:
+def hidden_words(instance: Instance, design: ChosenDesign) -> str:
     """A sentence on a plan that hides one of them; nothing of others."""
-    chosen = from_words(instance, dict(design))
+    chosen = candidate_in(instance, design)
     plan = chosen.plan
     if not isinstance(plan, Plan):
         return ""

@@ -21,7 +21,7 @@ from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.settings import listed_as
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words, to_words
+from crossopt.solvers.codesign.answer import DesignResult, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Node, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 from crossopt.solvers.proofs import Boxes, Enumerated
@@ -41,16 +41,16 @@ _UNITS = {"area": " m^2", "power": " W", "stacks": ""}
 
 def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
     """All boxes as a tree; refused where that would not be the whole question."""
-    instance, design = asked_in(result.question), design_in(result) if result.answer else None
+    instance, answer = asked_in(result.question), result.answer
     if not isinstance(instance, Instance) or not isinstance(instance.workload, Transformer):
         raise RefusedError("--as certificate lists the designs of one transformer on one number of devices (this is another question)")
     if instance.objective not in _FIGURES or "files" in result.question or instance.ceilings:
         raise RefusedError(f"designs are listed by {' or '.join(_FIGURES)}, of a question that names no file of one's own")
-    if design is None or not isinstance(result.proof, Enumerated | Boxes):
+    if answer is None or not isinstance(result.proof, Enumerated | Boxes):
         raise RefusedError("there is no design in this result, or nothing but a word proves its bound")
     space, options = grid(instance), {name: values for name, values in instance.plan_options if name != _DERIVED}
-    chosen = from_words(instance, design)
-    hardware = to_words(instance, chosen)["hardware"]
+    chosen = candidate_in(instance, answer.design)
+    hardware = answer.design.hardware.choices
     chips = [(name, values.tolist()) for name, values in zip(space.names, space.options, strict=True)]
     return {
         "kind": "codesign",

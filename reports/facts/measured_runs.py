@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors, short_of
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import Instance
@@ -19,6 +21,7 @@ from crossopt.instances.codesign.stacks.known import (
     stack_of,
 )
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.solvers.codesign.answer import DesignEvaluation
 
 RANKED_ON: Final = "a100"
 """The kind of devices of which three plans and more of one question were measured; of others no question has two that differ."""
@@ -50,7 +53,7 @@ _SHARED_EXPERTS: Final = (
 )
 
 
-def measured_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+def measured_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
     return f"{_measured(instance)}{_outside_words(instance)}{_shared_words(instance, plan)}{_like_words(instance, plan)}"
 
@@ -65,7 +68,7 @@ def _outside_words(instance: Instance) -> str:
     )
 
 
-def runs_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+def runs_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """How far the model is off on public runs, and whether its ranking of plans was tested on the device."""
     return f"{measured_words(instance, plan)}; {_ranking_words(device_of(instance))}"
 
@@ -80,9 +83,9 @@ def _ranking_words(device: str) -> str:
     return f"ranking of plans was not tested on this device: only A100 has questions with three measured plans ({taus})"
 
 
-def _shared_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+def _shared_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """Of plans of Megatron-FSDP what little is known."""
-    if stack_of(instance) != USUAL or plan.get("zero", 0) < 2:
+    if stack_of(instance) != USUAL or getattr(plan, "zero", 0) < 2:
         return ""
     return f"; {_SHARED_WHOLE}{_SHARED_EXPERTS if has_experts(instance) else ''}"
 
@@ -111,9 +114,9 @@ def _measured(instance: Instance) -> str:
     return f"{whose}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
 
 
-def _like_words(instance: Instance, plan: Mapping[str, Any]) -> str:
+def _like_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """Of dense networks how far runs of such plans are off, where few are known, or that none is."""
-    if not plan or not (like := plans_like(instance, plan)):
+    if plan is None or not (like := plans_like(instance, plan)):
         return ""
     stack = stack_of(instance)
     if (known := known_errors(stack, like)) is None:
@@ -154,13 +157,13 @@ def _expert_words(device: str, stack: str) -> str:
     return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
-def likely_words(asked: Instance | None, evaluation: Mapping[str, Any]) -> str:
+def likely_words(asked: Instance | None, evaluation: DesignEvaluation) -> str:
     """The step times that are likely, and by what; nothing where nothing is known."""
-    low, high = evaluation["likely"]
+    low, high = evaluation.likely
     sets = f" and under {len(asked.others)} other sets of them" if asked is not None and asked.others else ""
     there = asked is None or (stack_of(asked), device_of(asked)) in MEASURED or has_experts(asked)
     off = "the mean error on measured runs" if there else "the error of constants that were taken over elsewhere"
-    more = "" if [low, high] == list(evaluation["likely_by_constants"]) else f", and {off}"
+    more = "" if (low, high) == evaluation.likely_by_constants else f", and {off}"
     links = ", and what sources leave of L2 and links" if asked is not None and _in_doubt(asked) else ""
     least, most = (rounded_quantity(seconds, "time", 4) for seconds in (low, high))
     return f"likely {least} to {most}, by the optimistic and the pessimistic constants{sets}{links}{more}" if low < high else ""

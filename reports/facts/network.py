@@ -28,7 +28,7 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip.words import shape_words
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 _IN_ORDER = (
     "shown as if dimensions were passed in this order, one after the other; gathers and sums pass axes of a torus at once where that is "
@@ -112,9 +112,9 @@ class Network:
         return _IN_ORDER if several else ""
 
 
-def network_of(instance: Instance, design: dict[str, object]) -> Network | None:
+def network_of(instance: Instance, design: ChosenDesign) -> Network | None:
     """That of a checked design; None for other workloads than a transformer."""
-    chosen = from_words(instance, design)
+    chosen = candidate_in(instance, design)
     if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
         return None
     return network_on(instance.workload, design_of(instance, chosen).hardware, instance.cluster, chosen.plan)

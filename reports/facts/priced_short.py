@@ -1,14 +1,14 @@
 """Plans with ranks with which all known runs of the stack took longer than predicted, and the best plan without such ranks; and what
 stacks exchange with every microbatch that is priced once a step."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import parts_of, terms
 from crossopt.crossflow.workload import Transformer
@@ -17,14 +17,14 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.known import plans_like, stack_of
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.fullness import best_soon, which_words
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 _EACH_TIME: Final = ("fsdp", "torchtitan", "deepspeed")
 _LITTLE: Final = 0.01
 """Of a step."""
 
 
-def short_words(instance: Instance, plan: Mapping[str, Any], seconds: float | None = None) -> str:
+def short_words(instance: Instance, plan: Plan | KernelPlan, seconds: float | None = None) -> str:
     """A sentence on a plan with such ranks; nothing of others. With the step time of a best design also what the best one without takes,
     where that is found soon."""
     like, stack = plans_like(instance, plan), stack_of(instance)
@@ -62,20 +62,19 @@ def _without(instance: Instance, kind: str, seconds: float | None) -> str:
     )
 
 
-def once_words(instance: Instance, design: Mapping[str, Any]) -> str:
+def once_words(instance: Instance, design: ChosenDesign) -> str:
     """What a step may take longer as embedding and head are gathered and scattered like any layer; nothing where that is little.
 
     `fully_shard` of PyTorch makes units of them (torchtitan, parallelize.py: `apply_fsdp`), and DeepSpeed fetches and reduces all modules
     in each micro step, where `crossflow.exchanges.replicas` has them once a step: of m microbatches m (s + 2 g) for s + g, of ZeRO-2 m s
     for s."""
-    chosen = from_words(instance, dict(design))
-    model, plan = instance.workload, chosen.plan
+    model, plan = instance.workload, design.plan
     if not isinstance(model, Transformer) or not isinstance(plan, Plan) or stack_of(instance) not in _EACH_TIME:
         return ""
     microbatches = model.global_batch // (plan.microbatch * plan.data)
     if plan.zero < 2 or plan.pipeline > 1 or microbatches == 1:
         return ""
-    priced, plans = design_of(instance, chosen), table([plan])
+    priced, plans = design_of(instance, candidate_in(instance, design)), table([plan])
     needed = terms(model, priced.hardware, plans, parts_of(model, priced.hardware, instance.cluster, plans))
     scatter, gather = (float(np.ravel(seconds)[0]) for seconds in (needed.synchronize, needed.publish))
     more = (microbatches - 1) * scatter + ((2 * microbatches - 1) * gather if plan.zero == 3 else 0.0)

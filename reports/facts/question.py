@@ -10,7 +10,9 @@ from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.units import format_quantity
+from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 
@@ -31,15 +33,15 @@ class Asked:
     """The question itself, of one workload on one number of devices."""
 
 
-def told_of(instance: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> dict[str, Any]:
+def told_of(instance: Instance, design: ChosenDesign, evaluation: DesignEvaluation) -> dict[str, Any]:
     """An evaluation as plain data, with the size of the network, which constants priced it, and the FLOPs that hardware does for a step."""
-    share = repeated_share(instance.workload, design["plan"])
+    share = repeated_share(instance.workload, design.plan)
     return {
-        "design": design,
-        "evaluation": evaluation,
+        "design": to_plain(design),
+        "evaluation": to_plain(evaluation),
         "workload": {"name": instance.workload.name, **work_of(instance.workload)},
-        "hardware_flops": evaluation["flops"] * (1.0 + share),
-        "hardware_utilisation": evaluation["utilisation"] * (1.0 + share),
+        "hardware_flops": evaluation.flops * (1.0 + share),
+        "hardware_utilisation": evaluation.utilisation * (1.0 + share),
         "priced_by": instance.priced_by,
     }
 

@@ -26,7 +26,7 @@ from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import NARROW, Transformer, feed_forward_kinds, layer_kinds
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 Level = Literal["dram", "l2", "l1", "registers"]
 MEMORIES: Final[tuple[tuple[str, Level], ...]] = (("memory", "dram"), ("L2", "l2"), ("L1", "l1"), ("registers", "registers"))
@@ -57,9 +57,9 @@ class Roofs:
     """Bytes a second of each of `MEMORIES`."""
 
 
-def roofs_of(instance: Instance, design: dict[str, object]) -> Roofs | None:
+def roofs_of(instance: Instance, design: ChosenDesign) -> Roofs | None:
     """Those of a checked design; None for other workloads than a transformer."""
-    chosen = from_words(instance, design)
+    chosen = candidate_in(instance, design)
     if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
         return None
     return roofs_on(instance.workload, design_of(instance, chosen).hardware, instance.cluster, chosen.plan)

@@ -21,7 +21,7 @@ from crossopt.crossflow.stages import chunk_sizes
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 MOST = 60_000
 """Passes that are looked at one by one."""
@@ -85,9 +85,9 @@ class Step:
     """Whether the second half of the microbatches goes up the stages."""
 
 
-def step_of(instance: Instance, design: dict[str, object]) -> Step | None:
+def step_of(instance: Instance, design: ChosenDesign) -> Step | None:
     """The step of a checked design; None for other workloads than a transformer, and where there are too many passes."""
-    chosen = from_words(instance, design)
+    chosen = candidate_in(instance, design)
     workload, plan = instance.workload, chosen.plan
     if not isinstance(workload, Transformer) or not isinstance(plan, Plan):
         return None

@@ -6,7 +6,6 @@ slowest would seem to spend more on the head than one whose middle stages are, t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
@@ -14,7 +13,7 @@ from crossopt.crossflow.transformer import mean_items
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 UNEQUAL = "`unequal stages` is what the slowest stage takes beyond the mean of all, of which the other uses are"
 _TOLD = 3
@@ -35,9 +34,9 @@ class Uses:
         return sum(self.seconds.values())
 
 
-def uses_of(instance: Instance, name: str, design: Mapping[str, Any]) -> Uses:
+def uses_of(instance: Instance, name: str, design: ChosenDesign) -> Uses:
     """The uses of time of a design in words, which is priced anew."""
-    chosen = design_of(instance, from_words(instance, dict(design)))
+    chosen = design_of(instance, candidate_in(instance, design))
     if isinstance(instance.workload, Transformer) and isinstance(chosen.plan, Plan):
         items = mean_items(instance.workload, chosen.hardware, chosen.cluster, chosen.plan)
         return Uses(name, {use: float(seconds) for use, seconds in items})

@@ -28,7 +28,6 @@ from crossopt.reports.sheets.replayed import cpu_runs
 from crossopt.reports.sheets.sheet import Sheet, Timeline
 from crossopt.reports.shown import sheet_of
 from crossopt.solvers.checking import faults_but_proof
-from crossopt.solvers.codesign.answer import design_in
 
 Event = dict[str, Any]
 _OF = {"s": 1e6, "ms": 1e3}
@@ -57,7 +56,7 @@ def _events(path: Path) -> Iterator[Event]:
     if result.answer is None:
         raise RefusedError(f"{path}: there is no answer in this result to draw over time (solve a question that has one)")
     if kind == "codesign":
-        step = step_of(question, design_in(result) or {}) if isinstance(question, Instance) else None
+        step = step_of(question, result.answer.design) if isinstance(question, Instance) else None
         if step is None:
             raise RefusedError(f"{path}: the step of this design has no passes over time (one transformer on one number of devices has)")
         return of_step(str(result.question["name"]), step)

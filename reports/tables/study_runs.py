@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import Final
 
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.reports.tables.paper import harmless
 from crossopt.solvers.study.figures import NEVER, above, bound_of, near_after
 from crossopt.solvers.study.records import Run, Study
@@ -55,7 +56,7 @@ def _design(run: Run) -> dict[str, Value]:
     """Every setting of the design by its name: `chip.compute_area`, `plan.tensor`."""
     if run.design is None:
         return {}
-    parts = (("chip", run.design["hardware"]), ("plan", run.design["plan"]))
+    parts = (("chip", to_plain(run.design.hardware)), ("plan", to_plain(run.design.plan)))
     return {f"{part}.{name}": _setting(value) for part, found in parts for name, value in found.items()}
 
 

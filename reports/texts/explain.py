@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import Built
 from crossopt.reports.facts.chip.words import choice_name, choice_words
-from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.explain.conflict import Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
 from crossopt.solvers.codesign.explain.sold import BESIDE
@@ -75,14 +75,14 @@ def _parts(result: DesignResult, parts: tuple[Unopened, ...]) -> list[str]:
 
 def _filled(result: DesignResult) -> list[str]:
     """Limits that are full, before anybody asked what more of them would buy."""
-    full = (evaluation_in(result) or {}).get("binding", [])
+    full = result.details.evaluation.binding if result.details else ()
     return [f"full: {', '.join(full)}" if full else "no limit is full"]
 
 
 def _heads(result: DesignResult, why: Why) -> list[str]:
     """The limits of which more buys something, those of which it buys little, what binds beside them, and what is full and buys nothing.
     What binds beside the limits comes first where it is worth more than any of them."""
-    full = (evaluation_in(result) or {}).get("binding", [])
+    full = result.details.evaluation.binding if result.details else ()
     worth = {_name(one): gain(one.value, result.value) for one in why.reliefs}
     binding = [name for name, bought in sorted(worth.items(), key=lambda pair: -pair[1]) if bought >= LITTLE]
     little = [f"{name} ({bought:.2%} less by a tenth more)" for name, bought in worth.items() if 0.0 < bought < LITTLE]
@@ -155,9 +155,8 @@ def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResu
         return f"\n  with {words} there is no design: " + clash_text("", members).partition("these")[2].strip().join(("these ", "\n"))
     if result.value is None:
         return f"\n  with {words}: {_value(other.value, unit)}\n"
-    plan = (design_in(other) or {})["words"]
     more = "the same" if other.value == result.value else f"{other.value / result.value - 1.0:.2%} more"
-    return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {plan}\n"
+    return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {other.answer.design.words if other.answer else ''}\n"
 
 
 def _value(value: float | None, unit: str) -> str:

@@ -1,11 +1,11 @@
-"""What is answered about a joint design: a chip and the plan of each workload, in the user's words, both ways; and what the judge says."""
+"""What is answered about a joint design: a chip, a cluster and the plan of each workload, with what the full model says of it."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
-from typing import Any
 
 from crossopt.crossflow.dies import Row, alike, places_along
-from crossopt.crossflow.evaluate import Design, Evaluation
+from crossopt.crossflow.evaluate import Design, Evaluation, Resource
+from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
@@ -13,7 +13,8 @@ from crossopt.instances.codesign.chips import drawn_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Place
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
 from crossopt.instances.codesign.stacks.known import likely_of
-from crossopt.solvers.answer import Result
+from crossopt.instances.files.dataclass_json import INLINE
+from crossopt.solvers.answer import Number, Result
 from crossopt.solvers.proofs import Enumerated, Exact, Relaxation, Relaxed, Space
 
 _ALL = 1.0 - 1.0e-9
@@ -23,17 +24,46 @@ _GREATEST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenHardware:
+    """The device of the question, or the technology with the value of each open choice in SI units."""
+
+    name: str
+    choices: dict[str, Number] = field(default_factory=dict, metadata=INLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDesign:
+    """A design of a question: its hardware and the plan of one workload."""
+
+    hardware: ChosenHardware
+    plan: Plan | KernelPlan
+    words: str
+    """What the plan is called."""
+    at_end_of_range: tuple[str, ...] = ()
+    """Hardware choices at the first or the last option of their range."""
+
+
+@dataclass(frozen=True, slots=True)
 class Designs:
     """The answer: on how many devices, and a design for each workload, all on the same chip."""
 
     devices: int
-    designs: tuple[dict[str, Any], ...]
+    designs: tuple[ChosenDesign, ...]
     alone: tuple[float, ...] = ()
     """The optimum of each workload on a chip of its own, where regrets are asked for."""
     batch: int = 0
     """Samples of a step, where several batches are asked about; else 0."""
     network: str = ""
     """Which network it is, where several are asked about; else empty."""
+
+    def __post_init__(self) -> None:
+        if not self.designs:
+            raise ValueError("designs: each workload has one design, and here is none")
+
+    @property
+    def design(self) -> ChosenDesign:
+        """The design of the only workload, or of the first."""
+        return self.designs[0]
 
     @property
     def place(self) -> Place:
@@ -50,6 +80,50 @@ class Designs:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitUse:
+    """How much of a limit a design uses, in SI units."""
+
+    name: str
+    used: float
+    available: float
+    unit: str
+    kept: bool
+
+    @property
+    def share(self) -> float:
+        """Used over available; above 1 where broken."""
+        return self.used / self.available if self.available > 0.0 else inf if self.used > 0.0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DesignEvaluation:
+    """What the full model says of a design in SI units, with what follows from it."""
+
+    step_time: float
+    energy: float
+    average_power: float
+    power: float
+    die_area: float
+    cost: float | None
+    flops: float
+    tokens: int
+    utilisation: float
+    likely: tuple[float, float]
+    """The least and the greatest likely step time, by constants and by measured runs."""
+    likely_by_constants: tuple[float, float]
+    tokens_per_second: float
+    breakdown: dict[str, float]
+    """Seconds by use; they add up to the step time."""
+    memory: dict[str, float]
+    """Bytes by use on the fullest device."""
+    device: tuple[Resource, ...]
+    limits: tuple[LimitUse, ...]
+    feasible: bool
+    binding: tuple[str, ...]
+    """Limits of which the design uses at least 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """What one workload has of the answer."""
 
@@ -58,7 +132,7 @@ class Share:
     value: float
     regret: float | None
     """value / optimum - 1, where the optimum of the workload alone is known."""
-    evaluation: dict[str, Any]
+    evaluation: DesignEvaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +141,17 @@ class Priced:
 
     shares: tuple[Share, ...]
 
+    def __post_init__(self) -> None:
+        if not self.shares:
+            raise ValueError("shares: each workload has one, and here is none")
+
+    @property
+    def evaluation(self) -> DesignEvaluation:
+        """That of the only workload, or of the first."""
+        return self.shares[0].evaluation
+
 
 DesignResult = Result[Designs, Priced]
-
-
-def design_in(result: DesignResult) -> dict[str, Any] | None:
-    """The design of the only workload, or of the first; None where there is none."""
-    return result.answer.designs[0] if result.answer and result.answer.designs else None
-
-
-def evaluation_in(result: DesignResult) -> dict[str, Any] | None:
-    """What the full model says of that design."""
-    return result.details.shares[0].evaluation if result.details and result.details.shares else None
 
 
 def space_in(result: DesignResult) -> Space | None:
@@ -91,30 +164,28 @@ def relaxation_in(result: DesignResult) -> Relaxation | None:
     return result.proof.relaxation if isinstance(result.proof, Relaxed | Exact) else None
 
 
-def evaluation_json(instance: Instance, evaluation: Evaluation, plan: Plan | KernelPlan) -> dict[str, Any]:
-    """An evaluation as plain data, with what follows from it, and what public runs say of it."""
-    limits = [{**asdict(limit), "kept": limit.kept} for limit in evaluation.limits]
+def evaluation_of(instance: Instance, evaluation: Evaluation, plan: Plan | KernelPlan) -> DesignEvaluation:
+    """The model's evaluation of a design with what follows from it, and what public runs say of it."""
     plain = {name: getattr(evaluation, name) for name in _PLAIN}
-    return {
+    return DesignEvaluation(
         **plain,
-        "likely": list(likely_of(instance, evaluation.step_time, evaluation.likely, asdict(plan))),
-        "likely_by_constants": list(evaluation.likely),
-        "tokens_per_second": evaluation.tokens_per_second,
-        "breakdown": dict(evaluation.breakdown),
-        "memory": dict(evaluation.memory),
-        "device": [asdict(resource) for resource in evaluation.device],
-        "limits": limits,
-        "feasible": evaluation.feasible,
-        "binding": list(evaluation.binding),
-    }
+        likely=likely_of(instance, evaluation.step_time, evaluation.likely, plan),
+        likely_by_constants=evaluation.likely,
+        breakdown=dict(evaluation.breakdown),
+        memory=dict(evaluation.memory),
+        limits=tuple(LimitUse(**asdict(limit), kept=limit.kept) for limit in evaluation.limits),
+    )
 
 
-_PLAIN = ("step_time", "energy", "average_power", "power", "die_area", "cost", "flops", "tokens", "utilisation")
+_PLAIN = (
+    *("step_time", "energy", "average_power", "power", "die_area", "cost", "flops", "tokens", "utilisation"),
+    *("tokens_per_second", "device", "feasible", "binding"),
+)
 
 
 def answer_of(instance: Instance, chosen: "Candidate | None") -> Designs | None:
     """The answer about one workload that a design is; None where there is no design."""
-    return None if chosen is None else Designs(instance.cluster.devices, (to_words(instance, chosen),))
+    return None if chosen is None else Designs(instance.cluster.devices, (chosen_design(instance, chosen),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +206,24 @@ def design_of(instance: Instance, chosen: Candidate) -> Design:
     return Design(device_at(instance, chosen.point), instance.cluster, chosen.plan)
 
 
-def to_words(instance: Instance, chosen: Candidate) -> dict[str, Any]:
-    """The design as plain data: what is chosen, in SI, and what it is called."""
-    hardware = hardware_choice(instance, chosen.point)
+def chosen_design(instance: Instance, chosen: Candidate) -> ChosenDesign:
+    """The design with what is chosen in SI units, and what it is called."""
+    choices = hardware_choice(instance, chosen.point)
     name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
-    return {
-        "hardware": {"name": name, **hardware},
-        "plan": asdict(chosen.plan),
-        "words": str(chosen.plan),
-        "at_end_of_range": _at_ends(instance, hardware),
-    }
+    return ChosenDesign(ChosenHardware(name, choices), chosen.plan, str(chosen.plan), _at_ends(instance, choices))
 
 
-def _at_ends(instance: Instance, hardware: dict[str, Any]) -> list[str]:
+def _at_ends(instance: Instance, hardware: dict[str, Number]) -> tuple[str, ...]:
     """Hardware choices whose value is the least or the greatest option, beyond which the question does not look; but no power of which a
     part draws less than it has, as more would change nothing, nor stacks of which no die that may be has a place for more."""
     if not isinstance(instance.hardware, FreeHardware):
-        return []
+        return ()
     options, drawn = dict(instance.hardware.options), drawn_of(instance.hardware, hardware)
     ends = [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
     useless = {name for name, watts in drawn.items() if watts < _ALL * hardware[name]}
     if "hbm_stacks" in hardware and most_stacks(instance, hardware.get("dies", instance.hardware.dies)) <= hardware["hbm_stacks"]:
         useless.add("hbm_stacks")
-    return [name for name in ends if hardware[name] < options[name][-1] or name not in useless]
+    return tuple(name for name in ends if hardware[name] < options[name][-1] or name not in useless)
 
 
 def most_stacks(instance: Instance, dies: float) -> float:
@@ -170,29 +236,19 @@ def most_stacks(instance: Instance, dies: float) -> float:
     return float(alike(places_along(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
 
 
-def from_words(instance: Instance, words: object) -> Candidate:
-    """The design that plain data stands for; a ValueError in words if the question does not allow it."""
-    if not isinstance(words, dict) or not isinstance(words.get("hardware"), dict) or not isinstance(words.get("plan"), dict):
-        raise ValueError("a design needs its hardware and its plan")
-    if any(isinstance(value, bool) for name, value in words["plan"].items() if name != "sequence_parallel"):
-        raise ValueError("a degree is a number, not true or false")
-    if any(isinstance(value, float) for value in words["plan"].values()):
-        raise ValueError("whole numbers of a plan are written without a point")
-    if not isinstance(words["plan"].get("sequence_parallel", False), bool):
-        raise ValueError("sequence_parallel: this is true or false")
-    if too_large := [f"{name} {value}" for name, value in words["plan"].items() if isinstance(value, int) and abs(value) > _GREATEST]:
+def candidate_in(instance: Instance, design: ChosenDesign) -> Candidate:
+    """The number of the design's hardware point, with its plan; a ValueError if the question does not allow it."""
+    settings = asdict(design.plan)
+    if too_large := [f"{name} {value}" for name, value in settings.items() if isinstance(value, int) and abs(value) > _GREATEST]:
         raise ValueError(f"{too_large[0]} is none of the options")
-    try:
-        return _read(instance, words)
-    except TypeError as error:
-        raise ValueError(f"this is no design: {error}") from error
-
-
-def _read(instance: Instance, words: dict[str, Any]) -> Candidate:
-    point = hardware_point(instance, {name: value for name, value in words["hardware"].items() if name != "name"})
-    kind = Plan if isinstance(instance.workload, Transformer) else KernelPlan
-    plan = kind(**words["plan"])
-    fault = allows(instance, plan)
-    if fault:
+    if not isinstance(design.plan, Plan if isinstance(instance.workload, Transformer) else KernelPlan):
+        raise ValueError(f"this is no design: its plan is none of a {type(instance.workload).__name__}")
+    point = hardware_point(instance, design.hardware.choices)
+    if fault := allows(instance, design.plan):
         raise ValueError(fault)
-    return Candidate(point, plan)
+    return Candidate(point, design.plan)
+
+
+def chosen_hardware(instance: Instance, design: ChosenDesign) -> Hardware:
+    """The device of a design, generated anew."""
+    return design_of(instance, candidate_in(instance, design)).hardware

@@ -8,7 +8,7 @@ from time import monotonic
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
-from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
+from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.close_calls import close_calls
@@ -243,7 +243,7 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     started = monotonic() - began
     left = replace(limits, seconds=limits.seconds - started)
     found = ENGINES["expert"](instance, left, watch) if narrowed is None else auto(narrowed, left, watch)
-    chosen = from_words(instance, found.answer.designs[0]) if found.answer else None
+    chosen = candidate_in(instance, found.answer.design) if found.answer else None
     trace = tuple((started + seconds, value, None) for seconds, value, _ in found.trace)
     return Found(answer_of(instance, chosen), engine=name, stopped=found.stopped, trace=trace)
 

@@ -68,7 +68,7 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Fo
 
 def _quick(question: Question, deadline: float) -> Designs | None:
     """The simplest rule: for each workload, or with the first number of devices with which it keeps every limit."""
-    from crossopt.solvers.codesign.answer import answer_of, to_words  # noqa: PLC0415
+    from crossopt.solvers.codesign.answer import answer_of, chosen_design  # noqa: PLC0415
     from crossopt.solvers.codesign.rivals.megatron import on_chip  # noqa: PLC0415 - a check loads no rule
     from crossopt.solvers.codesign.rivals.recipes import simplest_design  # noqa: PLC0415
     from crossopt.solvers.codesign.rivals.usual_chips import usual_points  # noqa: PLC0415
@@ -85,8 +85,8 @@ def _quick(question: Question, deadline: float) -> Designs | None:
     for point in usual_points(question.parts[0]):
         chosen = [(part, simplest_design(on_chip(part, point), deadline)) for part in question.parts]
         if all(one for _, one in chosen):
-            words = tuple(to_words(part, replace(one, point=point)) for part, one in chosen if one)
-            return Designs(question.parts[0].cluster.devices, words, ())
+            designs = tuple(chosen_design(part, replace(one, point=point)) for part, one in chosen if one)
+            return Designs(question.parts[0].cluster.devices, designs)
     return None
 
 

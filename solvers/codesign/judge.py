@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from math import inf, isfinite
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,20 @@ from crossopt.instances.codesign.instance import Counted, Instance, Portfolio, u
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.space import unlaunched
 from crossopt.instances.errors import ModelError
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.checking import differences
-from crossopt.solvers.codesign.answer import Candidate, Designs, Priced, Share, design_of, evaluation_json, from_words, to_words
+from crossopt.solvers.codesign.answer import (
+    Candidate,
+    ChosenDesign,
+    Designs,
+    Priced,
+    Share,
+    candidate_in,
+    chosen_design,
+    design_of,
+    evaluation_of,
+)
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combined, joint, value
 
 
@@ -56,11 +66,11 @@ def _refuse_strangers(question: Instance | Portfolio, parts: tuple[Instance, ...
         raise ValueError("the optimum of each workload alone is told where regrets are asked for, and only there")
 
 
-def _read(instance: Instance, design: dict[str, Any]) -> Candidate:
-    """The design in words, which must be those that it has."""
-    chosen = from_words(instance, design)
-    if faults := differences("design", to_words(instance, chosen), design):
-        raise ValueError(faults[0])
+def _read(instance: Instance, design: ChosenDesign) -> Candidate:
+    """The candidate that a design stands for; a ValueError where its names or its ends of ranges are others."""
+    chosen = candidate_in(instance, design)
+    if (true := chosen_design(instance, chosen)) != design:
+        raise ValueError(differences("design", to_plain(true), to_plain(design))[0])
     return chosen
 
 
@@ -71,7 +81,7 @@ def _broken(part: Instance, verdict: Verdict[Evaluation], workloads: int) -> tup
 
 def _share(part: Instance, one: Candidate, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
     regret = None if optimum is None else verdict.value / optimum - 1.0
-    return Share(part.name, weight, verdict.value, regret, evaluation_json(part, verdict.details, one.plan))
+    return Share(part.name, weight, verdict.value, regret, evaluation_of(part, verdict.details, one.plan))
 
 
 def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:

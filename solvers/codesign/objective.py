@@ -11,9 +11,9 @@ Values of several workloads make one figure:
 Both never fall when a value grows, operation by operation, so that bounds of the values make a bound of the figure as computed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -44,18 +44,6 @@ class Figures(Protocol):
     def die_area(self) -> float: ...
     @property
     def cost(self) -> float | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The same as a saved result says it."""
-
-    step_time: float
-    likely: Sequence[float]
-    energy: float
-    power: float
-    die_area: float
-    cost: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +129,9 @@ def value(instance: Instance, evaluation: Evaluation) -> float:
     return OBJECTIVES[instance.objective].one(instance, evaluation)
 
 
-def figure_in(instance: Instance, evaluation: Mapping[str, Any], name: str) -> float:
+def figure_in(instance: Instance, evaluation: Figures, name: str) -> float:
     """An objective of a design by what a result says of it."""
-    return OBJECTIVES[name].one(instance, Told(**{field.name: evaluation[field.name] for field in fields(Told)}))
+    return OBJECTIVES[name].one(instance, evaluation)
 
 
 def ceilings(instance: Instance, evaluation: Evaluation) -> tuple[Limit, ...]:

@@ -5,7 +5,7 @@ successive editions of a table do, count once.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Final, TypeAlias, TypeVar
 
@@ -167,7 +167,7 @@ def likely(measurements: Sequence[Measurement], seconds: Array) -> list[Range | 
 def _no_narrower(run: Measurement, central: float, low: float, high: float) -> Range:
     if run.workload.experts > 1:
         return low, high
-    errors = errors_like(run.stack, features(run.workload, asdict(run.plan)), central / run.seconds - 1.0)
+    errors = errors_like(run.stack, features(run.workload, run.plan), central / run.seconds - 1.0)
     reached = [central / (1.0 + error) for error in errors]
     return min(low, *reached, central), max(high, *reached, central)
 

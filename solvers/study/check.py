@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum, inf, isfinite
 from pathlib import Path
-from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError, ModelError, VerificationError
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.checking import Report, trace_holds
-from crossopt.solvers.codesign.answer import Candidate, from_words, to_words
+from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, candidate_in, chosen_design
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
@@ -86,8 +86,6 @@ def _form(study: Study) -> list[str]:
     strange = [run for run in study.runs if not 0 <= run.question < len(study.questions) or run.engine not in plan.engines]
     if strange:
         faults.append("runs: one is of a question or an engine that is not asked")
-    if not all(isinstance(words, str) for words in study.versions.values()):
-        faults.append("versions: each is a text")
     if study.stopped not in {"complete", "interrupted"}:
         faults.append("stopped: this is complete or interrupted")
     if any(run.question > after.question for run, after in pairwise(study.runs)):
@@ -153,7 +151,7 @@ def _priced_in_blocks(instance: Instance, runs: Sequence[Run]) -> dict[str, _See
     for run in runs:
         if run.design is not None:
             try:
-                chosen[_key(run.design)] = from_words(instance, run.design), run.value
+                chosen[_key(run.design)] = candidate_in(instance, run.design), run.value
             except ValueError:
                 continue
     try:
@@ -164,8 +162,8 @@ def _priced_in_blocks(instance: Instance, runs: Sequence[Run]) -> dict[str, _See
     return {key: _Seen(value, ()) for (key, (_, told)), value in pairs if value is not None and value == told}
 
 
-def _key(design: dict[str, Any]) -> str:
-    return json.dumps(design, sort_keys=True)
+def _key(design: ChosenDesign) -> str:
+    return json.dumps(to_plain(design), sort_keys=True)
 
 
 def _faults(instance: Instance, run: Run, seen: dict[str, _Seen]) -> list[str]:
@@ -187,11 +185,11 @@ def _faults(instance: Instance, run: Run, seen: dict[str, _Seen]) -> list[str]:
         return faults
     key = _key(run.design)
     try:
-        chosen = from_words(instance, run.design)
+        chosen = candidate_in(instance, run.design)
         verdict = seen[key] = seen[key] if key in seen else _judged(instance, chosen)
     except ValueError as error:
         return [*faults, f"the design is none of the question: {error}"]
-    if to_words(instance, chosen) != run.design:
+    if chosen_design(instance, chosen) != run.design:
         faults.append("the design is told in other words than it has")
     faults += [f"the design breaks a limit: {violation}" for violation in verdict.violations]
     if verdict.value != run.value:

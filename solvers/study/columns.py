@@ -11,10 +11,11 @@ from typing import Final
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.units import DIMENSIONS, parse_number, parse_quantity
 from crossopt.instances.studies.arithmetic import Call, Comparison, Figure, Formula, Name, Operation, parse_claim, parse_formula
 from crossopt.instances.studies.sections import SUBJECT, Claims, MeasuredSection, Places, as_name, faults_of
-from crossopt.solvers.codesign.answer import design_of, evaluation_json, from_words
+from crossopt.solvers.codesign.answer import candidate_in, design_of, evaluation_of
 from crossopt.solvers.study.figures import NEVER, best_of, bound_of
 from crossopt.solvers.study.intervals import Ends, Verdict, exactly, figure_of, verdict_of
 from crossopt.solvers.study.records import Derived, Finding, Study
@@ -134,12 +135,12 @@ def _facts_of(study: Study, place: int, instance: Instance) -> dict[str, Ends]:
     best = best_of(study, place)
     if best is None or best.design is None:
         return {}
-    chosen = design_of(instance, from_words(instance, best.design))
-    priced = evaluation_json(instance, evaluate(instance.workload, chosen, instance.budget, instance.prices), chosen.plan)
-    facts = {f"design.{name}": value for name, value in priced.items()} | {"design.memory": sum(priced["memory"].values())}
-    facts |= {f"plan.{name}": value for name, value in best.design["plan"].items()}
-    facts |= {f"chip.{name}": value for name, value in best.design["hardware"].items()}
-    facts |= {f"part.{as_name(name)}": value for name, value in priced["breakdown"].items()}
+    chosen = design_of(instance, candidate_in(instance, best.design))
+    priced = evaluation_of(instance, evaluate(instance.workload, chosen, instance.budget, instance.prices), chosen.plan)
+    facts = {f"design.{name}": value for name, value in to_plain(priced).items()} | {"design.memory": sum(priced.memory.values())}
+    facts |= {f"plan.{name}": value for name, value in to_plain(best.design.plan).items()}
+    facts |= {f"chip.{name}": value for name, value in best.design.hardware.choices.items()}
+    facts |= {f"part.{as_name(name)}": value for name, value in priced.breakdown.items()}
     return {name: exactly(float(value)) for name, value in facts.items() if isinstance(value, int | float)}
 
 

@@ -2,11 +2,13 @@
 
 import json
 from bisect import bisect_left, bisect_right
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.studies.sections import Claims
-from crossopt.solvers.answer import Status, record
+from crossopt.solvers.answer import Status
+from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.sweeps.names import Axis
 
 KIND, FORMAT = "study", 2
@@ -96,7 +98,7 @@ class Run:
     seconds: float
     trace: tuple[tuple[float, float | None, float | None], ...]
     """Seconds, best value and bound, whenever one of them changed."""
-    design: dict[str, Any] | None
+    design: ChosenDesign | None
     verified: bool
     """Whether the full model priced the design again, on its own, and met the value that the engine told."""
     note: str
@@ -131,7 +133,7 @@ class Study:
         """A question as a saved result has it."""
         asked = self.questions[question]
         source = self.sources[asked.source]
-        return {**asdict(source), "settings": list(asked.settings), "workload": asked.workload}
+        return {**to_plain(source), "settings": list(asked.settings), "workload": asked.workload}
 
 
 def _question_of(run: Run) -> int:
@@ -140,7 +142,7 @@ def _question_of(run: Run) -> int:
 
 def text_of(study: Study) -> str:
     """The study as JSON text, with a line for each run."""
-    plain = {"kind": KIND, "format": FORMAT, **asdict(study)}
+    plain = {"kind": KIND, "format": FORMAT, **to_plain(study)}
     parts = [f" {json.dumps(name)}: {_lines(value)}" for name, value in plain.items()]
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
@@ -155,5 +157,5 @@ def from_json(data: object) -> Study:
     """The study in plain data; a ValueError in words if it is none."""
     if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != FORMAT:
         raise ValueError(f"these are no runs of format {FORMAT} (write some with `crossopt compare FILE --out RUNS.json`)")
-    study: Study = record(Study, {key: value for key, value in data.items() if key not in {"kind", "format"}}, "")
+    study: Study = from_plain(Study, {key: value for key, value in data.items() if key not in {"kind", "format"}})
     return study

@@ -7,7 +7,7 @@ from time import monotonic
 
 from crossopt.instances.errors import ModelError, RefusedError, SolverError
 from crossopt.solvers.answer import Limits, Progress, Watch, in_words, versions
-from crossopt.solvers.codesign.answer import DesignResult, design_in
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
@@ -99,7 +99,7 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note, aske
         proved_by=result.proved_by,
         seconds=result.seconds,
         trace=result.trace,
-        design=design_in(result),
+        design=result.answer.design if result.answer else None,
         verified=result.details is not None,
         note="",
     )

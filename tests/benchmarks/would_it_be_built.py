@@ -18,7 +18,7 @@ from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.reports.facts.chip.published import SHARES, published
-from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, evaluation_in, from_words
+from crossopt.solvers.codesign.answer import DesignResult, chosen_hardware
 from tests.paths import ROOT
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import ask
@@ -135,15 +135,15 @@ class Chip:
 
     @property
     def share(self) -> float:
-        found = evaluation_in(self.result)
+        found = self.result.details.evaluation
         assert found is not None
-        return float(found["utilisation"])
+        return found.utilisation
 
     @property
     def step(self) -> float:
-        found = evaluation_in(self.result)
+        found = self.result.details.evaluation
         assert found is not None
-        return float(found["step_time"])
+        return found.step_time
 
     @property
     def stacks(self) -> int:
@@ -158,10 +158,10 @@ class Chip:
     @property
     def voltage(self) -> float:
         """Of the cores."""
-        design, hardware = design_in(self.result), self.instance.hardware
+        design, hardware = self.result.answer.design, self.instance.hardware
         assert design is not None
         assert isinstance(hardware, FreeHardware)
-        chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
+        chosen = {name: np.float64(value) for name, value in design.hardware.choices.items()}
         return float(generate(hardware.technology, split_of(hardware, chosen)).core.voltage)  # type: ignore[arg-type]
 
     def each(self, level: str) -> float:
@@ -187,10 +187,10 @@ def found(asked: Asked) -> Chip:
     result, bought = answered(instance, "auto"), answered(sold, "auto")
     assert result.proved
     assert bought.proved
-    design = design_in(result)
+    design = result.answer.design
     assert design is not None
     assert isinstance(sold.hardware, Hardware)
-    return Chip(asked, instance, result, design_of(instance, from_words(instance, design)).hardware, sold.hardware, bought.value)
+    return Chip(asked, instance, result, chosen_hardware(instance, design), sold.hardware, bought.value)
 
 
 def faults(chip: Chip) -> tuple[str, ...]:
@@ -263,9 +263,9 @@ def _tables(chips: list[Chip]) -> Iterator[str]:
     )
     yield "|---" * 8 + "|"
     for chip in chips:
-        design = design_in(chip.result)
+        design = chip.result.answer.design
         assert design is not None
-        areas = " · ".join(f"{design['hardware'][f'{part}_area'] * 1e6:.0f}" for part in ("compute", "l1", "registers", "l2"))
+        areas = " · ".join(f"{design.hardware.choices[f'{part}_area'] * 1e6:.0f}" for part in ("compute", "l1", "registers", "l2"))
         heat, die = float(chip.hardware.power_density) / 1e6, float(chip.hardware.die_area) * 1e6
         yield (
             f"| {chip.asked.words()} | {chip.step:.4g} s | {chip.result.seconds:.1f} s | {areas} | {die:.0f} | {heat:.2f} "

@@ -18,7 +18,7 @@ from crossopt.instances.codesign.question import asked_in, read_question
 from crossopt.instances.codesign.space import hardware_points, plan_blocks
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.whole import trace
-from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate, from_words
+from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate, candidate_in
 from crossopt.solvers.codesign.claims import exact
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import judge, verify
@@ -111,7 +111,7 @@ def _of_several(seed: int) -> Counter[str]:
         raise TooLargeError
     for part in question.parts[:2]:
         alone = solve(FAMILY, part, "exhaustive", Limits(SECONDS), unwatched)
-        best = from_words(part, alone.answer.designs[0]) if alone.answer else None
+        best = candidate_in(part, alone.answer.design) if alone.answer else None
         for proof in _proofs(part, part, best, alone.value or worse.value):
             count += _offered(Drawn("codesign", question, least, ()), _claim(question, worse.answer, worse.value, proof))
     return count

@@ -1,7 +1,6 @@
 """Answers about joint designs, found and read back as the commands do."""
 
 from pathlib import Path
-from typing import Any
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.question import read_again
@@ -11,7 +10,7 @@ from crossopt.reports.sheets.codesign.design import evaluation_sheet
 from crossopt.reports.sheets.codesign.sheet import sheet
 from crossopt.reports.sheets.sheet import Section, Sheet
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
+from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
 
@@ -37,16 +36,16 @@ def saved(path: Path) -> DesignResult:
     return result
 
 
-def design_of(result: DesignResult) -> dict[str, Any]:
+def design_of(result: DesignResult) -> ChosenDesign:
     """The design of a result that has one, of the first workload where there are several."""
-    design = design_in(result)
+    design = result.answer.design
     assert design is not None
     return design
 
 
-def evaluation_of(result: DesignResult) -> dict[str, Any]:
+def evaluation_of(result: DesignResult) -> DesignEvaluation:
     """What the full model says of it."""
-    evaluation = evaluation_in(result)
+    evaluation = result.details.evaluation
     assert evaluation is not None
     return evaluation
 
@@ -67,7 +66,7 @@ def answer(result: DesignResult, asked: Instance | Portfolio | Counted | None = 
     return terminal(sheet_on(result, asked))
 
 
-def evaluation_text(asked: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+def evaluation_text(asked: Instance, design: ChosenDesign, evaluation: DesignEvaluation) -> str:
     """A priced design as a terminal shows it."""
     return terminal(evaluation_sheet(asked, design, evaluation))
 

@@ -24,7 +24,7 @@ from crossopt.reports.sheets.codesign.caveats import Context, at_range_end, shar
 from crossopt.reports.sheets.codesign.design import chip_rows, limits_parts
 from crossopt.reports.sheets.codesign.machine import network_section
 from crossopt.reports.sheets.sheet import Breakdown, Table
-from crossopt.solvers.codesign.answer import design_in, design_of, evaluation_in, evaluation_json, from_words, to_words
+from crossopt.solvers.codesign.answer import candidate_in, chosen_design, chosen_hardware, evaluation_of
 from crossopt.solvers.codesign.explain.sold import sold_words
 from crossopt.solvers.codesign.judge import verify
 from tests.every import every
@@ -41,9 +41,10 @@ LARGE = ("workload={model: llama3-70b, global_batch: 64}", "cluster={devices: 64
 
 def on(asked: Instance, **chosen: float) -> dict[str, Any]:
     """The design of a question with one plan on the chip that is so chosen."""
-    design = design_in(answered(asked))
+    design = answered(asked).answer.design
     assert design is not None
-    return to_words(asked, from_words(asked, design | {"hardware": design["hardware"] | chosen}))
+    hardware = replace(design.hardware, choices=design.hardware.choices | chosen)
+    return chosen_design(asked, candidate_in(asked, replace(design, hardware=hardware)))
 
 
 def test_a_power_is_told_by_what_its_part_needs_of_it_and_is_no_end_of_a_range_where_more_would_change_nothing() -> None:
@@ -64,10 +65,10 @@ def test_what_a_part_draws_is_one_figure_in_text_bars_and_table_and_all_of_them_
     """With less power than a part is told to need the chip is a slower one."""
     asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "budget.power=500 W")
     design = on(asked, compute_power=300.0)
-    watts, chosen = watts_of(asked, design), from_words(asked, design)
-    evaluation = evaluation_json(asked, verify(asked, chosen).details, chosen.plan)
+    watts, chosen = watts_of(asked, design), candidate_in(asked, design)
+    evaluation = evaluation_of(asked, verify(asked, chosen).details, chosen.plan)
     assert watts is not None
-    [drawn] = [limit["used"] for limit in evaluation["limits"] if limit["name"] == "power"]
+    [drawn] = [limit.used for limit in evaluation.limits if limit.name == "power"]
     part = limits_parts(Context(asked, design, evaluation))[-1]
     assert isinstance(part, Breakdown)
     assert part.parts == watts.kinds[0].watts
@@ -75,7 +76,7 @@ def test_what_a_part_draws_is_one_figure_in_text_bars_and_table_and_all_of_them_
     assert {"uncore", "spare multiprocessors"} < {label for _, label, _ in part.present}
     needed = needed_powers(asked, design)["compute_power"]
     assert isinstance(asked.hardware, FreeHardware)
-    chosen = {name: value for name, value in design["hardware"].items() if name != "name"}
+    chosen = design.hardware.choices
     clocks = [clock_of(asked.hardware, chosen | {"compute_power": power}) for power in (300.0, needed, 0.999 * needed)]
     assert clocks[0] == pytest.approx(clocks[1], rel=1e-12)
     assert clocks[2] < clocks[1] * (1.0 - 1e-4)
@@ -85,7 +86,7 @@ def test_l2_is_told_by_the_clock_and_beside_the_memory() -> None:
     """400 cores are 100 multiprocessors; with so much power they run at 1.41 GHz. A device that is bought has no clock here."""
     asked = ask(TINY_FREE, *ONE, "compute_power=300 W")
     design = on(asked)
-    chip = design_of(asked, from_words(asked, design)).hardware
+    chip = chosen_hardware(asked, design)
     fed = chip.l2.bandwidth / (2 * 0.00586 * 400 * 512 * 1.41e9)
     each, times = chip.l2.bandwidth / 1.41e9 / 100, chip.l2.bandwidth / chip.dram.bandwidth
     assert beside_l2(asked, design) == f"{each:.3g} B a clock and SM, {times:.3g} x memory, feeds {fed:.0%} of the peak"
@@ -97,7 +98,7 @@ def test_an_estimated_l2_is_told_where_products_wait_for_it() -> None:
     """Tiles of 256 x 256 in 16 bits read 4 bytes for 512 FLOPs, and results take a few: 13.7 TB/s feed 78 % of 2.24 PFLOP/s, which is less
     than products that reach nineteen twentieths wait for, and more than those that reach what B200's do."""
     asked = ask(TINY_FREE, *LARGE, *SHARP)
-    told, chip = l2_limit_words(asked, on(asked)), design_of(asked, from_words(asked, on(asked))).hardware
+    told, chip = l2_limit_words(asked, on(asked)), chosen_hardware(asked, on(asked))
     share = chip.l2.bandwidth * 128 / chip.throughput
     assert share == pytest.approx(0.78, abs=0.02)
     words = re.search(r"^its [\d.]+ TB/s are an estimate, and limit: through it products get (\d+)% of the peak at the most", told)
@@ -141,7 +142,7 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
         INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", "cluster.network=[{size: 4, shape: ring}, {size: 2, shape: rails}]")
     )
     result = answered(asked)
-    design, evaluation = design_in(result), evaluation_in(result)
+    design, evaluation = result.answer.design, result.details.evaluation
     assert design is not None
     assert evaluation is not None
     assert (
@@ -162,7 +163,7 @@ def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: b
     """Each exchange with its figures, the busiest of them, and on a torus in which order it is gone along; switches alone, too."""
     dimensions = f"[{{size: 4, shape: {'switch' if said is None else 'ring'}}}, {{size: 2, shape: {shape}}}]"
     asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.devices_per_node=~", f"cluster.network={dimensions}", "tensor=2", "zero=0"))
-    design = design_in(result := answered(asked))
+    design = (result := answered(asked)).answer.design
     assert design is not None
     network = network_of(asked, design)
     assert network is not None
@@ -186,16 +187,16 @@ def test_answers_tell_where_hidden_exchanges_wait_for_others(speed: str, shape: 
     dimensions = f"cluster.network=[{{size: 8, shape: {shape}, bandwidth: {speed}, latency: 3 us, setup: 4 us}}]"
     settings = ("cluster.devices_per_node=~", dimensions, "tensor=2", "pipeline=1", "zero=3", "overlap=data")
     asked = read_instance(INSTANCES / "tiny.yaml", settings)
-    design, evaluation = design_in(result := answered(asked)), evaluation_in(result)
+    design, evaluation = (result := answered(asked)).answer.design, result.details.evaluation
     assert design is not None
     assert evaluation is not None
     network, context = network_of(asked, design), Context(asked, design, evaluation, result)
     assert network is not None
     note, lines = shared_links(context), words_of(network_section(network))
     busy = sum(one.bytes[0] for one in network.exchanges) / network.bandwidths[0]
-    waits = evaluation["breakdown"].get("shared links", 0.0)
+    waits = evaluation.breakdown.get("shared links", 0.0)
     assert (network.step == pytest.approx(busy, rel=1e-9), waits > 0.0) == (said, said)
-    assert sum(evaluation["breakdown"].values()) == pytest.approx(network.step, rel=1e-12)
+    assert sum(evaluation.breakdown.values()) == pytest.approx(network.step, rel=1e-12)
     words = "until a dimension has carried all that the step sends"
     assert (note is not None and words in note.text) == said
     assert ("shared those of each device" in lines) == (shape == "fully_connected")
@@ -205,9 +206,9 @@ def test_answers_tell_where_hidden_exchanges_wait_for_others(speed: str, shape: 
 def test_where_no_step_waits_for_shared_links_it_is_told_to_be_too_short() -> None:
     """A node's links are what collectives of measured runs got, and a step is what those runs took."""
     asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.node.bandwidth=1 GB/s", "tensor=2", "zero=3", "overlap=data"))
-    design = design_in(result := answered(asked))
+    design = (result := answered(asked)).answer.design
     assert design is not None
-    note = shared_links(Context(asked, design, evaluation_in(result) or {}, result))
+    note = shared_links(Context(asked, design, result.details.evaluation or {}, result))
     assert note is not None
     assert "the step is too short" in note.text
 
@@ -216,7 +217,7 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
     """2,048 rows and 2,304 columns are 8 x 18 tiles, which 144 multiprocessors do at once and 143 do not."""
     room = "budget={die_area: 1300 mm^2, package_area: 3000 mm^2, power: 900 W, reticle: 1300 mm^2}"
     asked = ask(TINY_FREE, *ONE[1:], "compute_area=576 mm^2", "compute_power=80 W", room)
-    design = design_in(answered(asked))
+    design = answered(asked).answer.design
     assert design is not None
     words = bundles_words(asked, design)
     assert words.startswith("multiprocessors: 144; at the same clock one more -")
@@ -226,15 +227,15 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
 
 def test_more_of_the_peak_than_was_published_is_told_with_whose_that_was() -> None:
     few, many = (ask(TINY_FREE, f"cluster={{devices: {count}}}", "workload.global_batch=1024") for count in (256, 512))
-    assert above_words(few, {"utilisation": 0.65}) == ""
+    assert above_words(few, 0.65) == ""
     said = "60.0% of the peak is more than the 56.3% that was published at most for as many A100 (GPT 1T, Korthikanti et al. 2022, Table 5)"
-    assert above_words(many, {"utilisation": 0.6}) == said
+    assert above_words(many, 0.6) == said
     three = ask(TINY_FREE, "technology={base: accelerator-4nm, logic: 3nm}", "cluster={devices: 512}", "workload.global_batch=1024")
-    assert above_words(three, {"utilisation": 0.555}) == ""
-    assert "55.5% that was published at most for as many H100 (Llama 3.1 405B, " in above_words(three, {"utilisation": 0.617})
-    assert "47.6% that was published at most for as many GB200 (Grok-1, " in above_words(ask(TINY_FREE, *BLACKWELL), {"utilisation": 0.5})
+    assert above_words(three, 0.555) == ""
+    assert "55.5% that was published at most for as many H100 (Llama 3.1 405B, " in above_words(three, 0.617)
+    assert "47.6% that was published at most for as many GB200 (Grok-1, " in above_words(ask(TINY_FREE, *BLACKWELL), 0.5)
     narrow = ask(TINY_FREE, *BLACKWELL, "workload={model: gpt3-125m, global_batch: 64, precision: fp8}")
-    assert above_words(narrow, {"utilisation": 0.9}) == ""  # nothing is known of 8 bits
+    assert above_words(narrow, 0.9) == ""  # nothing is known of 8 bits
 
 
 def test_what_holds_a_chip_is_told_with_the_limits_first() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.workload_words import repeated_share
 from crossopt.instances.codesign.question import read_instance
@@ -25,11 +26,11 @@ def test_hardware_flops_stand_beside_those_of_the_model_where_something_is_compu
     single = evaluate_single(instance)
     assert isinstance(instance.workload, Transformer)
     head = 6.0 * instance.workload.tokens * instance.workload.hidden * instance.workload.vocabulary
-    share = (single.evaluation["flops"] - head) / 3.0 / single.evaluation["flops"] if more is None else more
-    told, used = told_of(instance, single.design, single.evaluation), single.evaluation["utilisation"]
+    share = (single.evaluation.flops - head) / 3.0 / single.evaluation.flops if more is None else more
+    told, used = told_of(instance, single.design, single.evaluation), single.evaluation.utilisation
     assert told["hardware_utilisation"] == pytest.approx(used * (1.0 + share))
-    assert told["hardware_flops"] == pytest.approx(single.evaluation["flops"] * (1.0 + share))
-    assert told["workload"]["flops_per_token"] * instance.workload.tokens == pytest.approx(single.evaluation["flops"])
+    assert told["hardware_flops"] == pytest.approx(single.evaluation.flops * (1.0 + share))
+    assert told["workload"]["flops_per_token"] * instance.workload.tokens == pytest.approx(single.evaluation.flops)
     assert (told["workload"]["parameters"], told["priced_by"]) == (parameters(instance.workload), instance.priced_by)
     figures = dict(evaluation_sheet(instance, single.design, single.evaluation).figures)
     assert figures["MFU"] == f"{used:.1%}"
@@ -40,10 +41,10 @@ def test_of_some_layers_computed_again_hardware_flops_are_their_share() -> None:
     instance = read_instance(INSTANCES / "tiny.yaml", ("tensor=4", "pipeline=1", "microbatch=2", "recompute=none"))
     model = instance.workload
     assert isinstance(model, Transformer)
-    whole, some = (repeated_share(model, {"recompute": word, "pipeline": 2, "interleave": 3}) for word in ("full", "full-1"))
+    whole, some = (repeated_share(model, Plan(recompute=word, pipeline=2, interleave=3)) for word in ("full", "full-1"))
     assert some == pytest.approx(whole * 3 / 6)
-    assert repeated_share(model, {"recompute": "full-9", "pipeline": 2, "interleave": 3}) == whole
-    assert repeated_share(replace(model, sequence=4), {}) == 0.0
+    assert repeated_share(model, Plan(recompute="full-9", pipeline=2, interleave=3)) == whole
+    assert repeated_share(replace(model, sequence=4), Plan()) == 0.0
 
 
 def test_an_answer_about_several_workloads_says_once_what_priced_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

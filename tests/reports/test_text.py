@@ -16,7 +16,7 @@ from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
 from crossopt.reports.sheets.codesign.near import common_words
 from crossopt.reports.sheets.sheet import Bars, Breakdown, Limits
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, space_in, to_words
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, chosen_design, design_of, space_in
 from crossopt.solvers.codesign.claims import reasons_of
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.explain.single import evaluate_single
@@ -67,33 +67,33 @@ def test_the_value_and_the_bound_are_those_of_the_certificate(quickstart: Design
 
 
 def test_the_breakdown_has_every_item_of_the_evaluation(quickstart: DesignResult) -> None:
-    items = evaluation_of(quickstart)["breakdown"]
+    items = evaluation_of(quickstart).breakdown
     [part] = section_in(sheet_on(quickstart), "Where the step goes").parts
     assert isinstance(part, Breakdown)
     assert [(label, amount) for _, label, amount in part.present] == sorted(
         ((name, seconds) for name, seconds in items.items() if seconds > 0.0), key=lambda item: -item[1]
     )
-    assert part.total == pytest.approx(evaluation_of(quickstart)["step_time"])
+    assert part.total == pytest.approx(evaluation_of(quickstart).step_time)
 
 
 def test_every_limit_is_shown_and_marked_where_it_is_full(quickstart: DesignResult) -> None:
-    limits = evaluation_of(quickstart)["limits"]
+    limits = evaluation_of(quickstart).limits
     part = section_in(sheet_on(quickstart), "Limits").parts[0]
     assert isinstance(part, Limits)
-    assert {limit["name"] for limit in limits} == {"memory", "die area", "package area", "power", "power density"}
+    assert {limit.name for limit in limits} == {"memory", "die area", "package area", "power", "power density"}
     for limit, row in zip(limits, part.rows, strict=True):
-        assert (row.label, row.used, row.available, row.dimension) == (limit["name"], limit["used"], limit["available"], limit["unit"])
-        assert (row.mark == "full") == (limit["name"] in evaluation_of(quickstart)["binding"])
+        assert (row.label, row.used, row.available, row.dimension) == (limit.name, limit.used, limit.available, limit.unit)
+        assert (row.mark == "full") == (limit.name in evaluation_of(quickstart).binding)
 
 
 def test_rates_memory_and_counts_are_those_of_the_result(tiny: DesignResult) -> None:
     sheet, evaluation = sheet_on(tiny), evaluation_of(tiny)
-    assert ("tokens a second", f"{round(evaluation['tokens_per_second']):,}") in sheet.figures
-    assert ("MFU", f"{evaluation['utilisation']:.1%}") in sheet.figures
+    assert ("tokens a second", f"{round(evaluation.tokens_per_second):,}") in sheet.figures
+    assert ("MFU", f"{evaluation.utilisation:.1%}") in sheet.figures
     assert f"{space_of(tiny).designs} designs, {space_of(tiny).feasible} keep every limit" in sheet.headline
     held = section_in(sheet, "Limits").parts[1]
     assert isinstance(held, Breakdown)
-    assert dict(held.parts) == evaluation["memory"]
+    assert dict(held.parts) == evaluation.memory
 
 
 def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: DesignResult) -> None:
@@ -255,11 +255,11 @@ def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: DesignResult
 
 def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: DesignResult) -> None:
     """The A100 has an optimistic and a pessimistic set of constants, the model's own have not."""
-    low, high = evaluation_of(tiny)["likely"]
-    assert low < evaluation_of(tiny)["step_time"] < high
+    low, high = evaluation_of(tiny).likely
+    assert low < evaluation_of(tiny).step_time < high
     assert f"likely step time  {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(tiny)
     new = answered(read_instance(INSTANCES / "tiny.yaml", ("hardware=b300",)))
-    (low, high), (fast, slow) = (evaluation_of(new)[name] for name in ("likely", "likely_by_constants"))
+    (low, high), (fast, slow) = evaluation_of(new).likely, evaluation_of(new).likely_by_constants
     assert low <= fast < slow < high, "what a result says is what its text says"
     assert f"likely step time  {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(new)
     assert "likely" not in answer(answered(ask(TINY_FREE, "technology={base: accelerator-7nm, constants: ideal}")))
@@ -296,7 +296,7 @@ choices: {tensor: 8, pipeline: 8, expert: 4, last_stage_layers: [8, 5], recomput
     asked = ask(text)
     common = Plan(tensor=8, pipeline=8, data=4, expert=4, sequence_parallel=True, recompute="full", zero=1)
     plans = [replace(common, last_stage_layers=layers) for layers in (8, 5)]
-    last, middle = (uses_of(asked, "", to_words(asked, Candidate(0, plan))).seconds for plan in plans)
+    last, middle = (uses_of(asked, "", chosen_design(asked, Candidate(0, plan))).seconds for plan in plans)
     shown, hidden = (dict(evaluate(asked.workload, design_of(asked, Candidate(0, plan)), asked.budget).breakdown) for plan in plans)
     assert shown["embedding and head"] > 0.0 == hidden["embedding and head"]
     assert last["embedding and head"] == middle["embedding and head"] > 0.0
@@ -327,30 +327,30 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
     titan, usual, deep = (ask(LLAMA_ON_H100, f"stack={stack}") for stack in ("torchtitan", "megatron-core", "deepspeed"))
     many, new = ask(LLAMA_ON_H100, "stack=fsdp", "cluster.devices=1024", "workload.global_batch=1024"), ask(LLAMA_ON_H100, "hardware=b300")
     priced = (10.0, (9.2, 10.9))
-    assert likely_of(titan, *priced, {}) == pytest.approx((10 / 1.104, 10 / 0.896))
-    assert likely_of(usual, *priced, {}) == (9.2, 10.9)
-    assert likely_of(deep, *priced, {}) == pytest.approx((10 / 1.17, 10 / 0.83))
-    assert likely_of(new, *priced, {}) == pytest.approx((10 / 1.177, 10 / 0.823))
-    assert likely_of(many, *priced, {}) == pytest.approx((9.2, 10 / 0.75))
-    assert "1,024 devices are outside the span of the runs (512 at the most)" in measured_words(many, {})
-    assert "outside" not in measured_words(titan, {})
-    assert measured_words(usual, {}).startswith(
+    assert likely_of(titan, *priced, Plan()) == pytest.approx((10 / 1.104, 10 / 0.896))
+    assert likely_of(usual, *priced, Plan()) == (9.2, 10.9)
+    assert likely_of(deep, *priced, Plan()) == pytest.approx((10 / 1.17, 10 / 0.83))
+    assert likely_of(new, *priced, Plan()) == pytest.approx((10 / 1.177, 10 / 0.823))
+    assert likely_of(many, *priced, Plan()) == pytest.approx((9.2, 10 / 0.75))
+    assert "1,024 devices are outside the span of the runs (512 at the most)" in measured_words(many, None)
+    assert "outside" not in measured_words(titan, None)
+    assert measured_words(usual, None).startswith(
         "77 public runs of megatron-core on h100-sxm, none of which was fitted to: 6.3% off on average"
     )
-    few, none, many_like = {"tensor": 8}, {"tensor": 8, "context": 2}, {"tensor": 8, "pipeline": 8}
+    few, none, many_like = Plan(tensor=8), Plan(tensor=8, context=2), Plan(tensor=8, pipeline=8)
     assert measured_words(titan, few) == (
-        f"{measured_words(titan, {})}; with tensor ranks in 16 bits 4 are known, for which 9.4% too little to 1.3% too much is predicted"
+        f"{measured_words(titan, None)}; with tensor ranks in 16 bits 4 are known, for which 9.4% too little to 1.3% too much is predicted"
     )
     assert "no run of torchtitan with tensor and context ranks in 16 bits is known" in measured_words(titan, none)
-    assert measured_words(usual, many_like) == measured_words(usual, {})
+    assert measured_words(usual, many_like) == measured_words(usual, None)
     assert likely_of(titan, *priced, none) == pytest.approx((10 / 1.104, 10 / 0.685))  # of all with context ranks, -3.1 to -31.5 %
-    assert likely_of(titan, *priced, {"pipeline": 8}) == pytest.approx((10 / 1.17, 10 / 0.83))
+    assert likely_of(titan, *priced, Plan(pipeline=8)) == pytest.approx((10 / 1.17, 10 / 0.83))
     assert likely_of(usual, *priced, many_like) == (9.2, 10.9)
     fitted = "on h100-sxm, to which constants were fitted, so that others may be further off"
     for stack, runs in (("torchtitan", "24 public runs of torchtitan"), ("fsdp", "79 public runs of llm-foundry, torchtitan and fms-fsdp")):
-        assert measured_words(ask(LLAMA_ON_H100, f"stack={stack}"), {}).startswith(f"{runs} {fitted}")
-    assert measured_words(deep, {}).startswith("none of deepspeed on h100-sxm was compared with the model")
-    assert measured_words(ask(TINY_FREE), {}).startswith("none of accelerator-7nm was compared")
+        assert measured_words(ask(LLAMA_ON_H100, f"stack={stack}"), None).startswith(f"{runs} {fitted}")
+    assert measured_words(deep, None).startswith("none of deepspeed on h100-sxm was compared with the model")
+    assert measured_words(ask(TINY_FREE), None).startswith("none of accelerator-7nm was compared")
 
 
 def test_settings_that_are_off_only_because_nobody_named_them_are_told() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.known import likely_of, mean_error
 from crossopt.reports.facts.hidden_exchange import hidden_words
@@ -32,7 +33,7 @@ def test_an_answer_says_what_the_plan_costs_with_its_exchange_of_experts_exposed
     settings = (f"choices.tensor={tensor}", f"choices.sequence_parallel={str(tensor > 1).lower()}")
     asked = ask(MIXTRAL, *settings)
     result, other = answered(asked), answered(ask(MIXTRAL, *settings, "choices.expert_exchange=exposed"))
-    hidden, exposed = (evaluation_of(one)["step_time"] for one in (result, other))
+    hidden, exposed = (evaluation_of(one).step_time for one in (result, other))
     words = hidden_words(asked, design_of(result))
     assert words.startswith(f"{share} of the exchange of experts hides behind work on another microbatch: exposed, this plan takes ")
     assert f" takes {exposed:.4g} s (+{exposed / hidden - 1.0:.1%}) and another may be better; that share{beside} rests on one " in words
@@ -55,42 +56,42 @@ def test_networks_with_experts_are_told_the_error_of_runs_with_experts() -> None
     usual, older = ask(MIXTRAL), ask(MIXTRAL, "hardware=a100-80g")
     titan = ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed")
     shared = "21 public runs with experts on H100, B200, GB200, none of which was fitted to: 19.6% off on average, 40.9% at most; "
-    assert measured_words(usual, {}) == f"{shared}the 77 of megatron-core on h100-sxm, 6.3% off, are dense networks"
-    assert measured_words(titan, {}) == f"{shared}none by torchtitan; the 24 of torchtitan on h100-sxm, 10.4% off, are dense networks"
-    assert measured_words(older, {}) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 7.8% off, are dense networks"
-    assert measured_words(ask(MIXTRAL, "hardware=mi300x"), {}) == f"{shared}none on mi300x"
+    assert measured_words(usual, None) == f"{shared}the 77 of megatron-core on h100-sxm, 6.3% off, are dense networks"
+    assert measured_words(titan, None) == f"{shared}none by torchtitan; the 24 of torchtitan on h100-sxm, 10.4% off, are dense networks"
+    assert measured_words(older, None) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 7.8% off, are dense networks"
+    assert measured_words(ask(MIXTRAL, "hardware=mi300x"), None) == f"{shared}none on mi300x"
     for asked in (usual, titan, older):
-        assert likely_of(asked, 10.0, (9.2, 10.9), {}) == pytest.approx((10 / 1.196, 10 / 0.804))
+        assert likely_of(asked, 10.0, (9.2, 10.9), Plan()) == pytest.approx((10 / 1.196, 10 / 0.804))
 
 
 def test_a_free_chip_is_off_by_no_less_than_constants_that_were_taken_over() -> None:
     """By 17.7 %, however little the sets of constants differ, as where its L2 limits; by the model's own constants nothing is likely."""
     free = ask(TINY_FREE)
     for likely, wider in (((10.0, 10.0), (10 / 1.177, 10 / 0.823)), ((8.0, 13.0), (8.0, 13.0)), ((9.9, 13.0), (10 / 1.177, 13.0))):
-        assert likely_of(free, 10.0, likely, {}) == pytest.approx(wider, rel=1e-3)
+        assert likely_of(free, 10.0, likely, Plan()) == pytest.approx(wider, rel=1e-3)
     ideal = ask(TINY_FREE, "technology={base: accelerator-7nm, constants: ideal}")
-    assert likely_of(ideal, 10.0, (10.0, 10.0), {}) == (10.0, 10.0)
+    assert likely_of(ideal, 10.0, (10.0, 10.0), Plan()) == (10.0, 10.0)
 
 
 def test_what_is_likely_covers_the_runs_of_the_very_network_or_of_its_family() -> None:
     """Both runs of GPT-OSS on H100 took longer than predicted, one by 1 / 0.703; on H200 those of all devices count, one by 1 / 0.672."""
     asked = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"))
     words = "of gpt-oss-120b on H100 2 are known, for which 29.7% too little to 23.6% too little is predicted"
-    assert measured_words(asked, {}).endswith(words)
+    assert measured_words(asked, None).endswith(words)
     priced = (10.0, (9.2, 10.9))
-    assert likely_of(asked, *priced, {}) == pytest.approx((10 / 1.2665, 10 / 0.703))
+    assert likely_of(asked, *priced, Plan()) == pytest.approx((10 / 1.2665, 10 / 0.703))
     assert mean_error(asked) == pytest.approx(0.2665)
     other = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"), "hardware=h200")
-    assert "of GPT-OSS 4 are known, for which 32.8% too little to 23.6% too little" in measured_words(other, {})
-    assert likely_of(other, *priced, {})[1] == pytest.approx(10 / 0.672)
+    assert "of GPT-OSS 4 are known, for which 32.8% too little to 23.6% too little" in measured_words(other, None)
+    assert likely_of(other, *priced, Plan())[1] == pytest.approx(10 / 0.672)
 
 
 def test_answers_say_whether_ranking_was_tested_on_their_device() -> None:
     usual, older = ask(MIXTRAL), ask(MIXTRAL, "hardware=a100-80g")
     taus = "Kendall's tau 0.87 for 125 questions on one node, 0.59 for 20 on several"
     untested = f"ranking of plans was not tested on this device: only A100 has questions with three measured plans ({taus})"
-    assert runs_words(usual, {}) == f"{measured_words(usual, {})}; {untested}"
-    assert runs_words(older, {}) == f"{measured_words(older, {})}; plans were ranked against measured ones with {taus}"
+    assert runs_words(usual, None) == f"{measured_words(usual, None)}; {untested}"
+    assert runs_words(older, None) == f"{measured_words(older, None)}; plans were ranked against measured ones with {taus}"
     assert joined(untested) in joined(answer(answered(usual), usual))
 
 
@@ -99,9 +100,9 @@ def test_the_uncertainty_is_that_of_the_network_whatever_its_file_is_called() ->
     assert isinstance(asked.workload, Transformer)
     other = replace(asked, workload=replace(asked.workload, name="config"))
     priced = (10.0, (9.2, 10.9))
-    assert likely_of(other, *priced, {}) == likely_of(asked, *priced, {})
+    assert likely_of(other, *priced, Plan()) == likely_of(asked, *priced, Plan())
     assert mean_error(other) == mean_error(asked)
-    assert measured_words(other, {}) == measured_words(asked, {})
+    assert measured_words(other, None) == measured_words(asked, None)
 
 
 def test_an_exchange_of_tensor_ranks_hidden_between_nodes_is_told_to_be_launched_by_none() -> None:
@@ -122,12 +123,12 @@ def test_an_exchange_of_tensor_ranks_hidden_between_nodes_is_told_to_be_launched
 
 
 def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
-    assert "of Megatron-FSDP two runs with ZeRO-3 are known" in measured_words(ask(MIXTRAL), {"zero": 3})
-    assert measured_words(ask(MIXTRAL), {"zero": 3}).endswith("run test steps of this plan and of the best one with ZeRO-1 first")
+    assert "of Megatron-FSDP two runs with ZeRO-3 are known" in measured_words(ask(MIXTRAL), Plan(zero=3))
+    assert measured_words(ask(MIXTRAL), Plan(zero=3)).endswith("run test steps of this plan and of the best one with ZeRO-1 first")
     dense = MIXTRAL.partition("choices:")[0].replace("mixtral-8x7b", "llama3-8b").replace(", capacity_factor: 1.1", "")
-    assert "issue 2772" not in measured_words(ask(dense), {"zero": 3})
-    assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL), {"zero": 1})
-    assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed"), {"zero": 3})
+    assert "issue 2772" not in measured_words(ask(dense), Plan(zero=3))
+    assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL), Plan(zero=1))
+    assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed"), Plan(zero=3))
 
 
 def test_gains_below_the_error_of_measured_runs_are_told_as_no_reason_to_change() -> None:

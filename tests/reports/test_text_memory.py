@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.solvers.codesign.answer import design_in
 from tests.paths import INSTANCES
 from tests.reports.answers import answer, answered, evaluation_of, evaluation_text
 from tests.reports.test_text import LLAMA_ON_H100
@@ -47,8 +46,8 @@ def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     assert fullness_words(ask(LLAMA_ON_H100, "cluster.reserved_memory=4 GiB"), 0.99 * capacity, capacity) == ""
     small = read_instance(INSTANCES / "tiny.yaml")
     found = answered(small)
-    limits = [{**one, "available": 1.01 * one["used"]} if one["name"] == "memory" else one for one in evaluation_of(found)["limits"]]
-    design = design_in(found) or {}
-    full = evaluation_text(small, design, {**evaluation_of(found), "limits": limits})
+    limits = [replace(one, available=1.01 * one.used) if one.name == "memory" else one for one in evaluation_of(found).limits]
+    design = found.answer.design or {}
+    full = evaluation_text(small, design, replace(evaluation_of(found), limits=tuple(limits)))
     assert "memory is 99.0% full" in full
     assert "% full" not in answer(found, small)

@@ -4,8 +4,10 @@ Runs are known by stack and device (`catalogue.known_runs`), those of a network 
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.alike import known_as
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, Measured, elsewhere, errors_like, features, span_of
@@ -96,13 +98,13 @@ def outside(instance: Instance) -> int | None:
     return span if span is not None and instance.cluster.devices > span else None
 
 
-def plans_like(instance: Instance, plan: Mapping[str, Any]) -> str:
+def plans_like(instance: Instance, plan: Plan | KernelPlan) -> str:
     """What runs are to have in common with a plan of a dense network; nothing of others."""
     dense = isinstance(instance.workload, Transformer) and instance.workload.experts == 1
     return features(instance.workload, plan) if dense else ""  # type: ignore[arg-type]
 
 
-def likely_of(instance: Instance, step_time: float, by_constants: Range, plan: Mapping[str, Any]) -> Range:
+def likely_of(instance: Instance, step_time: float, by_constants: Range, plan: Plan | KernelPlan) -> Range:
     """The step times that are likely: those by the sets of constants, and no narrower than the model was off elsewhere.
 
     That is the mean error on runs of the stack on the device, or with experts; without any, what taking constants over was off by; what

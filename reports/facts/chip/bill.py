@@ -1,8 +1,6 @@
 """What a device costs, part by part, where its price follows from a wafer: the bill that a cost of a step is written off from."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +8,7 @@ from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, jo
 from crossopt.crossflow.generator import generate
 from crossopt.instances.codesign.chips import made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.solvers.codesign.answer import ChosenDesign
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +24,12 @@ class DeviceBill:
     """On a wafer."""
 
 
-def bill_of(instance: Instance, design: Mapping[str, Any]) -> DeviceBill | None:
+def bill_of(instance: Instance, design: ChosenDesign) -> DeviceBill | None:
     """The bill of a chip that was chosen; none where the question asks for no cost, or gives the price of the whole device."""
     prices, free = instance.prices, instance.hardware
     if prices is None or prices.wafer is None or prices.device is not None or not isinstance(free, FreeHardware):
         return None
-    split = split_of(free, {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"})
+    split = split_of(free, {name: np.array([value], np.float64) for name, value in design.hardware.choices.items()})
     made = made_of(free, split, split, generate(free.technology, split).dram.stacks)
     good, dies = float(np.max(good_share(prices, made))), float(np.max(dies_per_wafer(made.die_area / made.dies, prices.wafer_diameter)))
     stacks, wires, several = (float(np.max(count)) for count in (made.stacks, made.wires, made.dies))

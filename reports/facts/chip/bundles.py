@@ -4,10 +4,8 @@ The design's step is priced once more with as many cores, registers and L1 as on
 waves are those of tiles of 256 x 128 results, ceil(tiles / multiprocessors), of the largest product of a layer in which they differ.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
-from typing import Any
 
 import numpy as np
 
@@ -21,12 +19,12 @@ from crossopt.crossflow.roofline import TILES, Product
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 
-def bundles_words(instance: Instance, design: Mapping[str, Any]) -> str:
+def bundles_words(instance: Instance, design: ChosenDesign) -> str:
     """A sentence about the chip of a transformer's plan; nothing of a device that is given."""
-    there = design_of(instance, from_words(instance, dict(design)))
+    there = design_of(instance, candidate_in(instance, design))
     count = round(float(there.hardware.bundles))
     if not isinstance(instance.hardware, FreeHardware) or not isinstance(instance.workload, Transformer) or count < 2:
         return ""

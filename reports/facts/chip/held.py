@@ -3,9 +3,9 @@
 None of it is worth anything for sure: what a little more of each would buy, `explain` finds by asking again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from crossopt.crossflow.technology import LinkTechnology, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import PART_OF, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.solvers.codesign.answer import most_stacks
+from crossopt.solvers.codesign.answer import ChosenDesign, most_stacks
 
 FULL: Final = 0.995
 _SLOW: Final = 0.95
@@ -25,11 +25,11 @@ _LARGEST: Final = 1.0e6
 _LEVELS: Final = (("node_network", "links in the node"), ("network", "links out of it"))
 
 
-def held_words(instance: Instance | None, design: Mapping[str, Any], full: Sequence[str] = ()) -> str:
+def held_words(instance: Instance | None, design: ChosenDesign, full: Sequence[str] = ()) -> str:
     """All that is at its most, limits first; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ""
-    chosen = {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"}
+    chosen = {name: np.array([value], np.float64) for name, value in design.hardware.choices.items()}
     split = split_of(free, chosen)
     built = generate(free.technology, split)
     all_full = " and ".join([one for one in (", ".join(full[:-1]), *full[-1:]) if one])
@@ -39,9 +39,9 @@ def held_words(instance: Instance | None, design: Mapping[str, Any], full: Seque
     return "; ".join([one for one in (*words, *_slowed(free.technology, split)) if one])
 
 
-def places_words(instance: Instance | None, design: Mapping[str, Any]) -> str:
+def places_words(instance: Instance | None, design: ChosenDesign) -> str:
     """That a chip has all the stacks that lie along the largest die of its question; nothing where more might."""
-    hardware = design["hardware"]
+    hardware = design.hardware.choices
     if instance is None or not isinstance(free := instance.hardware, FreeHardware) or "hbm_stacks" not in hardware:
         return ""
     dies, stacks = hardware.get("dies", free.dies), hardware["hbm_stacks"]

@@ -10,8 +10,7 @@ H100    62.5 %   on up to 128     Llama 3.1 8B on 8, NVIDIA DGX Cloud benchmarki
 GB200   47.6 %   on any           Grok-1 on 512, the same of May 2025
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
@@ -35,7 +34,7 @@ def published(devices: int, of: str = "A100") -> tuple[float, str]:
     return next((share, words) for most, share, words in SHARES[of] if devices <= most)
 
 
-def above_words(instance: Instance, evaluation: Mapping[str, Any]) -> str:
+def above_words(instance: Instance, utilisation: float) -> str:
     """That an answer in 16 bits claims more than was ever published for as many devices of its class; nothing of other classes, or where it
     does not."""
     own = instance.hardware
@@ -43,5 +42,5 @@ def above_words(instance: Instance, evaluation: Mapping[str, Any]) -> str:
     if device not in _CLASSES or instance.workload.precision not in _WIDE:
         return ""
     share, words = published(instance.cluster.devices, _CLASSES[device])
-    told = f"{evaluation['utilisation']:.1%} of the peak is more than the {share:.1%} that was published at most for as many"
-    return f"{told} {_CLASSES[device]} ({words})" if evaluation["utilisation"] > share else ""
+    told = f"{utilisation:.1%} of the peak is more than the {share:.1%} that was published at most for as many"
+    return f"{told} {_CLASSES[device]} ({words})" if utilisation > share else ""

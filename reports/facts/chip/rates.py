@@ -5,9 +5,8 @@
 What L2 holds back is the design's step priced once more with an L2 that nothing waits for.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.hardware import Memory
@@ -17,7 +16,7 @@ from crossopt.instances.codesign.chips import clock_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.roofline import MEMORIES, Roofs, roofs_of
-from crossopt.solvers.codesign.answer import design_of, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, chosen_hardware, design_of
 
 _WORTH: Final = 0.01
 """Of a step: less says nothing, as the model is off by more."""
@@ -26,17 +25,17 @@ _NO_PRODUCTS: Final = ("attention", "attention in a window", "norms", "additions
 _L2: Final = [level for _, level in MEMORIES].index("l2")
 
 
-def beside_l2(instance: Instance, design: Mapping[str, Any]) -> str:
+def beside_l2(instance: Instance, design: ChosenDesign) -> str:
     """The L2 of a design by its clock, where the chip was chosen, and beside its memory."""
-    hardware = design_of(instance, from_words(instance, dict(design))).hardware
+    hardware = chosen_hardware(instance, design)
     return by_clock(instance, design, hardware.l2, float(hardware.bundles), hardware.dram)
 
 
-def by_clock(instance: Instance, design: Mapping[str, Any], level: Memory, bundles: float, dram: Memory | None = None) -> str:
+def by_clock(instance: Instance, design: ChosenDesign, level: Memory, bundles: float, dram: Memory | None = None) -> str:
     """Bytes a clock and SM, a bundle of cores, where the chip was chosen; and how many times the memory's bandwidth, where it is given."""
     words = []
     if isinstance(free := instance.hardware, FreeHardware):
-        clock = clock_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
+        clock = clock_of(free, design.hardware.choices)
         each = float(level.bandwidth) / clock / bundles
         words.append(f"{each:,.0f} B a clock and SM" if each >= _MANY else f"{each:.3g} B a clock and SM")
     if dram is not None:
@@ -53,24 +52,24 @@ def fed_share(free: FreeHardware, l2: Memory, peak: float) -> float:
     return float(l2.bandwidth) / asked if asked else 0.0
 
 
-def peak_of(instance: Instance, design: Mapping[str, Any]) -> float:
+def peak_of(instance: Instance, design: ChosenDesign) -> float:
     """FLOP/s of a design's device."""
-    return float(design_of(instance, from_words(instance, dict(design))).hardware.throughput)
+    return float(chosen_hardware(instance, design).throughput)
 
 
-def l2_limit_words(instance: Instance, design: Mapping[str, Any]) -> str:
+def l2_limit_words(instance: Instance, design: ChosenDesign) -> str:
     """That the bandwidth of L2 is an estimate and the step waits for it, with what products get of the peak through it, and what the step
     would take if nothing waited for it; nothing where no source says that it is one, or hardly anything waits."""
     if not _estimated(instance):
         return ""
-    design_there = design_of(instance, from_words(instance, dict(design)))
+    design_there = design_of(instance, candidate_in(instance, design))
     hardware = design_there.hardware
     faster = replace(hardware, l2=replace(hardware.l2, bandwidth=UNLIMITED_PORT))
     now, then = (evaluate(instance.workload, replace(design_there, hardware=one)).step_time for one in (hardware, faster))
     if now - then < _WORTH * now:
         return ""
     moved, without = rounded_quantity(float(hardware.l2.bandwidth), "bandwidth", 4), rounded_quantity(then, "time", 4)
-    share = _share_of_products(roofs_of(instance, dict(design)))
+    share = _share_of_products(roofs_of(instance, design))
     through = f": through it products get {share:.0%} of the peak at the most" if share else ""
     return f"its {moved} are an estimate, and limit{through}; with an L2 that nothing waits for this design takes {without}"
 

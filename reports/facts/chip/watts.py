@@ -5,9 +5,7 @@ are what the limit on power counts. *Up to* is what a part takes with all of it 
 and less than was chosen for it where the highest clock, the wires or the ports take no more. Not all parts are so busy at once.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.codesign.chips import drawn_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.solvers.codesign.answer import ChosenDesign
 
 Amounts = tuple[tuple[str, float], ...]
 PARTS = (
@@ -58,11 +57,11 @@ class Watts:
     """Of all parts together; infinite where nothing is said."""
 
 
-def watts_of(instance: Instance | None, design: Mapping[str, Any]) -> Watts | None:
+def watts_of(instance: Instance | None, design: ChosenDesign) -> Watts | None:
     """Of the chip of a design; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return None
-    chosen = {name: np.array([value], np.float64) for name, value in design["hardware"].items() if name != "name"}
+    chosen = {name: np.array([value], np.float64) for name, value in design.hardware.choices.items()}
     split, sustained = split_of(free, chosen), free.technology.sustained
     built = generate(free.technology, split)
     leaks = spare_leakage(split, free.technology, float(np.max(built.core.voltage)))
@@ -71,11 +70,11 @@ def watts_of(instance: Instance | None, design: Mapping[str, Any]) -> Watts | No
     return Watts(tuple(sorted(kinds, key=lambda one: -one.total)), most, instance.budget.power)
 
 
-def needed_powers(instance: Instance | None, design: Mapping[str, Any]) -> dict[str, float]:
+def needed_powers(instance: Instance | None, design: ChosenDesign) -> dict[str, float]:
     """Up to how many watts parts draw whose power was chosen, by the choice; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return {}
-    return drawn_of(free, {name: value for name, value in design["hardware"].items() if name != "name"})
+    return drawn_of(free, design.hardware.choices)
 
 
 def parts_words(watts: Watts) -> str:

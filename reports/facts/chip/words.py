@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from crossopt.crossflow.hardware import Hardware, Shape
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation
 
 _DIGITS: Final = 4
 """More say nothing to a reader."""
@@ -17,15 +18,15 @@ _SHAPES: Final[Mapping[Shape, str]] = MappingProxyType(
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-def hardware_words(design: dict[str, Any], needed: Mapping[str, float] = _NONE) -> list[str]:
+def hardware_words(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> list[str]:
     """The device's name, and each choice; in place of a power what its part needs of it, where that is known."""
-    chosen = design["hardware"]
-    return [chosen["name"], *(choice_words(name, value, needed.get(name)) for name, value in chosen.items() if name != "name")]
+    hardware = design.hardware
+    return [hardware.name, *(choice_words(name, value, needed.get(name)) for name, value in hardware.choices.items())]
 
 
-def design_words(design: dict[str, Any], needed: Mapping[str, float] = _NONE) -> str:
+def design_words(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> str:
     """What is chosen, on one line."""
-    return "; ".join([*hardware_words(design, needed)[1:], design["words"]])
+    return "; ".join([*hardware_words(design, needed)[1:], design.words])
 
 
 def choice_name(name: str) -> str:
@@ -46,9 +47,9 @@ def choice_words(name: str, value: float, needed: float | None = None) -> str:
     return f"{words} {_shown(value, kind)}"
 
 
-def chip_words(evaluation: dict[str, Any], beside_l2: str = "", shapes: Sequence[str] = ()) -> str:
+def chip_words(evaluation: DesignEvaluation, beside_l2: str = "", shapes: Sequence[str] = ()) -> str:
     """What one device offers, with what is known beside of its L2 and the shapes of its network."""
-    offered = {resource["name"]: _shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
+    offered = {resource.name: _shown(resource.value, resource.unit) for resource in evaluation.device}
     speeds = [text for name, text in offered.items() if name.startswith("link")]
     named = [f"{shape} at {speed}" for shape, speed in zip(shapes, speeds, strict=True)] if shapes else speeds
     links = f"{'network' if shapes else 'links'} {', '.join(named)}"

@@ -21,7 +21,7 @@ from crossopt.formulation.codesign.tangent import at, bound_of, terms_at
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of, whole
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.reports.facts.linear.terms import STEP, Linearized, Term
-from crossopt.solvers.codesign.answer import from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in
 from crossopt.solvers.proofs import Relaxation
 
 DRAWN: Final = 400
@@ -43,9 +43,9 @@ _NAMES: Final = {
 """Terms of the step that depend on the chip; the first ones are for one microbatch."""
 
 
-def linear_of(instance: Instance, design: dict[str, object], relaxation: Relaxation) -> Linearized | None:
+def linear_of(instance: Instance, design: ChosenDesign, relaxation: Relaxation) -> Linearized | None:
     """The terms of a checked design; None for other workloads than a transformer, and where the chip has too many literals."""
-    chosen = from_words(instance, design)
+    chosen = candidate_in(instance, design)
     model, plan = instance.workload, chosen.plan
     if not isinstance(model, Transformer) or not isinstance(plan, Plan):
         return None

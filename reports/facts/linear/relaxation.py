@@ -4,7 +4,7 @@ from dataclasses import fields
 from math import inf
 from typing import Any
 
-from crossopt.solvers.answer import record
+from crossopt.instances.files.dataclass_json import from_plain
 from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
 
 _ENDED = frozenset({"branched", "nothing below", "not better", "solved", "open"})
@@ -18,7 +18,7 @@ def from_json(data: Any) -> Relaxed:  # noqa: ANN401 - whatever a file may hold
     inside = {key: value for key, value in data.items() if key not in {"kind", "instance"}} if isinstance(data, dict) else data
     if isinstance(inside, dict) and "nodes" not in inside:
         raise ValueError(f"this is no relaxation: it lacks {', '.join(sorted(names - inside.keys()))}")
-    found: Relaxed = record(Relaxed, inside, "")
+    found: Relaxed = from_plain(Relaxed, inside)
     return found
 
 

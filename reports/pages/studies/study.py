@@ -393,7 +393,5 @@ def _designs(study: Study) -> str:
     for place, question in enumerate(study.questions):
         best = best_of(study, place)
         if best is not None and best.design is not None:
-            rows.append(
-                [question.name, " · ".join(hardware_words(best.design)[1:]) or str(best.design["hardware"]["name"]), best.design["words"]]
-            )
+            rows.append([question.name, " · ".join(hardware_words(best.design)[1:]) or best.design.hardware.name, best.design.words])
     return section("The best designs", table(("", "chip", "plan"), rows)) if rows else ""

@@ -21,7 +21,7 @@ from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.priced_short import once_words, short_words
 from crossopt.reports.sheets.amounts import count_of
 from crossopt.reports.sheets.sheet import Section, given_in
-from crossopt.solvers.codesign.answer import DesignResult, from_words, space_in
+from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult, candidate_in, space_in
 
 _OF_TENSOR_RANKS, _OF_REPLICAS = ("sequence_parallel", "tensor_exchange"), ("zero", "overlap")
 """Settings that recipes of every stack have on, and that are off where a question does not name them."""
@@ -32,14 +32,21 @@ class Context:
     """A design of a question with its evaluation, and the result that it is the answer of, where it is one."""
 
     question: Instance
-    design: dict[str, Any]
-    evaluation: dict[str, Any]
+    design: ChosenDesign
+    evaluation: DesignEvaluation
     result: DesignResult | None = None
 
     @property
     def best_step(self) -> float | None:
         """Seconds of the step of an answer with a bound, beside which other plans may be looked for."""
-        return self.evaluation["step_time"] if self.result is not None and self.result.proof is not None else None
+        return self.evaluation.step_time if self.result is not None and self.result.proof is not None else None
+
+
+def context_of(question: Instance, result: DesignResult) -> Context | None:
+    """The design of a result with all that is known of it; None where it has none."""
+    if result.answer is None or result.details is None:
+        return None
+    return Context(question, result.answer.design, result.details.evaluation, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,13 @@ def _note(label: str, text: str) -> Note | None:
 
 def at_range_end(context: Context) -> Note | None:
     """Choices at the end of what the question allows."""
-    ends = " · ".join(name.replace("_", " ").replace("hbm", "HBM") for name in context.design["at_end_of_range"])
+    ends = " · ".join(name.replace("_", " ").replace("hbm", "HBM") for name in context.design.at_end_of_range)
     return _note("at a range end", f"{ends}: a wider range may hold a better design" if ends else "")
 
 
 def at_most(context: Context) -> Note | None:
     """What the chip has as much of as it may."""
-    held = held_words(context.question, context.design, context.evaluation["binding"])
+    held = held_words(context.question, context.design, context.evaluation.binding)
     return _note("at the most", f"{held} (`explain` says what binds)" if held else "")
 
 
@@ -82,10 +89,10 @@ def within_model_error(context: Context) -> Note | None:
 
 def memory_nearly_full(context: Context) -> Note | None:
     """That the plan would not fit if the framework took more memory than is counted for it."""
-    memory = next((limit for limit in context.evaluation["limits"] if limit["name"] == "memory"), None)
+    memory = next((limit for limit in context.evaluation.limits if limit.name == "memory"), None)
     if memory is None:
         return None
-    return _note("memory", fullness_words(context.question, memory["used"], memory["available"], context.best_step))
+    return _note("memory", fullness_words(context.question, memory.used, memory.available, context.best_step))
 
 
 def hidden_exchange(context: Context) -> Note | None:
@@ -122,17 +129,17 @@ def priced_by(context: Context) -> Note | None:
 
 def above_published(context: Context) -> Note | None:
     """That the prediction exceeds the best published MFU."""
-    return _note("above published", above_words(context.question, context.evaluation))
+    return _note("above published", above_words(context.question, context.evaluation.utilisation))
 
 
 def measured_runs(context: Context) -> Note | None:
     """How far the model is off on public runs."""
-    return _note("measured runs", runs_words(context.question, context.design["plan"]))
+    return _note("measured runs", runs_words(context.question, context.design.plan))
 
 
 def underestimated(context: Context) -> Note | None:
     """That the model underestimates such plans."""
-    return _note("underestimated", short_words(context.question, context.design["plan"], context.best_step))
+    return _note("underestimated", short_words(context.question, context.design.plan, context.best_step))
 
 
 def priced_once(context: Context) -> Note | None:
@@ -146,7 +153,7 @@ def not_launched(context: Context) -> Note | None:
         return None
     from crossopt.reports.launching.launch import unsaid_words  # noqa: PLC0415 - most questions name no stack
 
-    plan = from_words(context.question, dict(context.design)).plan
+    plan = candidate_in(context.question, context.design).plan
     return _note("not launched", unsaid_words(context.question.stack, context.question.workload, plan))
 
 

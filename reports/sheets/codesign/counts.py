@@ -9,7 +9,7 @@ from crossopt.instances.codesign.question import narrowing, several_words
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.question import asked_of_counts
 from crossopt.reports.sheets.amounts import amount, bound_amount, count_of, time_of
-from crossopt.reports.sheets.codesign.caveats import Context
+from crossopt.reports.sheets.codesign.caveats import context_of
 from crossopt.reports.sheets.codesign.design import (
     about,
     answer_sections,
@@ -21,16 +21,14 @@ from crossopt.reports.sheets.codesign.design import (
     sketch_of,
 )
 from crossopt.reports.sheets.sheet import Bar, Bars, Bound, Cell, Column, Part, Section, Sheet, Table, answer_sheet
-from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
+from crossopt.solvers.codesign.answer import DesignResult
 
 
 def counts_sheet(counted: Counted, result: DesignResult) -> Sheet:
     """What is shown."""
     asked, place, fewest = asked_of_counts(counted), best_place(counted, result), counted.objective == FEWEST
     best = result.parts[place] if 0 <= place < len(result.parts) else None
-    context, name = None, counted.part_name(place) if place >= 0 else ""
-    if best is not None and (design := design_in(best)) is not None and (evaluation := evaluation_in(best)) is not None:
-        context = Context(counted.parts[place], design, evaluation, best)
+    context, name = context_of(counted.parts[place], best) if best else None, counted.part_name(place) if place >= 0 else ""
     shown = () if context is None else answer_sections(context)
     found = answer_sheet(
         result,
@@ -41,7 +39,7 @@ def counts_sheet(counted: Counted, result: DesignResult) -> Sheet:
         summary="" if context is None else f"{name}; {design_words(context.design)}",
         chosen="" if context is None else fullness(context.evaluation),
         sketch=None if context is None else sketch_of(context),
-        figures=() if context is None else rates(context.evaluation, context.question, context.design["plan"]),
+        figures=() if context is None else rates(context.evaluation, context.question, context.design.plan),
         beside=() if best is None else baselines_beside(best),
         given=asked.terms,
         open_choices=open_choices(asked),
@@ -108,13 +106,14 @@ def _row(counted: Counted, place: int, answer: DesignResult | None, result: Desi
     own = _cells(counted, counted.places[place])
     if answer is None:
         return (*own, ("-", None), ("-", None), ("-", None), (why_not_looked_at(counted, result), ""))
-    design, evaluation, unit = design_in(answer), evaluation_in(answer), str(answer.question["unit"])
+    context, unit = context_of(counted.parts[place], answer), str(answer.question["unit"])
     bound = ("none", None) if answer.bound is None else (_bound(answer, unit), Bound(answer.bound))
-    if design is None or evaluation is None:
+    if context is None:
         known = f", {'told' if answer.told else 'proved'}" if answer.settled else ""
         return (*own, ("-", None), ("-", None), ("-", None), (f"{no_design_words(answer, counted.parts[place])}{known}", ""))
     value = (amount(answer.value, unit), answer.value)
-    return (*own, value, bound, (time_of(evaluation["step_time"]), evaluation["step_time"]), (design_words(design), ""))
+    step = context.evaluation.step_time
+    return (*own, value, bound, (time_of(step), step), (design_words(context.design), ""))
 
 
 def _bound(answer: DesignResult, unit: str) -> str:

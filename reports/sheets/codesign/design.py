@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.workload_words import repeated_share
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
@@ -17,7 +19,7 @@ from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import Asked, asked_of
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.sheets.amounts import count_of, shown, time_of
-from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, unnamed_words
+from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of, unnamed_words
 from crossopt.reports.sheets.codesign.goals import lasting_words, run_words
 from crossopt.reports.sheets.codesign.near import common_words, option_word
 from crossopt.reports.sheets.sheet import (
@@ -41,7 +43,16 @@ from crossopt.reports.sheets.sheet import (
     names,
 )
 from crossopt.solvers.answer import Result, Rival
-from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, relaxation_in, space_in
+from crossopt.solvers.codesign.answer import (
+    ChosenDesign,
+    DesignEvaluation,
+    DesignResult,
+    Designs,
+    LimitUse,
+    chosen_hardware,
+    relaxation_in,
+    space_in,
+)
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Word
 
 CHECKED = "by the full model, one design on its own; plan rules; memory, area and power limits"
@@ -52,8 +63,8 @@ _REASONS = 5
 
 def design_sheet(question: Instance, result: DesignResult) -> Sheet:
     """What is shown of an answer about one workload on one number of devices."""
-    asked, design, evaluation = asked_of(question), design_in(result), evaluation_in(result)
-    context = None if design is None or evaluation is None else Context(question, design, evaluation, result)
+    asked = asked_of(question)
+    context = context_of(question, result)
     sections = without_design(question, result) if context is None else answer_sections(context)
     return answer_sheet(
         result,
@@ -61,10 +72,10 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         asked.sentence,
         asks=question.objective.replace("_", " "),
         looked_at=size_words(result),
-        summary="" if design is None else design_words(design, needed_powers(question, design)),
-        chosen="" if evaluation is None else fullness(evaluation),
+        summary="" if context is None else design_words(context.design, needed_powers(question, context.design)),
+        chosen="" if context is None else fullness(context.evaluation),
         sketch=None if context is None else sketch_of(context),
-        figures=() if evaluation is None or design is None else rates(evaluation, question, design["plan"]),
+        figures=() if context is None else rates(context.evaluation, question, context.design.plan),
         beside=baselines_beside(result),
         given=asked.terms,
         open_choices=open_choices(asked),
@@ -90,7 +101,7 @@ def design_sections(context: Context, of: str = "") -> tuple[Section, ...]:
     estimated = estimates(context)
     network = network_of(question, design) if question.cluster.are_dimensions else None
     return (
-        Section(f"The design{of}", (given_in((*chip_rows(context), ("plan", design["words"]))),)),
+        Section(f"The design{of}", (given_in((*chip_rows(context), ("plan", design.words))),)),
         Section(f"Estimates{of}", (given_in(estimated),) if estimated else ()),
         time_section(evaluation, of),
         Section(f"Limits{of}", limits_parts(context)),
@@ -111,46 +122,46 @@ def chip_rows(context: Context) -> Pairs:
     return ("hardware", chip), ("a device offers", chip_words(context.evaluation, beside_l2(question, design), shapes_of(question)))
 
 
-def time_section(evaluation: dict[str, Any], of: str = "") -> Section:
+def time_section(evaluation: DesignEvaluation, of: str = "") -> Section:
     """Where the time of a step goes."""
-    total = time_of(evaluation["step_time"])
+    total = time_of(evaluation.step_time)
     return Section(f"Where the step{of} goes", (Breakdown("use", uses(evaluation), "time", f"A step of {total} on the fullest stage."),))
 
 
-def uses(evaluation: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+def uses(evaluation: DesignEvaluation) -> tuple[tuple[str, float], ...]:
     """Uses of time, the largest first."""
-    return tuple(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]))
+    return tuple(sorted(evaluation.breakdown.items(), key=lambda item: -item[1]))
 
 
 def limits_parts(context: Context) -> tuple[Part, ...]:
     """The limits, and what fills the memory and draws the power."""
     evaluation = context.evaluation
-    memory = next((limit["available"] for limit in evaluation["limits"] if limit["name"] == "memory"), 0.0)
+    memory = next((limit.available for limit in evaluation.limits if limit.name == "memory"), 0.0)
     watts = watts_of(context.question, context.design)
     drawn = "" if watts is None else f"Together {shown(watts.kinds[0].total, 'power')} in {watts.kinds[0].name}."
     return (
-        Limits(tuple(map(limit_of, evaluation["limits"]))),
-        Breakdown("use", tuple(evaluation["memory"].items()), "bytes", "", memory, brief="memory holds:"),
+        Limits(tuple(map(limit_of, evaluation.limits))),
+        Breakdown("use", tuple(evaluation.memory.items()), "bytes", "", memory, brief="memory holds:"),
         *([Breakdown("part", watts.kinds[0].watts, "power", drawn, brief="power is drawn by:")] if watts is not None else []),
     )
 
 
-def limit_of(limit: dict[str, Any]) -> Limit:
+def limit_of(limit: LimitUse) -> Limit:
     """A limit of an evaluation."""
-    return Limit(limit["name"], limit["used"], limit["available"], limit["unit"], limit["kept"])
+    return Limit(limit.name, limit.used, limit.available, limit.unit, limit.kept)
 
 
-def rates(evaluation: dict[str, Any], question: Instance | None, plan: dict[str, Any]) -> Pairs:
+def rates(evaluation: DesignEvaluation, question: Instance | None, plan: Plan | KernelPlan) -> Pairs:
     """Tokens, model FLOPs of the peak and, where something is computed again, hardware FLOPs of it, power, energy and money."""
-    used = evaluation["utilisation"]
+    used = evaluation.utilisation
     again = 0.0 if question is None else repeated_share(question.workload, plan)
-    found = [("step time", time_of(evaluation["step_time"]))] if question is None or question.objective != "step_time" else []
-    found += [("tokens a second", count_of(round(evaluation["tokens_per_second"]))), ("MFU", f"{used:.1%}")]
+    found = [("step time", time_of(evaluation.step_time))] if question is None or question.objective != "step_time" else []
+    found += [("tokens a second", count_of(round(evaluation.tokens_per_second))), ("MFU", f"{used:.1%}")]
     found += [("HFU", f"{used * (1.0 + again):.1%}")] if again else []
-    if evaluation["energy"] > 0.0:
-        found += [("average power of a device", f"{evaluation['average_power']:.0f} W")]
-        found += [("energy of a step", shown(evaluation["energy"], "energy"))]
-    return (*found, *([("cost of a step", f"{evaluation['cost']:.4g} USD")] if evaluation["cost"] is not None else []))
+    if evaluation.energy > 0.0:
+        found += [("average power of a device", f"{evaluation.average_power:.0f} W")]
+        found += [("energy of a step", shown(evaluation.energy, "energy"))]
+    return (*found, *([("cost of a step", f"{evaluation.cost:.4g} USD")] if evaluation.cost is not None else []))
 
 
 def estimates(context: Context) -> Pairs:
@@ -165,9 +176,9 @@ def estimates(context: Context) -> Pairs:
     return tuple((label, words) for label, words in said if words)
 
 
-def fullness(evaluation: dict[str, Any]) -> str:
+def fullness(evaluation: DesignEvaluation) -> str:
     """Which limits are full, for the first screen."""
-    full = [limit for limit in map(limit_of, evaluation["limits"]) if limit.share >= FULL]
+    full = [limit for limit in map(limit_of, evaluation.limits) if limit.share >= FULL]
     words = ", ".join(f"{limit.label} {limit.share:.1%}" for limit in full)
     return f"Full: {words}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
 
@@ -232,7 +243,7 @@ def baseline_words(rival: Rival[Designs], question: Instance | None = None) -> s
     """What a rule chooses, by which recipe; or why it chooses nothing."""
     if rival.value is None or rival.answer is None:
         return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
-    design = rival.answer.designs[0]
+    design = rival.answer.design
     return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(question, design))}"
 
 
@@ -259,7 +270,7 @@ def baselines_section(context: Context, result: DesignResult) -> Section:
 
 def _saved(context: Context, result: DesignResult, rival: Rival[Designs]) -> str:
     """What the answer saves of a baseline's step, and on what."""
-    found = [uses_of(context.question, "", one.designs[0]) for one in (result.answer, rival.answer) if one is not None]
+    found = [uses_of(context.question, "", one.design) for one in (result.answer, rival.answer) if one is not None]
     return saved_words(found[0], found[1], proved=result.proved) if len(found) > 1 else ""
 
 
@@ -358,10 +369,10 @@ def about(asked: Asked) -> tuple[str, ...]:
 
 def sketch_of(context: Context) -> Picture | None:
     """The chip and the devices of the plan; None where neither can be drawn."""
-    plan = context.design["plan"]
-    if not {"data", "pipeline", "tensor"} <= set(plan):
+    plan = context.design.plan
+    if not isinstance(plan, Plan):
         return None
-    replicas, stages, width = plan["data"], plan["pipeline"], plan["tensor"] * plan.get("context", 1)
+    replicas, stages, width = plan.data, plan.pipeline, plan.tensor * plan.context
     told = f"{replicas:,} replica{'s' * (replicas != 1)} of {stages} stage{'s' * (stages != 1)}"
     words = f"{told}, {width} device{'s' * (width != 1)} a stage."
 
@@ -410,17 +421,16 @@ def plan_details(context: Context, of: str = "") -> Iterator[Section]:
     yield operators_section(roofs_of(question, design), of)
     if not question.cluster.are_dimensions:
         yield network_section(network_of(question, design), of)
-    memory = next((limit["available"] for limit in context.evaluation["limits"] if limit["name"] == "memory"), 0.0)
+    memory = next((limit.available for limit in context.evaluation.limits if limit.name == "memory"), 0.0)
     yield stages_section(stages_of(question, design), memory, of)
 
 
-def assumptions(question: Instance, design: dict[str, Any]) -> tuple[Section, ...]:
+def assumptions(question: Instance, design: ChosenDesign) -> tuple[Section, ...]:
     """What the figures rest on."""
     from crossopt.reports.facts.constants import constants_of  # noqa: PLC0415
     from crossopt.reports.facts.design import assumed  # noqa: PLC0415
-    from crossopt.solvers.codesign.answer import design_of, from_words  # noqa: PLC0415
 
-    constants = constants_of(question, design_of(question, from_words(question, design)).hardware.efficiency)
+    constants = constants_of(question, chosen_hardware(question, design).efficiency)
     columns = (
         names("constant of the model", (one.name.replace("_", " ") for one in constants)),
         figures("value", [f"{one.value:.6g} {one.unit}".rstrip() for one in constants]),
@@ -444,24 +454,24 @@ def _sources(question: Instance) -> tuple[Part, ...]:
 # --- one design that was priced ------------------------------------------------------------------------------------------------------
 
 
-def evaluation_sheet(question: Instance, design: dict[str, Any], evaluation: dict[str, Any]) -> Sheet:
+def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: DesignEvaluation) -> Sheet:
     """What is shown of the only design that a question leaves."""
     context = Context(question, design, evaluation)
-    verdict = "it keeps every limit" if evaluation["feasible"] else "it BREAKS A LIMIT"
-    step = time_of(evaluation["step_time"])
+    verdict = "it keeps every limit" if evaluation.feasible else "it BREAKS A LIMIT"
+    step = time_of(evaluation.step_time)
     sections = (*design_sections(context), caveats_section([("", context)]))
     return Sheet(
         name=question.name,
         sentence=asked_of(question).sentence,
         headline=f"one design, priced by the full model; {verdict}",
-        label="feasible" if evaluation["feasible"] else "infeasible",
+        label="feasible" if evaluation.feasible else "infeasible",
         verdict=f"Priced by the full model, one design on its own; {verdict}.",
         asks="step time",
         unit="s",
-        value=evaluation["step_time"],
+        value=evaluation.step_time,
         exactly=(("step time", step),),
         shortly=(("step time", step),),
-        figures=tuple(pair for pair in rates(evaluation, question, design["plan"]) if pair[0] != "step time"),
+        figures=tuple(pair for pair in rates(evaluation, question, design.plan) if pair[0] != "step time"),
         summary=design_words(design),
         chosen=fullness(evaluation),
         asked=Section("The question", (given_in(asked_of(question).terms),)),

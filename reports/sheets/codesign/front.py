@@ -11,7 +11,6 @@ from crossopt.reports.facts.question import asked_of
 from crossopt.reports.sheets.amounts import amount, bound_amount, several
 from crossopt.reports.sheets.codesign.design import open_choices
 from crossopt.reports.sheets.sheet import Bound, Cell, Column, Picture, Section, Sheet, Table, given_in, names
-from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.objective import UNITS
 
@@ -80,7 +79,7 @@ def _mark(figure: str) -> str:
 
 def _table(figures: tuple[str, str], front: Front, bounded: bool) -> Table:
     first, second = figures
-    designs = [design_in(point.result) or {} for point in front.points]
+    designs = [point.result.answer.design for point in front.points if point.result.answer]
     bound = Column(_BOUND, tuple(_bound(point, second) for point in front.points), tuple(_least(point, second) for point in front.points))
     return Table(
         (
@@ -88,7 +87,7 @@ def _table(figures: tuple[str, str], front: Front, bounded: bool) -> Table:
             _column(first, [point.first for point in front.points]),
             _column(second, [point.second for point in front.points]),
             *([replace(bound, exact_head=f"no {second.replace('_', ' ')} below, in {_mark(second)}")] if bounded else []),
-            names("design", ("; ".join([*hardware_words(design)[1:], design["words"]]) for design in designs)),
+            names("design", ("; ".join([*hardware_words(design)[1:], design.words]) for design in designs)),
         )
     )
 

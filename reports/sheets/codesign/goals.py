@@ -1,11 +1,11 @@
 """A whole run in words: how long it takes and what it costs, beside its deadline and budget."""
 
 from math import floor, isfinite
-from typing import Any
 
 from crossopt.crossflow.goodput import goodput
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Instance
+from crossopt.solvers.codesign.answer import DesignEvaluation
 
 _DAY = 86400.0
 
@@ -43,9 +43,9 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
     return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{words}"]
 
 
-def run_words(instance: Instance, evaluation: dict[str, Any]) -> str:
+def run_words(instance: Instance, evaluation: DesignEvaluation) -> str:
     """The same of an answer; nothing where no run is asked about."""
-    return "" if instance.goal is None else goal_words(instance.goal, evaluation["step_time"], evaluation["likely"])
+    return "" if instance.goal is None else goal_words(instance.goal, evaluation.step_time, evaluation.likely)
 
 
 def days_of(seconds: float) -> str:
@@ -53,12 +53,12 @@ def days_of(seconds: float) -> str:
     return f"{seconds / _DAY:.4g} days"
 
 
-def lasting_words(instance: Instance, evaluation: dict[str, Any]) -> str:
+def lasting_words(instance: Instance, evaluation: DesignEvaluation) -> str:
     """What is left of the speed where devices fail now and then; nothing where they do not."""
     if instance.failures is None:
         return ""
     left = goodput(instance.failures, instance.cluster.devices)
-    tokens = f"{floor(evaluation['tokens_per_second'] * left.share):,}"
+    tokens = f"{floor(evaluation.tokens_per_second * left.share):,}"
     often = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
     return f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {often}"
 

@@ -51,7 +51,7 @@ def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:
         unit=REGRET if regrets else None,
         looked_at=_size(result),
         summary=design_words(designs[0]) if designs else "",
-        figures=tuple((f"a step of {share.name}", time_of(share.evaluation["step_time"])) for share in shares),
+        figures=tuple((f"a step of {share.name}", time_of(share.evaluation.step_time)) for share in shares),
         given=_terms(asked),
         open_choices=open_choices(Asked("", (), _open(asked))),
         sections=(*(_answered(contexts, shares, result) if contexts else _without(result)), Section("Each workload alone", (alone,))),
@@ -101,21 +101,21 @@ def _workloads(contexts: Sequence[tuple[str, Context]], shares: Sequence[Share],
             names("workload", (share.name for share in shares)),
             weighed,
             *([amounts("value", [share.value for share in shares], lambda value: amount(value, unit), unit)] if own else []),
-            amounts("step time", [share.evaluation["step_time"] for share in shares], time_of, "s"),
-            counts("tokens a second", [round(share.evaluation["tokens_per_second"]) for share in shares]),
-            amounts("MFU", [share.evaluation["utilisation"] for share in shares], "{:.1%}".format),
-            names("plan", (context.design["words"] for _, context in contexts)),
+            amounts("step time", [share.evaluation.step_time for share in shares], time_of, "s"),
+            counts("tokens a second", [round(share.evaluation.tokens_per_second) for share in shares]),
+            amounts("MFU", [share.evaluation.utilisation for share in shares], "{:.1%}".format),
+            names("plan", (context.design.words for _, context in contexts)),
         )
     )
 
 
 def _limits(contexts: Sequence[tuple[str, Context]]) -> tuple[Limits | Breakdown, ...]:
     """The limits of a plan for each workload, those of the chip once, and what fills the memory."""
-    named = [(name, limit_of(limit)) for name, context in contexts for limit in context.evaluation["limits"]]
+    named = [(name, limit_of(limit)) for name, context in contexts for limit in context.evaluation.limits]
     own: list[Limit] = [replace(limit, label=f"{limit.label}, {name}") for name, limit in named if limit.label in OF_PLANS]
-    chip = [limit_of(limit) for limit in contexts[0][1].evaluation["limits"] if limit["name"] not in OF_PLANS]
+    chip = [limit_of(limit) for limit in contexts[0][1].evaluation.limits if limit.name not in OF_PLANS]
     held = (
-        Breakdown("use", tuple(context.evaluation["memory"].items()), "bytes", brief=f"memory holds, {name}:") for name, context in contexts
+        Breakdown("use", tuple(context.evaluation.memory.items()), "bytes", brief=f"memory holds, {name}:") for name, context in contexts
     )
     return (Limits((*own, *chip)), *held)
 

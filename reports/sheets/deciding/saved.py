@@ -3,17 +3,19 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
+from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.progress import progress_on
-from crossopt.solvers.answer import Limits, Watch, record
+from crossopt.solvers.answer import Limits, Watch
 from crossopt.solvers.checking import Report
-from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, kept_there, ranked
+from crossopt.solvers.codesign.answer import ChosenDesign
+from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, kept_there, ranked, same_choices
 from crossopt.solvers.codesign.explain.following import followed, opened_in, value_of
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import unit_of
@@ -24,7 +26,7 @@ KIND = "constants"
 
 def to_text(document: Mapping[str, Any], found: Deciding) -> str:
     """The file."""
-    return json.dumps({"kind": KIND, "question": dict(document), **asdict(found)}, indent=2, allow_nan=False) + "\n"
+    return json.dumps({"kind": KIND, "question": dict(document), **to_plain(found)}, indent=2, allow_nan=False) + "\n"
 
 
 def from_json(data: Any) -> tuple[dict[str, Any], Deciding]:  # noqa: ANN401 - whatever a file may hold
@@ -32,7 +34,7 @@ def from_json(data: Any) -> tuple[dict[str, Any], Deciding]:  # noqa: ANN401 - w
     if not isinstance(data, dict) or not isinstance(data.get("question"), dict) or "constants" not in data:
         names = ", ".join(field.name for field in fields(Deciding))
         raise ValueError(f"this does not say which constants decide an answer: it lacks question, {names}")
-    found: Deciding = record(Deciding, {key: value for key, value in data.items() if key not in {"kind", "question"}}, "")
+    found: Deciding = from_plain(Deciding, {key: value for key, value in data.items() if key not in {"kind", "question"}})
     return data["question"], found
 
 
@@ -95,10 +97,10 @@ def _at(document: dict[str, Any], one: Decided, factor: float) -> Instance:
     return read_question({**document, "settings": [*document["settings"], f"factors.{one.name}={factor!r}"]})
 
 
-def _end_faults(path: str, asked: Instance, factor: float, end: End, before: dict[str, Any] | None) -> Iterator[str]:
+def _end_faults(path: str, asked: Instance, factor: float, end: End, before: ChosenDesign | None) -> Iterator[str]:
     value, broken = kept_there(asked, end.design)
     kept, why = kept_there(asked, before)
-    same = end.design is not None and before is not None and all(end.design.get(part) == before.get(part) for part in ("hardware", "plan"))
+    same = same_choices(end.design, before)
     if end.factor != factor:
         yield f"{path}.factor: {end.factor!r} is not the end of the range, {factor!r}"
     if end.value != value or broken:

@@ -14,7 +14,7 @@ import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
-from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.objective import DIMENSIONS, OBJECTIVES, figure_in
 
 FIGURES = tuple(OBJECTIVES)
@@ -134,9 +134,9 @@ def _next(way: _Way, limit: float) -> Point | None:
 
 def _point(instance: Instance, thrifty: DesignResult, first: str) -> Point | None:
     """The design with the least second figure; within a gap its first figure may be less than that of the best one."""
-    if thrifty.value is None or (priced := evaluation_in(thrifty)) is None:
+    if thrifty.value is None or thrifty.details is None:
         return None
-    return Point(figure_in(instance, priced, first), thrifty.value, thrifty)
+    return Point(figure_in(instance, thrifty.details.evaluation, first), thrifty.value, thrifty)
 
 
 def ask_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:

@@ -9,13 +9,12 @@ would do there: a constant may move the figure without moving the choice. And be
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
 
 from crossopt.instances.catalogue.uncertain import Range
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words
+from crossopt.solvers.codesign.answer import ChosenDesign, DesignResult, candidate_in
 from crossopt.solvers.codesign.explain.following import Followed, followed
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
@@ -38,7 +37,7 @@ class End:
     bound: float | None
     proved: bool
     """That this is the optimum, or that there is no design."""
-    design: dict[str, Any] | None
+    design: ChosenDesign | None
     same: bool
     """Whether this is the design that is best with all constants as they are."""
     kept: float | None
@@ -86,7 +85,7 @@ def deciding(asked: Instance, ask: Ask, limits: Limits, watch: Watch, told: Call
     began, constants = monotonic(), list[Decided]()
     deadline, ends = began + limits.seconds, 2 * len(asked.ranges)
     result = _solved(asked, limits, watch, "all constants as they are")
-    central, stopped = _end(asked, 1.0, result, design_in(result)), result.stopped
+    central, stopped = _end(asked, 1.0, result, result.answer.design if result.answer else None), result.stopped
 
     def known() -> Deciding:
         ordered = ranked(central, tuple(constants))
@@ -183,20 +182,25 @@ def _solved(asked: Instance, limits: Limits, watch: Watch, words: str) -> Design
     return solve(FAMILY, asked, "auto", limits, told)
 
 
-def _end(asked: Instance, factor: float, result: DesignResult, before: dict[str, Any] | None) -> End:
-    design = design_in(result)
+def _end(asked: Instance, factor: float, result: DesignResult, before: ChosenDesign | None) -> End:
+    design = result.answer.design if result.answer else None
     kept, broken = kept_there(asked, before)
-    same = design is not None and before is not None and all(design[part] == before[part] for part in ("hardware", "plan"))
+    same = same_choices(design, before)
     proved = result.settled and result.proved
     return End(factor, result.value, result.bound, proved, design, same, kept, broken)
 
 
-def kept_there(asked: Instance, before: dict[str, Any] | None) -> tuple[float | None, tuple[str, ...]]:
+def same_choices(one: ChosenDesign | None, other: ChosenDesign | None) -> bool:
+    """Whether two designs have the same hardware and the same plan."""
+    return one is not None and other is not None and (one.hardware, one.plan) == (other.hardware, other.plan)
+
+
+def kept_there(asked: Instance, before: ChosenDesign | None) -> tuple[float | None, tuple[str, ...]]:
     """What a design has in this question, or why it has nothing."""
     if before is None:
         return None, ()
     try:
-        verdict = verify(asked, from_words(asked, before))
+        verdict = verify(asked, candidate_in(asked, before))
     except (ValueError, ModelError) as error:
         return None, (str(error),)
     return (verdict.value if verdict.accepted else None), verdict.violations

@@ -6,6 +6,7 @@ registers that take a fifth more leave registers that draw no more than usual to
 next fewer ones may be far too few. How far such a question's optimum moves says what the constant does.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from time import monotonic
@@ -13,8 +14,8 @@ from typing import Any, Final
 
 from crossopt.instances.codesign.chips import PART_OF, fed_by_ports, followers
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.solvers.answer import Watch
-from crossopt.solvers.codesign.answer import from_words, to_words
+from crossopt.solvers.answer import Number, Watch
+from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, chosen_design
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.judge import verify
@@ -30,7 +31,7 @@ class Followed:
     """The proven optimum of a chip that can follow."""
 
     value: float
-    design: dict[str, Any]
+    design: ChosenDesign
     opened: tuple[tuple[str, float | None], ...]
     """Which closed parts have more or less than usual there, each with how much worse it is, as a share, with what is usual; None where it
     is no chip then."""
@@ -45,52 +46,53 @@ def following(asked: Instance) -> Instance | None:
     return replace(asked, hardware=replace(free, options=(*steps, *_closed(free))))
 
 
-def followed(asked: Instance, design: dict[str, Any] | None, seconds: float, watch: Watch) -> Followed | None:
+def followed(asked: Instance, design: ChosenDesign | None, seconds: float, watch: Watch) -> Followed | None:
     """Its optimum, from a design of the question itself on; None where there is none, or none was proved in time."""
     easier, free = following(asked), asked.hardware
     if easier is None or not isinstance(free, FreeHardware):
         return None
-    usual = None if design is None else design | {"hardware": _usual(free) | design["hardware"]}
-    seen = search(easier, watch, Spend(monotonic() + seconds), None if usual is None else from_words(easier, usual), near=True)
+    usual = None if design is None else candidate_in(easier, _with(design, _usual(free) | design.hardware.choices))
+    seen = search(easier, watch, Spend(monotonic() + seconds), usual, near=True)
     if seen.best is None or seen.value is None or seen.stopped != "complete":
         return None
-    best = _usual_again(asked, to_words(easier, seen.best), seen.value)
+    best = _usual_again(asked, chosen_design(easier, seen.best), seen.value)
     return Followed(seen.value, best, opened_in(asked, best, seen.value))
 
 
-def value_of(asked: Instance, design: dict[str, Any]) -> float | None:
+def value_of(asked: Instance, design: ChosenDesign) -> float | None:
     """What a design has in the question of a chip that can follow; None where it is none, or breaks a limit."""
     easier = following(asked)
     if easier is None:
         return None
     try:
-        verdict = verify(easier, from_words(easier, design))
-    except (ValueError, KeyError):
+        verdict = verify(easier, candidate_in(easier, design))
+    except ValueError:
         return None
     return verdict.value if verdict.accepted else None
 
 
-def opened_in(asked: Instance, design: dict[str, Any], value: float) -> tuple[tuple[str, float | None], ...]:
+def opened_in(asked: Instance, design: ChosenDesign, value: float) -> tuple[tuple[str, float | None], ...]:
     """The closed parts of which a design of that value has more or less than usual, and what that is worth."""
     found, free = [], asked.hardware
     for name, usual in _usual(free).items() if isinstance(free, FreeHardware) else ():
-        if design["hardware"].get(name, usual) != usual:
-            without = value_of(asked, _with(design, name, usual))
+        if design.hardware.choices.get(name, usual) != usual:
+            without = value_of(asked, _with(design, {name: usual}))
             found.append((name, None if without is None else without / value - 1.0))
     return tuple(found)
 
 
-def _usual_again(asked: Instance, design: dict[str, Any], value: float) -> dict[str, Any]:
+def _usual_again(asked: Instance, design: ChosenDesign, value: float) -> ChosenDesign:
     """The design with closed parts as they usually are, as far as that leaves its value."""
     usual = _usual(asked.hardware) if isinstance(asked.hardware, FreeHardware) else {}
     for name, amount in usual.items():
-        tried = _with(design, name, amount)
+        tried = _with(design, {name: amount})
         design = tried if value_of(asked, tried) == value else design
     return design
 
 
-def _with(design: dict[str, Any], name: str, amount: float) -> dict[str, Any]:
-    return design | {"hardware": design["hardware"] | {name: amount}}
+def _with(design: ChosenDesign, choices: Mapping[str, Number]) -> ChosenDesign:
+    """The design with other values of some hardware choices."""
+    return replace(design, hardware=replace(design.hardware, choices=design.hardware.choices | dict(choices)))
 
 
 def _finer(name: str, options: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks, plan_values
 from crossopt.solvers.answer import Progress, Watch
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, from_words
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Node, Spend, branch, root_node
 from crossopt.solvers.codesign.boxes.descent import dive
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent, chip_moves
@@ -82,14 +82,13 @@ class _State:
 
 def near_optimum(instance: Instance, result: DesignResult, gap: float, watch: Watch, deadline: float) -> Near | None:
     """What the designs within this gap of a proved optimum have in common; None where the optimum is not proved."""
-    design = design_in(result)
-    if result.value is None or design is None or not result.proved:
+    if result.value is None or result.answer is None or not result.proved:
         return None
 
     def told(progress: Progress) -> None:
         watch(replace(progress, best=result.value))
 
-    return near(instance, from_words(instance, design), result.value * (1.0 + gap), told, deadline)
+    return near(instance, candidate_in(instance, result.answer.design), result.value * (1.0 + gap), told, deadline)
 
 
 def near(instance: Instance, best: Candidate, limit: float, watch: Watch, deadline: float) -> Near:

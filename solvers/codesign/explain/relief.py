@@ -14,7 +14,7 @@ from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.solvers.answer import Progress, Watch
-from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in, from_words
+from crossopt.solvers.codesign.answer import DesignResult, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Found, search
 from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, limit_of, with_limit
@@ -66,7 +66,8 @@ class Relief:
 def relief(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
     """For the memory and each budget, the best design with a tenth more of it; a reticle cannot be raised."""
     limits = {name: limit_of(instance, name) for name in (*BUDGETS[1:], *dict(instance.ceilings))}
-    capacity = next(limit["available"] for limit in (evaluation_in(result) or {})["limits"] if limit["name"] == MEMORY)
+    evaluated = result.details.evaluation.limits if result.details else ()
+    capacity = next(limit.available for limit in evaluated if limit.name == MEMORY)
     found = []
     for name, budget in ((MEMORY, capacity), *limits.items()):
         if budget < float("inf"):
@@ -78,11 +79,13 @@ def relief(instance: Instance, result: DesignResult, watch: Watch, spend: Spend)
 
 def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[RangeEnd, ...]:
     """For each choice of the answer at the end of its range, the best design with one more option beyond."""
-    design = design_in(result) or {"hardware": {}, "at_end_of_range": []}
-    found = []
-    for name in design["at_end_of_range"]:
-        option = design["hardware"][name]
-        beyond = _beyond(name, option, dict(_options(instance))[name], _dies(instance, design["hardware"]))
+    if result.answer is None:
+        return ()
+    design, found = result.answer.design, []
+    for name in design.at_end_of_range:
+        choices = design.hardware.choices
+        option = choices[name]
+        beyond = _beyond(name, option, dict(_options(instance))[name], _dies(instance, choices))
         if beyond is not None:
             seen = _asked(_widened(instance, name, beyond), result, watch, spend, f"{name.replace('_', ' ')} {beyond:.4g}")
             found.append(RangeEnd(name, option, beyond, seen.value, seen.stopped == "complete"))
@@ -109,7 +112,7 @@ def with_stops(
     instance: Instance, result: DesignResult, reliefs: tuple[Relief, ...], ends: tuple[RangeEnd, ...], watch: Watch, spend: Spend
 ) -> tuple[Relief, ...]:
     """The same, and for limits that the answer fills and that buy nothing: which ends of ranges stop them."""
-    full = {name.replace(" ", "_") for name in (evaluation_in(result) or {"binding": []})["binding"]}
+    full = {name.replace(" ", "_") for name in (result.details.evaluation.binding if result.details else ())}
     return tuple(
         replace(one, stopped_by=tuple(_stops(instance, result, one, ends, watch, spend)))
         if one.name in full and not buys(one.value, result.value)
@@ -133,7 +136,7 @@ def _asked(changed: Instance, result: DesignResult, watch: Watch, spend: Spend, 
     def told(progress: Progress) -> None:
         watch(replace(progress, words=f"{words}; {progress.words}"))
 
-    return search(changed, told, spend, from_words(changed, design_in(result)), near=True)
+    return search(changed, told, spend, candidate_in(changed, result.answer.design) if result.answer else None, near=True)
 
 
 def gain(value: float | None, before: float | None) -> float:

@@ -1,29 +1,28 @@
 """One design, given by a question whose choices leave nothing open: priced as the verifier prices it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plans.left_out import broken_everywhere
 from crossopt.instances.codesign.space import device_at, hardware_points, plan_blocks
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.solvers.codesign.answer import Candidate, candidate, evaluation_json, to_words
+from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignEvaluation, candidate, chosen_design, evaluation_of
 from crossopt.solvers.codesign.judge import verify
 
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A design in words and its evaluation, as plain data."""
+    """A design and its evaluation."""
 
-    design: dict[str, Any]
-    evaluation: dict[str, Any]
+    design: ChosenDesign
+    evaluation: DesignEvaluation
 
 
 def evaluate_single(instance: Instance) -> Single:
     """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
     chosen = _only(instance)
     verdict = verify(instance, chosen)
-    return Single(to_words(instance, chosen), evaluation_json(instance, verdict.details, chosen.plan))
+    return Single(chosen_design(instance, chosen), evaluation_of(instance, verdict.details, chosen.plan))
 
 
 def _only(instance: Instance) -> Candidate:

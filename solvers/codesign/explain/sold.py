@@ -9,7 +9,6 @@ from crossopt.crossflow.hardware import Budget
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import unwatched
-from crossopt.solvers.codesign.answer import to_words
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 
@@ -35,4 +34,4 @@ def sold_words(instance: Instance, value: float | None, deadline: float = inf) -
     ratio = found.value / value - 1.0
     said = f"the chip is {abs(ratio):.1%} {'faster' if ratio > 0.0 else 'slower'}" if ratio else "the chip is as fast"
     took = rounded_quantity(found.value, "time")
-    return (f"{BESIDE}{free.sold.name}, which is sold: {took} by its best plan, proved ({to_words(asked, found.best)['words']}); {said}",)
+    return (f"{BESIDE}{free.sold.name}, which is sold: {took} by its best plan, proved ({found.best.plan}); {said}",)

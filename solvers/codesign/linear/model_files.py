@@ -19,11 +19,12 @@ from crossopt.formulation.codesign.forms import FORMS
 from crossopt.formulation.model import Model, real
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import check_writable, write_whole
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.export import write_cpsat, write_lp, write_mps
-from crossopt.solvers.codesign.answer import to_words
+from crossopt.solvers.codesign.answer import chosen_design
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, refuse_others
 from crossopt.solvers.codesign.linear.relaxation import Untold, without_model
 
@@ -113,7 +114,7 @@ def _about(instance: Instance, found: Refined, within: float) -> dict[str, Any]:
         "optimum_quanta": found.least,
         "bound_seconds": real(found.least or 0, quantum),
         "best_design_seconds": found.value,
-        "best_design": to_words(instance, found.best) if found.best else None,
+        "best_design": to_plain(chosen_design(instance, found.best)) if found.best else None,
         "plans": found.plans,
         "plans_within": within,
     }

@@ -18,7 +18,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.answer import Found, Limits, Progress, Watch, unwatched
-from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
+from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.boxes.incumbent import incumbent_of
 from crossopt.solvers.codesign.rivals.megatron import on_chip
 from crossopt.solvers.codesign.rivals.recipes import recipes_design
@@ -109,7 +109,7 @@ def _ask(half: Half, instance: Instance, limits: Limits, began: float, narrowed:
         raise KeyboardInterrupt
     if found.answer is None or found.value is None:
         return None
-    return float(found.value), from_words(instance, found.answer.designs[0])
+    return float(found.value), candidate_in(instance, found.answer.design)
 
 
 def _drawn(instance: Instance, random: np.random.Generator, deadline: float) -> Iterator[int]:

@@ -31,7 +31,7 @@ from crossopt.instances.files.document import Node, read_text
 from crossopt.instances.files.saved import read_as
 from crossopt.solvers.answer import gap_between, result_in, unwatched
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, design_in, from_words
+from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.explain.single import evaluate_single
@@ -167,7 +167,7 @@ def seconds_of(instance: Instance, text: str, design: dict[str, str]) -> float |
     try:
         settings = [f"{name}={value}" for name, value in design.items()]
         only = read_question({"text": text, "source": "question.yaml", "settings": settings})
-        verdict = verify(instance, from_words(instance, evaluate_single(only).design))
+        verdict = verify(instance, candidate_in(instance, evaluate_single(only).design))
     except InstanceError as error:
         return error.faults[0].message
     except (KeyError, TypeError, ValueError) as error:
@@ -330,11 +330,10 @@ def _plain(node: Node) -> Any:  # noqa: ANN401 - a tree of YAML
 
 def _value(result: DesignResult, instance: Instance) -> float:
     """What the full model says of the design; a ValueError where it is none, or breaks a limit."""
-    design = design_in(result)
-    if design is None:
+    if result.answer is None:
         raise ValueError("there is no design in the answer")
     try:
-        verdict = verify(instance, from_words(instance, design))
+        verdict = verify(instance, candidate_in(instance, result.answer.design))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the design is none of the question: {error}") from error
     if verdict.violations:

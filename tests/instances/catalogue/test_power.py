@@ -10,7 +10,6 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.roofline import Product, product_cost, stream_cost
 from crossopt.instances.catalogue.registry import build_device, device, names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
-from crossopt.solvers.codesign.answer import evaluation_in
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import ask
 
@@ -29,7 +28,7 @@ REST = 8_480.0 - 8 * 700.0
 @cache
 def drawn() -> float:
     """Watts of one H100 that trains Llama 2 13B in a node of eight."""
-    found = evaluation_in(answered(ask(NODE), "auto"))
+    found = answered(ask(NODE), "auto").details.evaluation
     assert found is not None
     return float(found["average_power"])
 

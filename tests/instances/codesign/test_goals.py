@@ -12,7 +12,6 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.sheets.codesign.goals import run_figures
 from crossopt.reports.shown import page_of, text_of
-from crossopt.solvers.codesign.answer import evaluation_in
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.several_questions import TWO
 
@@ -112,10 +111,10 @@ def test_days_and_money_have_the_range_of_the_step() -> None:
 def test_a_deadline_is_held_by_the_slowest_constants_where_that_is_asked() -> None:
     """A deadline between the step by the central constants and that by the slowest is kept by one way of asking alone; and proved so."""
     free = answered(read_question(asked("{tokens: 1e9}")), "exhaustive")
-    evaluation = evaluation_in(free)
+    evaluation = free.details.evaluation
     assert evaluation is not None
-    slowest = evaluation["likely"][1]
-    assert slowest > evaluation["step_time"]
+    slowest = evaluation.likely[1]
+    assert slowest > evaluation.step_time
     for share, status in ((0.99, "INFEASIBLE"), (1.01, "OPTIMAL")):
         goal = f"{{tokens: 1e9, deadline: {7630 * slowest * share} s, by: WAY}}"
         central, held = (read_question(asked(goal.replace("WAY", way))) for way in ("central", "slowest"))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.cost import good_share
+from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.codesign.boxes import Boxes, chips_at, corners, grid, point_number
 from crossopt.instances.codesign.chips import generated
@@ -11,6 +12,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.facts.chip.bill import bill_of
+from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -105,7 +107,7 @@ def test_a_device_that_is_bought_needs_its_price() -> None:
 
 def test_the_parts_of_a_price_add_up_to_it() -> None:
     asked = ask(TINY_FREE, COST, *ONE)
-    bill = bill_of(asked, {"hardware": {"name": "", "compute_area": 400e-6, "compute_power": 100.0, "hbm_stacks": 4}})
+    bill = bill_of(asked, ChosenDesign(ChosenHardware("", {"compute_area": 400e-6, "compute_power": 100.0, "hbm_stacks": 4}), Plan(), ""))
     assert bill is not None
     parts = dict(bill.parts)
     assert (parts["HBM stacks"], parts["package and host"], parts["ports"]) == (4 * 260, 3560, 4 * 700)

@@ -13,7 +13,6 @@ from crossopt.reports.drawing.die import Plan, parts_on
 from crossopt.reports.drawing.floorplan import Floor, chip_in, floorplan
 from crossopt.reports.facts.design import chip_of
 from crossopt.reports.sheets.codesign.machine import floor_of
-from crossopt.solvers.codesign.answer import design_in
 from tests.reports.drawing.test_svg import TITLES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -139,7 +138,7 @@ def test_the_box_that_is_drawn_is_the_package_that_is_limited_and_paid(chosen: t
     budget = "budget={die_area: 2500 mm^2, package_area: 6000 mm^2, power: 2000 W, reticle: 2000 mm^2}"
     asked = ask(TINY_FREE, budget, "tensor=1", "pipeline=1", "compute_area=460 mm^2", "compute_power=180 W", *chosen)
     result = answered(asked)
-    design = design_in(result)
+    design = result.answer.design
     assert design is not None
     floor = floor_of(chip_of(asked, design))
     assert floor is not None

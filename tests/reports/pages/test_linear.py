@@ -18,7 +18,7 @@ from crossopt.reports.facts.linear.terms import STEP, Linearized
 from crossopt.reports.pages.shell import Page, page
 from crossopt.reports.render.html import drawn_section
 from crossopt.reports.sheets.codesign.linear import linear_section
-from crossopt.solvers.codesign.answer import DesignResult, from_words, relaxation_in
+from crossopt.solvers.codesign.answer import DesignResult, candidate_in, relaxation_in
 from crossopt.solvers.proofs import Relaxation
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of, words_of
@@ -69,7 +69,7 @@ def test_the_step_is_the_result_s_and_the_tangent_the_engine_s() -> None:
     step = linear().terms[-1]
     assert step.name == STEP
     assert step.full == pytest.approx(result.value, rel=1e-12)
-    chosen, space, model = from_words(instance, design_of(result)), grid(instance), instance.workload
+    chosen, space, model = candidate_in(instance, design_of(result)), grid(instance), instance.workload
     assert isinstance(model, Transformer)
     chip = chip_of(instance, space, whole(space))
     point = chip.point(places_of(space, chosen.point))

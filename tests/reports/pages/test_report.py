@@ -128,12 +128,12 @@ def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
     design, evaluation = design_of(result), evaluation_of(result)
     question = read_question(result.question)
     chip, stages = chip_of(question, design), stages_of(question, design)
-    assert sum(area for _, area in chip.areas) == pytest.approx(evaluation["die_area"], rel=1e-12)
+    assert sum(area for _, area in chip.areas) == pytest.approx(evaluation.die_area, rel=1e-12)
     assert chip.watts is not None
-    assert chip.watts.kinds[0].total == pytest.approx(evaluation["power"], rel=1e-12)
+    assert chip.watts.kinds[0].total == pytest.approx(evaluation.power, rel=1e-12)
     fullest = max(stages, key=lambda stage: sum(size for _, size in stage))
-    assert dict(fullest) == pytest.approx(evaluation["memory"])
-    assert len(stages) == design["plan"]["pipeline"]
+    assert dict(fullest) == pytest.approx(evaluation.memory)
+    assert len(stages) == design.plan.pipeline
 
 
 def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
     found = saved(result)
     areas = chip_of(read_question(found.question), design_of(found)).areas
     assert dict(areas)["filler"] > 0.0
-    assert sum(area for _, area in areas) == pytest.approx(evaluation_of(found)["die_area"], rel=1e-12)
+    assert sum(area for _, area in areas) == pytest.approx(evaluation_of(found).die_area, rel=1e-12)
 
 
 def test_the_question_in_words_names_what_is_given_and_what_is_open() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import ask
@@ -79,9 +78,9 @@ def assert_agreement(seed: int) -> None:
 
 @pytest.mark.slow
 def test_drawn_questions_have_optima_of_several_modes() -> None:
-    designs = [design_in(answered(drawn(seed), "exhaustive")) for seed in range(_DENSE + 8)]
+    designs = [answered(drawn(seed), "exhaustive").answer.design for seed in range(_DENSE + 8)]
     for some in (designs[:_DENSE], designs[_DENSE:]):
-        assert len({design["plan"]["recompute"] for design in some if design is not None}) > 2
+        assert len({design.plan.recompute for design in some if design is not None}) > 2
 
 
 @pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
@@ -94,7 +93,7 @@ def test_elements_make_room_where_scores_are_fused_and_cost_least(engine: str) -
         " recompute: [none, elements, selective, full]}\n"
     )
     result = answered(asked, engine)
-    design = design_in(result)
+    design = result.answer.design
     assert design is not None
-    assert design["plan"]["recompute"] == "elements"
+    assert design.plan.recompute == "elements"
     assert checked(result, cross_check=True).accepted

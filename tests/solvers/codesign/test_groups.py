@@ -4,7 +4,6 @@ import pytest
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import allows
-from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP
 from tests.every import every
 from tests.instances.codesign.test_space import plans_of
@@ -61,7 +60,7 @@ def test_slow_links_between_nodes_are_spared_by_groups_of_a_node(engine: str) ->
     """Shared weights of two bytes are gathered in the node, forward and backward, and only gradients of two bytes leave it."""
     narrow = ("tensor=1", "context=1", "pipeline=1", "zero=3", "workload.gradient_bytes=2")
     result = answered(question(*narrow), engine)
-    design = design_in(result)
+    design = result.answer.design
     assert design is not None
-    assert design["plan"]["shard"] == 4
+    assert design.plan.shard == 4
     assert checked(result, cross_check=True).accepted

@@ -17,7 +17,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Bound, Column, Table
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, evaluation_in
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
 from crossopt.solvers.codesign.combined.pareto import Front, front
@@ -82,9 +82,9 @@ def test_a_limit_on_the_step_time_costs_what_the_least_time_is_above_it() -> Non
 def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
     instance = read_instance(TINY, ("objective=worst_step_time",))
     result = answered(instance, "boxes")
-    evaluation = evaluation_in(result)
+    evaluation = result.details.evaluation
     assert evaluation is not None
-    assert result.value == evaluation["likely_by_constants"][1] > evaluation["step_time"]
+    assert result.value == evaluation.likely_by_constants[1] > evaluation.step_time
     assert checked(result).accepted
     found = exhaustive.search(instance, silent)
     assert found.value == result.value
@@ -129,9 +129,9 @@ def test_the_worst_step_time_of_a_free_chip_is_that_of_the_slowest_constants_on_
     for engine in ("exhaustive", "boxes"):
         result = answered(instance, engine)
         assert (result.status, result.value, result.bound) == ("OPTIMAL", min(worst), min(worst))
-        evaluation = evaluation_in(result)
+        evaluation = result.details.evaluation
         assert evaluation is not None
-        assert evaluation["likely_by_constants"][1] == result.value > evaluation["step_time"] > evaluation["likely_by_constants"][0]
+        assert evaluation.likely_by_constants[1] == result.value > evaluation.step_time > evaluation.likely_by_constants[0]
         assert checked(result).accepted
 
 
@@ -161,10 +161,10 @@ def assert_they_agree_on_the_worst_step_time(seed: int) -> None:
 
 def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> None:
     result = answered(ask(TINY_FREE, "objective=rated_energy_per_token"), "boxes")
-    evaluation = evaluation_in(result)
+    evaluation = result.details.evaluation
     assert evaluation is not None
     assert result.value is not None
-    assert 1.0 / result.value == pytest.approx(evaluation["tokens_per_second"] / (8 * evaluation["power"]), rel=1e-12)
+    assert 1.0 / result.value == pytest.approx(evaluation.tokens_per_second / (8 * evaluation.power), rel=1e-12)
 
 
 def test_a_front_is_all_designs_that_nothing_beats_in_both_figures() -> None:

@@ -9,7 +9,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.recomputation import number_of
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.answer import DesignResult, design_in
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes import search as boxes
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP
 from crossopt.solvers.codesign.pricing import head_values_of
@@ -25,9 +25,9 @@ def fastest() -> DesignResult:
 
 def test_with_a_slow_link_the_fastest_plan_computes_again_what_it_would_have_to_move() -> None:
     kept = answered(slow_link("recompute=none"), "exhaustive")
-    design = design_in(fastest())
+    design = fastest().answer.design
     assert design is not None
-    assert design["plan"]["recompute"] == "full"
+    assert design.plan.recompute == "full"
     assert kept.value is not None
     assert fastest().value is not None
     assert fastest().value < 0.98 * kept.value

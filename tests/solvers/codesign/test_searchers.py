@@ -11,7 +11,7 @@ from crossopt.instances.codesign.boxes import point_number, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_in, from_words
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
@@ -73,8 +73,9 @@ def assert_none_is_better_or_breaks_a_limit(name: str, seed: int) -> None:
     assert (result.proved, result.bound, result.gap) == (False, None, None)
     if least is None:
         assert (result.status, result.value, result.answer) == ("UNKNOWN", None, None)
-    if (design := design_in(result)) is not None:
-        verdict = verify(instance, from_words(instance, design))
+    if result.answer is not None:
+        design = result.answer.design
+        verdict = verify(instance, candidate_in(instance, design))
         assert verdict.accepted
         assert verdict.value == result.value
         assert least is not None

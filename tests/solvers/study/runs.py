@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from crossopt.crossflow.plan import Plan as CodesignPlan
+from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
 from crossopt.solvers.study.records import Axis, Plan, Question, Run, Source, Study
 
 RUN = Run(
@@ -18,7 +20,7 @@ RUN = Run(
     proved_by="hand",
     seconds=4.0,
     trace=((1.0, 120.0, 50.0), (2.0, 100.5, 60.0), (4.0, 100.0, 100.0)),
-    design={"hardware": {"name": "chip"}, "plan": {}, "words": "plan A", "at_end_of_range": []},
+    design=ChosenDesign(ChosenHardware("chip"), CodesignPlan(), "plan A"),
     verified=True,
     note="",
 )
@@ -45,7 +47,7 @@ def searched(value: float, seed: int = 0, question: int = 0) -> Run:
 
 def planned(words: str, value: float, question: int) -> Run:
     """A proved run with that plan."""
-    design = {"hardware": {"name": "chip"}, "plan": {}, "words": words, "at_end_of_range": []}
+    design = ChosenDesign(ChosenHardware("chip"), CodesignPlan(), words)
     return replace(RUN, question=question, value=value, bound=value, design=design, trace=())
 
 

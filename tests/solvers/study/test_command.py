@@ -19,7 +19,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.texts.studies.study import study_text
 from crossopt.solvers.answer import Found, Limits, Watch
-from crossopt.solvers.codesign.answer import Designs, from_words
+from crossopt.solvers.codesign.answer import Designs, candidate_in
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.study import proofs, running
@@ -97,7 +97,6 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "belong together": lambda data: data["runs"][1].update(verified=False),
     "the design is none of the question": lambda data: data["runs"][1]["design"]["plan"].update(tensor=3),
     "in other words than it has": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
-    "each is a text": lambda data: data["versions"].update(numpy=2),
     "one is missing": lambda data: data["runs"].pop(1),
     "one is told twice": lambda data: data["runs"].insert(1, data["runs"][0]),
     "question by question": lambda data: data["runs"].reverse(),
@@ -127,6 +126,18 @@ def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Pa
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
     assert words in capsys.readouterr().out
+
+
+def test_runs_with_a_value_of_another_type_are_not_read(swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    edits = {
+        "versions.numpy: '2' is no text": ("versions", {"numpy": 2}),
+        "runs[0].design: a mapping is needed": ("runs", [{**data_of(swept)["runs"][0], "design": 1}]),
+    }
+    for words, (key, value) in edits.items():
+        path, data = tmp_path / "edited.json", data_of(swept)
+        path.write_text(json.dumps({**data, key: value}), encoding="utf-8")
+        assert main(["check", str(path)]) == 3
+        assert words in capsys.readouterr().err
 
 
 def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -205,7 +216,7 @@ def test_values_in_blocks_are_those_of_the_judge_and_none_where_a_limit_breaks(s
     study = from_json(data_of(swept))
     runs = [run for run in study.runs_of(0) if run.design is not None]
     instance = read_question(study.document(0))
-    chosen = [from_words(instance, run.design) for run in runs]
+    chosen = [candidate_in(instance, run.design) for run in runs]
     assert price_together(instance, chosen) == [verify(instance, one).value for one in chosen]
     narrow = replace(instance, budget=replace(instance.budget, step_time=min(run.value or 0.0 for run in runs) * (1.0 - 2.0**-50)))
     assert price_together(narrow, chosen) == [None] * len(chosen)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from crossopt.instances.kinds import kind_asked
 from crossopt.instances.studies.sections import Claims
 from crossopt.instances.studies.study import read_study
 from crossopt.reports.texts.studies.study import share_of
+from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.study.asking import Asking, ask_by_study
 from crossopt.solvers.study.check import check
 from crossopt.solvers.study.figures import best_of, cell, courses, flips_along, gains_along, level_from, overall, values_along
@@ -49,7 +49,7 @@ def gap_of(study: Study, question: int, engine: str) -> float:
     return found.above.middle
 
 
-def best_design(study: Study, question: int) -> dict[str, Any]:
+def best_design(study: Study, question: int) -> ChosenDesign:
     found = best_of(study, question)
     assert found is not None
     assert found.design is not None
@@ -200,11 +200,11 @@ def test_the_plan_changes_along_every_course() -> None:
     study = stored(SCALING)
     for course in courses(study):
         assert 1 <= sum(flips_along(study, course)) <= 4
-        plans = [best_design(study, question)["plan"] for question in course.questions]
+        plans = [best_design(study, question).plan for question in course.questions]
         assert (plans[0]["pipeline"] == 1) == (course.at[1] != "12.5 GB/s")
         assert all(plan["zero"] == 1 for plan in plans[2:])
         assert plans[-1]["pipeline"] in {8, 16}
-        powers = [best_design(study, question)["hardware"]["hbm_power"] for question in course.questions]
+        powers = [best_design(study, question).hardware.choices["hbm_power"] for question in course.questions]
         assert powers[0] == 40.0
         assert powers[-1] >= 80.0
 

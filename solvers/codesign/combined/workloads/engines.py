@@ -12,7 +12,7 @@ from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign import engines as single
-from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, from_words, to_words
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, candidate_in, chosen_design
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.claims import TOLD, enumerated_together, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
@@ -75,7 +75,7 @@ def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch)
     def planned(part: Instance) -> Candidate | None:
         found = single.plan_only(part, replace(limits, seconds=deadline - monotonic()), of_a_part(watch))
         stopped.add(found.stopped)
-        return from_words(part, found.answer.designs[0]) if found.answer else None
+        return candidate_in(part, found.answer.design) if found.answer else None
 
     best = _on_usual_chips(asked, planned)
     return Found(_answer(portfolio, asked, best), stopped=next(iter(stopped - {"complete"}), "complete"))
@@ -129,8 +129,8 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
 
 
 def _answer(portfolio: Portfolio, asked: Joint, best: tuple[Candidate, ...]) -> Designs | None:
-    """A design for each workload, in words; None where there are none."""
+    """A design for each workload; None where there are none."""
     if not best:
         return None
-    designs = tuple(to_words(part, chosen) for part, chosen in zip(portfolio.parts, best, strict=True))
+    designs = tuple(chosen_design(part, chosen) for part, chosen in zip(portfolio.parts, best, strict=True))
     return Designs(portfolio.parts[0].cluster.devices, designs, asked.scales if portfolio.combine == "worst_regret" else ())

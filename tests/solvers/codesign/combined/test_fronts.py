@@ -12,7 +12,7 @@ import pytest
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import to_text
-from crossopt.solvers.codesign.answer import answer_of, design_in, from_words
+from crossopt.solvers.codesign.answer import answer_of, candidate_in
 from crossopt.solvers.codesign.combined.pareto import Front, ask_with, front
 from crossopt.solvers.codesign.judge import judge, verify
 from tests.every import every
@@ -90,9 +90,9 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
     last = found["points"][-1]
     asked = ask_with(ask(ASKED), "power", {"power": last["power"], "step_time": 10.0 * last["step_time"]})
     answer = answered(asked, "auto")
-    design = design_in(answer)
+    design = answer.answer.design
     assert design is not None
-    slower = from_words(asked, {**design, "plan": {**design["plan"], "recompute": "full"}})
+    slower = candidate_in(asked, replace(design, plan=replace(design.plan, recompute="full")))
     chosen = answer_of(asked, slower)
     assert chosen is not None
     evaluation = verify(asked, slower).details
@@ -119,11 +119,11 @@ def test_a_point_without_figures_is_refused(
 ) -> None:
     data = deepcopy(found)
     evaluation = data["points"][1]["result"]["details"]["shares"][0]["evaluation"]
-    evaluation["step_time"] = figure
+    evaluation.step_time = figure
     if figure is None:
-        del evaluation["step_time"]
-    assert command_on(data, tmp_path) == 30
-    assert "points[1]: " in capsys.readouterr().out
+        del evaluation.step_time
+    assert command_on(data, tmp_path) == 3
+    assert "evaluation.step_time: " in capsys.readouterr().err
 
 
 @every("asked", range(5))

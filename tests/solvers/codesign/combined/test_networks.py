@@ -16,7 +16,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import page_of
-from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
+from crossopt.solvers.codesign.answer import DesignResult
 from tests.every import every
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -123,9 +123,9 @@ def agree_on_shared_wires(form: str, solvers: tuple[str, ...]) -> None:
     """Steps take as long as the wires are busy, by which network a chip has."""
     asked = ask(FREE.replace("NETWORK", "[{size: 8, shape: ring, links: node, share: 0.02}]"), *SHARED)
     [first, *_] = agree(asked, form, solvers)
-    evaluation = evaluation_in(first)
+    evaluation = first.details.evaluation
     assert evaluation is not None
-    assert evaluation["breakdown"]["shared links"] > 0.1 * evaluation["step_time"]
+    assert evaluation.breakdown["shared links"] > 0.1 * evaluation.step_time
 
 
 def _agree(network: str, objective: str, *settings: str) -> None:

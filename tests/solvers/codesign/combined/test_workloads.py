@@ -13,7 +13,7 @@ from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, to_text
-from crossopt.solvers.codesign.answer import DesignResult, design_in
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
 from crossopt.solvers.codesign.combined.workloads.combined import chips_of
@@ -138,8 +138,8 @@ def test_the_chip_for_both_is_the_best_for_neither() -> None:
     result = solved(several(OPPOSED))
     assert result.answer is not None
     assert result.details is not None
-    chips = [design["hardware"] for design in result.answer.designs]
-    alone = [design["hardware"] for part in result.parts if (design := design_in(part)) is not None]
+    chips = [design.hardware.choices for design in result.answer.designs]
+    alone = [part.answer.design.hardware.choices for part in result.parts]
     assert chips[0] == chips[1]
     assert chips[0] not in alone
     assert alone[0] != alone[1]

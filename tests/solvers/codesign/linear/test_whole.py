@@ -15,7 +15,7 @@ from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.backends.walk import Traced
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.codesign.answer import DesignResult, from_words
+from crossopt.solvers.codesign.answer import DesignResult, candidate_in
 from crossopt.solvers.codesign.claims import exact
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.family import FAMILY
@@ -69,7 +69,7 @@ def certified(instance: Instance, bound: float) -> WholeProof | None:
     """A proof of a bound, from the best design."""
     result = solved(instance)
     assert result.answer is not None
-    return certify_bound(instance, from_words(instance, result.answer.designs[0]), result.value, bound, 60.0, silent)
+    return certify_bound(instance, candidate_in(instance, result.answer.design), result.value, bound, 60.0, silent)
 
 
 LARGER = ("quickstart", "small", "gpt3-175b-pathfinding-7nm")

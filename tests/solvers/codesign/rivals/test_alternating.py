@@ -13,7 +13,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.codesign.answer import design_in, from_words
+from crossopt.solvers.codesign.answer import candidate_in
 from crossopt.solvers.codesign.engines import auto
 from crossopt.solvers.codesign.rivals import alternating
 from crossopt.solvers.codesign.rivals.megatron import on_chip
@@ -40,11 +40,12 @@ def assert_that_neither_half_can_be_improved(instance: Instance) -> None:
     assert (result.proved, result.bound) == (False, None)
     if optimum is None:
         assert (result.value, result.status) == (None, "UNKNOWN")
-    if (design := design_in(result)) is not None:
+    if result.answer is not None:
+        design = result.answer.design
         assert optimum is not None
         assert result.value is not None
         assert result.value >= optimum
-        end = from_words(instance, design)
+        end = candidate_in(instance, design)
         assert answered(on_chip(instance, end.point)).value == result.value
         assert answered(alternating.with_plan(instance, end.plan)).value == result.value
 

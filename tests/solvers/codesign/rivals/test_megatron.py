@@ -12,7 +12,6 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import combinations, device_at, hardware_choice, hardware_points
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.answer import evaluation_in
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design
@@ -184,10 +183,10 @@ def test_many_options_do_not_lead_the_rule_over_the_budget() -> None:
 def test_a_design_of_the_rule_that_takes_too_long_is_none() -> None:
     """The rule knows of memory and of the chip's budgets, but of no limit on the step time."""
     usual = answered(ask(TINY_FREE, "objective=power"), "expert")
-    limit = f"budget.step_time={(evaluation_in(usual) or {})['step_time'] * (1.0 - 2.0**-40)!r} s"
+    limit = f"budget.step_time={usual.details.evaluation.step_time * (1.0 - 2.0**-40)!r} s"
     for engine in ("expert", "plan-only", "hardware-only"):
         result = answered(ask(TINY_FREE, "objective=power", limit), engine)
-        assert result.answer is None or (evaluation_in(result) or {})["feasible"]
+        assert result.answer is None or result.details.evaluation.feasible
     late = answered(ask(TINY_FREE, "objective=power", limit), "expert")
     assert (late.status, late.answer) == ("UNKNOWN", None)
     assert late.notes[0].startswith("what the rule chooses breaks a limit: step time: ")

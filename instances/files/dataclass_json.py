@@ -1,0 +1,108 @@
+"""Dataclasses as JSON and back, by the annotations of their fields: the one writer and the one reader of saved results.
+
+Every key must be there, none beside them, and every value of its type. Unions of dataclasses are told apart by a field `form`, or by their
+keys. A field marked `INLINE`, a dictionary, stands among the keys of its own dataclass.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import MappingProxyType, UnionType
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+INLINE: Final = MappingProxyType({"inline": True})
+"""The metadata of a dictionary whose keys stand beside the other fields of its dataclass."""
+_GREATEST, _WHOLE = 1.7e308, 1 << 63
+_KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
+
+
+def to_plain(value: Any) -> Any:  # noqa: ANN401 - dataclasses of any kind
+    """A dataclass with all inside it as dictionaries, lists and plain values; other values as they are."""
+    if is_dataclass(value) and not isinstance(value, type):
+        inline = _inline(type(value))
+        plain = {name: to_plain(getattr(value, name)) for name in _fields_of(type(value)) if name != inline}
+        return plain | to_plain(getattr(value, inline)) if inline else plain
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def from_plain(kind: Any, data: object, path: str = "", types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - of every dataclass
+    """The dataclass in plain data; a ValueError that names the place if it is none. `types` are those of its type variables."""
+    hints, inline = _fields_of(kind), _inline(kind)
+    if not isinstance(data, dict):
+        raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
+    if inline:
+        data = {name: data[name] for name in data if name in hints and name != inline} | {
+            inline: {name: value for name, value in data.items() if name not in hints or name == inline}
+        }
+    if wrong := sorted(hints.keys() ^ data.keys()):
+        raise ValueError(f"{path}{wrong[0]}: this key is {'unknown' if wrong[0] in data else 'missing'}")
+    return kind(**{name: _typed(hint, data[name], f"{path}{name}", types or {}) for name, hint in hints.items()})
+
+
+@cache
+def _fields_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401
+    """The types of a dataclass by the names of its fields, which take longer to find than most values to read."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+@cache
+def _inline(kind: Any) -> str:  # noqa: ANN401
+    """The field whose keys stand among those of its dataclass; empty where there is none."""
+    return next((field.name for field in fields(kind) if field.metadata.get("inline")), "")
+
+
+def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one reading for every type of a field
+    """The value as a field of this type holds it; a ValueError that names the place if it is none."""
+    hint = types.get(hint.__name__, hint) if isinstance(hint, TypeVar) else hint
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType or origin is Union:
+        return None if value is None and type(None) in inner else _typed(_one_of(inner, value, path), value, path, types)
+    if is_dataclass(origin or hint):
+        return from_plain(origin or hint, value, f"{path}.", types)
+    if origin is tuple and isinstance(value, list):
+        if inner[-1] is not Ellipsis and len(value) != len(inner):
+            raise ValueError(f"{path}: {len(inner)} items are needed")
+        hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_typed(one, item, f"{path}[{place}]", types) for place, (one, item) in enumerate(zip(hints, value, strict=True)))
+    if hint is Any:
+        return value
+    if not _is(hint, value):
+        raise ValueError(f"{path}: {str(value)[:40]!r} is no {_KINDS.get(origin or hint, 'known word')}")
+    if origin is dict and isinstance(value, dict) and inner[1] is not Any:
+        return {key: _typed(inner[1], item, f"{path}.{key}", types) for key, item in value.items()}
+    return float(value) if hint is float else value  # type: ignore[arg-type]
+
+
+def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: ANN401
+    """Which of several types a value has: whole numbers are told from others, and dataclasses by their form or their keys."""
+    options = [one for one in inner if one is not type(None)]
+    if set(options) == {int, float}:
+        return int if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE else float
+    if len(options) == 1:
+        return options[0]
+    forms = _by_form(tuple(options))
+    if not forms:
+        keys = value.keys() if isinstance(value, dict) else ()
+        return max(options, key=lambda option: len(_fields_of(option).keys() & keys))
+    form = value.get("form") if isinstance(value, dict) else None
+    if not isinstance(form, str) or form not in forms:
+        raise ValueError(f"{path}.form: {str(form)[:40]!r} is none of {', '.join(forms)}")
+    return forms[form]
+
+
+@cache
+def _by_form(kinds: tuple[Any, ...]) -> dict[str, Any]:
+    """Dataclasses by the word that their field `form` always holds; none where they have no such field."""
+    return {get_args(_fields_of(one)["form"])[0]: one for one in kinds if "form" in _fields_of(one)}
+
+
+def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
+    """Whether a value of JSON is of this type; infinite figures and whole ones too large for a float are none."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _GREATEST
+    return isinstance(value, get_origin(hint) or hint) and (hint is not int or not isinstance(value, bool))
