@@ -138,7 +138,7 @@ def at_once(tree: ast.Module) -> ast.Module:
     [
         ({"ortools"}, ["solvers/backends/cpsat.py"]),
         ({"pulp"}, ["solvers/backends/milp.py"]),
-        ({"highspy"}, ["solvers/backends/arrays.py", "solvers/backends/duals.py", "solvers/backends/milp.py"]),
+        ({"highspy"}, ["solvers/backends/arrays.py", "solvers/backends/milp.py", "solvers/backends/whole.py"]),
     ],
     ids=["ortools", "pulp", "highspy"],
 )

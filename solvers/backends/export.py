@@ -12,8 +12,7 @@ from pathlib import Path
 
 from crossopt.formulation.model import Model, linearize
 from crossopt.solvers.backends.cpsat import write_proto
-from crossopt.solvers.backends.milp import problem_of
-from crossopt.solvers.backends.rows import printable
+from crossopt.solvers.backends.milp import printable, problem_of
 
 
 def write_lp(model: Model, path: Path) -> Path:

@@ -1,17 +1,447 @@
-"""The bound of an integer model that whole numbers prove: a tree that is looked for behind the wall (`backends.walk`).
+"""The bound of an integer model that whole numbers prove: a tree of boxes, looked for behind the wall by a branch and bound of our own.
 
-A search that crashes or is late costs its tree and nothing else; whoever takes a tree counts it anew (`formulation.certificate`).
+HiGHS only proposes: of each box the duals of its linear relaxation, or a ray where it has no solution, in floating point; rows of large
+factors are shown in larger units, since HiGHS minds factors beyond 1e15. Proposals are rounded to whole numbers over a scale, and what
+they prove is counted exactly (`formulation.certificate`); a box is closed where that is enough, whatever HiGHS says. Else it is cut, the
+box with the least bound first, at the variable that is furthest from an integer, until nothing is below the bound asked, or until the
+deadline or a number of boxes. The tree that is there then proves what it proves. A search that crashes or is late costs its tree and
+nothing else; whoever takes a tree counts it anew.
 """
 
-from collections.abc import Callable
-from math import inf
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+from itertools import product
+from math import floor, inf, isfinite
 from time import monotonic
+from typing import Any, Literal
 
-from crossopt.formulation.model import Model
-from crossopt.solvers.backends.line import version
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.formulation.certificate import (
+    Branch,
+    Certificate,
+    Cut,
+    Leaf,
+    Split,
+    Step,
+    Whole,
+    asks_for_one,
+    excess,
+    leaf_bound,
+    parts_of,
+    whole,
+)
+from crossopt.formulation.model import EXACT, Model
+from crossopt.solvers.backends.line import Line, version
 from crossopt.solvers.backends.patience import allowed
-from crossopt.solvers.backends.walk import Traced, begin, go_on, unproved
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
+
+Foreign = Any
+
+_BITS = 40
+"""Of the largest factor in a row that HiGHS is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What HiGHS proposes about a box; None where it has nothing to say."""
+
+    figures: Array | None = None
+    duals: Array | None = None
+    ray: Array | None = None
+
+
+def _unit_of(factors: Iterable[int]) -> float:
+    """What a row is counted in before HiGHS, which minds factors beyond 1e15, sees it."""
+    return float(1 << max(max((abs(factor) for factor in factors), default=0).bit_length() - _BITS, 0))
+
+
+class Relaxation:
+    """The relaxation that HiGHS holds."""
+
+    __slots__ = ("_solver", "_unit", "_units")
+
+    def __init__(self, asked: Whole) -> None:
+        import highspy
+
+        self._solver: Foreign = highspy.Highs()
+        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex")):
+            self._solver.setOptionValue(option, value)
+        self._unit, self._units = _unit_of(asked.costs), np.zeros(0)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(asked.costs), 0
+        lp.col_cost_ = np.array(asked.costs, float) / self._unit
+        lp.col_lower_, lp.col_upper_ = (np.array(ends, float) for ends in (asked.lows, asked.highs))
+        self._solver.passModel(lp)
+        self.add(asked, 0)
+
+    def add(self, asked: Whole, first: int) -> None:
+        """The rows of a model from one on."""
+        rows = asked.rows[first:]
+        units = np.array([_unit_of(factor for _, factor in row) for row in rows], float)
+        lows = np.array([-np.inf if one is None else one for one in asked.least[first:]], float) / units
+        highs = np.array([np.inf if one is None else one for one in asked.most[first:]], float) / units
+        entries = [entry for row in rows for entry in row]
+        starts = np.cumsum([0, *map(len, rows)])[:-1].astype(np.int32)
+        places = np.array([place for place, _ in entries], np.int32)
+        factors = np.array([factor for _, factor in entries], float) / np.repeat(units, [len(row) for row in rows])
+        self._solver.addRows(len(rows), lows, highs, len(entries), starts, places, factors)
+        self._units = np.concatenate([self._units, self._unit / units])
+
+    def solved(self, lows: Sequence[int], highs: Sequence[int], deadline: float) -> Solved:
+        """Its proposal about a box; a TimeoutError where time is up."""
+        from highspy import HighsModelStatus as Told
+
+        left = deadline - monotonic()
+        if left <= 0.0:
+            raise TimeoutError
+        count = len(lows)
+        if not count:
+            return Solved()
+        ends = [np.array(one, float) for one in (lows, highs)]
+        self._solver.changeColsBounds(count, np.arange(count, dtype=np.int32), *ends)
+        if isfinite(left):
+            self._solver.setOptionValue("time_limit", self._solver.getRunTime() + left)
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status == Told.kTimeLimit:
+            raise TimeoutError
+        if status == Told.kOptimal:
+            solution = self._solver.getSolution()
+            figures = np.array(solution.col_value)
+            usable = bool(np.isfinite(figures).all()) and float(np.abs(figures).max(initial=0.0)) < EXACT
+            return Solved(figures if usable else None, np.array(solution.row_dual) * self._units)
+        if status in {Told.kInfeasible, Told.kUnboundedOrInfeasible}:
+            _, there, ray = self._solver.getDualRay()
+            return Solved(ray=np.array(ray) * self._units if there else None)
+        return Solved()
+
+
+Ended = Literal["complete", "refuted", "time limit", "box limit"]
+
+_LARGEST = 62
+"""Bits of a scale at most."""
+_DIGITS = (2.0**20, 2.0**40, 2.0**60)
+"""Of a ray, for which any scale is as good: one with few digits where that is enough."""
+_TRIED, _SELDOM = 3, 4
+"""Splits of rows that are tried before a box is cut, and how often a row is before others are preferred."""
+_FINE = 64
+"""Rounding of multipliers moves a bound by about this part of a unit at the most, where the scale is not the largest."""
+_NEAR = 1e-6
+"""How near to an integer a figure counts as one; nothing rests on it but what is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A tree, the bound that it proves, and the best solution that was seen on the way."""
+
+    certificate: Certificate
+    bound: int | None
+    """In the model's own sense; None where there is no solution."""
+    values: tuple[int, ...] | None
+    """Of the variables of the model."""
+    value: int | None
+    boxes: int
+    stopped: Ended
+    """`refuted` by a solution better than the bound asked."""
+    root: tuple[float, ...] | None = None
+    """What the relaxation takes of each variable of the model before anything is cut."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bound is the one asked, or without one the value of the best solution."""
+        return self.stopped == "complete"
+
+
+@dataclass(slots=True)
+class _Box:
+    """A part of the model: its leaf, the bound that this proves, and where it was cut."""
+
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+    leaf: Leaf
+    bound: int | None
+    figures: Array | None
+    rows: int
+    """How many rows there were."""
+    cut: Cut | None = None
+    parts: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where the search stands."""
+
+    asked: Whole
+    linear: Relaxation
+    scale: int
+    goal: int | None
+    """No box needs a better bound."""
+    claimed: bool
+    deadline: float
+    choosing: tuple[int, ...]
+    """Rows that ask for exactly one of some variables."""
+    model: Model
+    """The first one, without rows that came later."""
+    most: int
+    """Boxes."""
+    gains: dict[int, list[int]] = field(default_factory=dict)
+    """What splits of each row have proved so far."""
+    boxes: list[_Box] = field(default_factory=list)
+    heap: list[tuple[int, int]] = field(default_factory=list)
+    best: tuple[int, ...] | None = None
+    value: int | None = None
+
+    @property
+    def going(self) -> bool:
+        return bool(self.heap) and (self.goal is None or self.heap[0][0] < self.goal)
+
+    @property
+    def refuted(self) -> bool:
+        return self.claimed and self.value is not None and self.goal is not None and self.value < self.goal
+
+
+def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float, most: int) -> Traced:
+    """Looks for a tree, and keeps the search under a key: where a solution refutes the claim it may go on with more rows."""
+    asked = whole(model)
+    goal = None if claim is None else model.sign * claim
+    choosing = tuple(row for row in range(len(asked.rows)) if asks_for_one(asked, row))
+    walk = _Walk(asked, Relaxation(asked), _scale_for(asked), goal, goal is not None, deadline, choosing, model, most)
+    line.kept[key] = walk
+    return _told(walk, _walked(walk, line))
+
+
+def go_on(line: Line, key: int, model: Model) -> Traced:
+    """The search with more rows, which the solution breaks that refuted the claim."""
+    walk = line.kept[key]
+    asked = whole(model)
+    if asked.rows[: len(walk.asked.rows)] != walk.asked.rows or asked.lows != walk.asked.lows or asked.highs != walk.asked.highs:
+        raise ValueError("a model is tightened by more rows after those that it has")
+    walk.linear.add(asked, len(walk.asked.rows))
+    walk.asked, walk.best, walk.value = asked, None, None
+    return _told(walk, _walked(walk, line))
+
+
+def unproved(model: Model) -> Traced:
+    """A tree of one leaf, for a search that came to nothing: what is known of the model without any row."""
+    asked = whole(model)
+    return Traced(
+        Certificate(1, (Leaf(),)), model.sign * leaf_bound(asked, asked.lows, asked.highs, 1, Leaf()), None, None, 0, "time limit"
+    )
+
+
+def _told(walk: _Walk, stopped: Ended) -> Traced:
+    if not walk.boxes:
+        return unproved(walk.model)
+    bounds = [box.bound for box in walk.boxes if box.parts is None and box.bound is not None]
+    steps, own = tuple(_steps(walk.boxes)), len(walk.model.variables)
+    divided = any(isinstance(step, Leaf) and not step.empty for step in steps)
+    tree = Certificate(walk.scale if divided else 1, steps)
+    bound, value = (None if figure is None else walk.model.sign * figure for figure in (min(bounds, default=None), walk.value))
+    root = walk.boxes[0].figures
+    shares = None if root is None else tuple(root[:own].tolist())
+    return Traced(tree, bound, None if walk.best is None else walk.best[:own], value, len(walk.boxes), stopped, shares)
+
+
+def _walked(walk: _Walk, line: Line) -> Ended:
+    try:
+        if not walk.boxes:
+            _keep(walk, _box(walk, walk.asked.lows, walk.asked.highs, None))
+        while walk.going or walk.refuted:
+            if walk.refuted:
+                return "refuted"
+            if line.stopping:
+                return "time limit"
+            if len(walk.boxes) >= walk.most:
+                return "box limit"
+            number = heappop(walk.heap)[1]
+            if walk.boxes[number].rows < len(walk.asked.rows):
+                _look_again(walk, number)
+            else:
+                _cut(walk, number)
+    except TimeoutError:
+        return "time limit"
+    return "complete"
+
+
+def _look_again(walk: _Walk, number: int) -> None:
+    """A box that was looked at before there were as many rows."""
+    box = walk.boxes[number]
+    walk.boxes[number] = _box(walk, box.lows, box.highs, box)
+    if (bound := walk.boxes[number].bound) is not None:
+        heappush(walk.heap, (bound, number))
+
+
+def _box(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
+    """A box, with the best leaf that is known of it."""
+    solved = walk.linear.solved(lows, highs, walk.deadline)
+    leaf, bound = _closed(walk, lows, highs, solved, around)
+    proposed = None if bound is None else _whole_figures(lows, highs, solved)
+    if proposed is not None:
+        _take(walk, proposed, lows, highs)
+    return _Box(lows, highs, leaf, bound, solved.figures, len(walk.asked.rows))
+
+
+def _whole_figures(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> tuple[int, ...] | None:
+    """The only point of a box, or what HiGHS proposes where that is whole."""
+    if lows == highs:
+        return lows
+    figures = solved.figures
+    if figures is None or float(np.abs(figures - np.round(figures)).max(initial=0.0)) > _NEAR:
+        return None
+    return tuple(round(figure) for figure in figures.tolist())
+
+
+def _keep(walk: _Walk, box: _Box) -> None:
+    """Look at a box later, unless nothing is in it."""
+    walk.boxes.append(box)
+    if box.bound is not None:
+        heappush(walk.heap, (box.bound, len(walk.boxes) - 1))
+
+
+def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, around: _Box | None) -> tuple[Leaf, int | None]:
+    """The leaf that proves most of a box: from its own duals, or from the box around it where these prove less."""
+    for leaf in _emptying(walk, lows, highs, solved):
+        if excess(walk.asked, lows, highs, leaf) > 0:
+            return leaf, None
+    own = Leaf() if solved.duals is None or lows == highs else rounded(walk.asked, solved.duals * float(walk.scale))
+    bound = leaf_bound(walk.asked, lows, highs, walk.scale, own)
+    if around is None or around.bound is None or bound >= around.bound:
+        return own, bound
+    return around.leaf, leaf_bound(walk.asked, lows, highs, walk.scale, around.leaf)
+
+
+def _emptying(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
+    """Leaves that may show that no solution is in a box: a row that it cannot keep, and what HiGHS proposes, either way round."""
+    found = list[Leaf]()
+    if lows == highs:
+        for place, row in enumerate(walk.asked.rows):
+            total = sum(factor * lows[column] for column, factor in row)
+            least, most = walk.asked.least[place], walk.asked.most[place]
+            if least is not None and total < least:
+                return [Leaf((place,), (1,), empty=True)]
+            if most is not None and total > most:
+                return [Leaf((place,), (-1,), empty=True)]
+    if solved.ray is not None:
+        largest = float(np.abs(solved.ray).max(initial=0.0))
+        for digits, sign in product(_DIGITS, (1.0, -1.0) if largest > 0.0 else ()):
+            leaf = rounded(walk.asked, sign * solved.ray / largest * digits)
+            found.append(Leaf(leaf.rows, leaf.times, empty=True))
+    return found
+
+
+def rounded(asked: Whole, times: Array) -> Leaf:
+    """The nearest whole multipliers, without those that ask a row for a side that is open."""
+    rows, whole_times = list[int](), list[int]()
+    for row in np.flatnonzero(np.isfinite(times) & (np.abs(times) >= 0.5)).tolist():
+        factor = round(float(times[row]))
+        if factor and (asked.least[row] if factor > 0 else asked.most[row]) is not None:
+            rows.append(row)
+            whole_times.append(factor)
+    return Leaf(tuple(rows), tuple(whole_times))
+
+
+def _take(walk: _Walk, values: tuple[int, ...], lows: tuple[int, ...], highs: tuple[int, ...]) -> None:
+    """Keep values that are a solution, and better than the best one known."""
+    asked = walk.asked
+    if not all(low <= value <= high for low, value, high in zip(lows, values, highs, strict=True)):
+        return
+    for row, least, most in zip(asked.rows, asked.least, asked.most, strict=True):
+        total = sum(factor * values[column] for column, factor in row)
+        if (least is not None and total < least) or (most is not None and total > most):
+            return
+    value = asked.constant + sum(cost * chosen for cost, chosen in zip(asked.costs, values, strict=True))
+    if walk.value is None or value < walk.value:
+        walk.best, walk.value = values, value
+        if not walk.claimed:
+            walk.goal = value
+
+
+def _cut(walk: _Walk, number: int) -> None:
+    """Cut a box in two where its parts prove most. Both parts are there before the box is cut, so that a deadline leaves it whole."""
+    box, tried = walk.boxes[number], list[tuple[tuple[int, int], Cut, list[_Box]]]()
+    for cut in _cuts(walk, box):  # none of one point that keeps every row: its bound is its value
+        parts = [_box(walk, *ends, box) for ends in parts_of(walk.asked, box.lows, box.highs, cut)]
+        gain = _gain(walk, parts)
+        tried.append((gain, cut, parts))
+        if isinstance(cut, Split) and box.bound is not None:
+            walk.gains.setdefault(cut.row, []).append(gain[0] - box.bound)
+    if not tried:
+        return
+    _, box.cut, parts = max(tried, key=lambda one: one[0])
+    box.parts = len(walk.boxes), len(walk.boxes) + 1
+    for part in parts:
+        _keep(walk, part)
+
+
+def _gain(walk: _Walk, parts: Sequence[_Box]) -> tuple[int, int]:
+    """What the parts prove: the least and the most of their bounds, which beyond the goal are all the same."""
+    bounds = [box.bound for box in parts if box.bound is not None]
+    goals = [*bounds, *([] if walk.goal is None else [walk.goal])]
+    top = max(goals, default=0)
+    reached = sorted([min(bound, top if walk.goal is None else walk.goal) for bound in bounds] + [top + 1] * (len(parts) - len(bounds)))
+    return reached[0], reached[-1]
+
+
+def _cuts(walk: _Walk, box: _Box) -> list[Cut]:
+    """Where a box may be cut: splits of rows whose shares are fractions, and the figure that is furthest from an integer.
+
+    Where there is none, in the middle of the widest range."""
+    widths = [high - low for low, high in zip(box.lows, box.highs, strict=True)]
+    if not any(widths):
+        return []
+    cuts = list[Cut]()
+    if box.figures is not None:
+        away = np.where(np.array(widths, dtype=object) > 0, np.abs(box.figures - np.round(box.figures)), 0.0).astype(float)
+        splits = [split for row in walk.choosing if (split := _split_of(walk.asked, box, away, row))]
+        cuts += sorted(splits, key=partial(_promise, walk))[:_TRIED]
+        place = int(np.argmax(away))
+        if away[place] > _NEAR:
+            value = min(max(floor(float(box.figures[place])), box.lows[place]), box.highs[place] - 1)
+            cuts.append(Branch(place, value))
+    if not cuts:
+        place = max(range(len(widths)), key=lambda one: widths[one])
+        cuts.append(Branch(place, box.lows[place] + (widths[place] - 1) // 2))
+    return cuts
+
+
+def _promise(walk: _Walk, split: Split) -> float:
+    """Rows that were split seldom come first, and then those whose splits have proved most (pseudo-costs, Benichou and others 1971)."""
+    gains = walk.gains.get(split.row, [])
+    return -inf if len(gains) < _SELDOM else -sum(gains) / len(gains)
+
+
+def _split_of(asked: Whole, box: _Box, away: Array, row: int) -> Split | None:
+    """Where half of the shares of a row are on each side, or nearly; none where they are no fractions."""
+    places = [place for place, _ in asked.rows[row]]
+    if box.figures is None or len(places) < 3 or not (away[places] > _NEAR).any() or any(box.lows[place] for place in places):
+        return None
+    before = np.cumsum(box.figures[places])[:-1]
+    return Split(row, int(np.argmin(np.abs(before - 0.5))) + 1)
+
+
+def _steps(boxes: Sequence[_Box]) -> list[Step]:
+    """The tree from its root down, each branch before its parts."""
+    steps, left = list[Step](), [0] if boxes else []
+    while left:
+        box = boxes[left.pop()]
+        if box.cut is None or box.parts is None:
+            steps.append(box.leaf)
+        else:
+            steps.append(box.cut)
+            left += [box.parts[1], box.parts[0]]
+    return steps or [Leaf()]
+
+
+def _scale_for(asked: Whole) -> int:
+    """A power of two at which rounding each multiplier by a half moves a bound by little."""
+    widths = [max(abs(low), abs(high)) for low, high in zip(asked.lows, asked.highs, strict=True)]
+    moved = sum(abs(factor) * widths[place] for row in asked.rows for place, factor in row)
+    return 1 << min((_FINE * max(moved, 1)).bit_length(), _LARGEST)
+
 
 Tighten = Callable[[tuple[int, ...]], Model | None]
 """The model with more rows after those that it has, where a solution says too much; None where it is as it should be."""

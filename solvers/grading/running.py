@@ -182,7 +182,7 @@ class Returned:
 def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: Sequence[int] = ()) -> tuple[Returned, ...]:
     """What each call gives, in a copy of the program's folder, all of them together in so many seconds. `cells` are the lines in which
     cells begin, where the program is that of a notebook."""
-    until, returned = monotonic() + seconds, list[Returned]()
+    returned = list[Returned]()
     with _copy(program.parent) as folder:
         process = Process(
             "crossopt.solvers.grading.child:main",
@@ -193,6 +193,7 @@ def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: 
             prelude=_PRELUDE,
             flags=("-P", "-s", "-B"),
         )
+        until = monotonic() + seconds
         try:
             loaded = _said(process, until)
             for call in calls if loaded else ():

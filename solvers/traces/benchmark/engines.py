@@ -12,8 +12,7 @@ from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs
-from crossopt.solvers.backends.walk import Traced
-from crossopt.solvers.backends.whole import trace
+from crossopt.solvers.backends.whole import Traced, trace
 from crossopt.solvers.proofs import Counted, Integers, Word
 from crossopt.solvers.traces.benchmark.answer import Runs
 from crossopt.solvers.traces.benchmark.clash import clash_of

@@ -11,8 +11,7 @@ from crossopt.formulation.certificate import Branch, Certificate, Leaf, Split, p
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from crossopt.instances.errors import FailedError
 from crossopt.solvers.backends import whole
-from crossopt.solvers.backends.walk import Traced
-from crossopt.solvers.backends.whole import trace
+from crossopt.solvers.backends.whole import Traced, trace
 from tests.formulation.models import models, optimum
 from tests.solvers.backends import rough_work as rough
 

@@ -13,7 +13,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Limits, Progress, to_text
-from crossopt.solvers.backends.walk import Traced
+from crossopt.solvers.backends.whole import Traced
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in
 from crossopt.solvers.codesign.claims import exact
