@@ -47,7 +47,7 @@ def explain(options: Namespace) -> Status:
     if options.relaxation:
         return _explain_relaxation(options)
     if options.constants:
-        from crossopt.reports.sheets.deciding.command import explain_constants  # noqa: PLC0415 - others need none of its pictures
+        from crossopt.reports.commands.constants import explain_constants  # noqa: PLC0415 - others need none of its pictures
 
         return explain_constants(options)
     if options.svg or options.out:
@@ -160,7 +160,8 @@ def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult,
 
 def _explain_relaxation(options: Namespace) -> Status:
     """Print the relaxation and its tree, and write them where a file is named."""
-    from crossopt.reports.texts.relaxation import relaxation_svg, relaxation_text  # noqa: PLC0415 - only this needs integer models
+    from crossopt.reports.render.terminal import terminal  # noqa: PLC0415 - only this needs integer models
+    from crossopt.reports.sheets.codesign.relaxation import relaxation_sheet, relaxation_svg  # noqa: PLC0415
     from crossopt.solvers.codesign.linear.relaxation import Untold, relaxed  # noqa: PLC0415
 
     if options.force:
@@ -175,8 +176,10 @@ def _explain_relaxation(options: Namespace) -> Status:
     if isinstance(found, Untold):
         sys.stdout.write(fitted(f"{instance.name}: {found.why}\n"))
         return found.status
-    text = json.dumps({"kind": "relaxation", "instance": instance.document, **to_plain(found)}, indent=2, allow_nan=False) + "\n"
-    told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else fitted(relaxation_text(found))
+    text = json.dumps({"kind": "relaxation", "instance": instance.document, **to_plain(found)}, indent=2, allow_nan=False) + "
+"
+    words = fitted(terminal(relaxation_sheet(found)))
+    told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else words
     try:
         for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
             if target and str(target) != "-":

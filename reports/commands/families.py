@@ -99,7 +99,7 @@ def check(path: Path, cross_check: bool = False) -> "Report":
     if kind == fronts.KIND:
         return fronts.check_front(path, cross_check)
     if kind == "constants":
-        from crossopt.reports.sheets.deciding.saved import check as check_constants  # noqa: PLC0415
+        from crossopt.reports.commands.constants import check as check_constants  # noqa: PLC0415
 
         return check_constants(path)
     own: Callable[[Path], Report] | None = _own(kind, "check") if kind in KINDS else None

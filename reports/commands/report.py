@@ -211,21 +211,21 @@ def _relaxation(path: Path) -> Drawn:
     """Only this needs integer models."""
     from crossopt.reports.facts.linear.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
     from crossopt.reports.facts.linear.relaxation import relaxation_faults  # noqa: PLC0415
-    from crossopt.reports.pages.relaxation import of_relaxation, relaxation_page  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.relaxation import relaxation_sheet  # noqa: PLC0415
 
     found, data = read_as(path, relaxation_from_json), read_as(path, _plain)
     hold(path, relaxation_faults(found))
-    return Drawn(relaxation_page(found, data), of_relaxation(found))
+    return _of_sheet(relaxation_sheet(found), data)
 
 
 def _constants(path: Path) -> Drawn:
-    from crossopt.reports.sheets.deciding.page import deciding_page, of_deciding  # noqa: PLC0415 - few results are such
-    from crossopt.reports.sheets.deciding.saved import deciding_faults  # noqa: PLC0415
-    from crossopt.reports.sheets.deciding.saved import from_json as deciding_from_json  # noqa: PLC0415
+    from crossopt.reports.commands.constants import deciding_faults  # noqa: PLC0415 - few results are such
+    from crossopt.reports.commands.constants import from_json as deciding_from_json  # noqa: PLC0415
+    from crossopt.reports.sheets.codesign.deciding import deciding_sheet  # noqa: PLC0415
 
     (document, found), data = read_as(path, deciding_from_json), read_as(path, _plain)
     hold(path, deciding_faults(document, found))
-    return Drawn(deciding_page(found, data), of_deciding(found))
+    return _of_sheet(deciding_sheet(found), data)
 
 
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {

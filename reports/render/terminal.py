@@ -228,8 +228,13 @@ def _table(table: Table) -> Iterator[str]:
         return
     below = list[_Cells]()
     while _taken(columns) > _room() and (long := [one for one in columns[1:] if not one.number and one.width > _LONG]):
-        below.append(max(long, key=lambda one: one.width))
-        columns.remove(below[-1])
+        widest = max(long, key=lambda one: one.width)
+        left = widest.width - (_taken(columns) - _room())
+        if left >= _LONG and widest.width <= 2 * left:  # which two lines of it hold
+            columns[columns.index(widest)] = replace(widest, width=left)
+            break
+        below.append(widest)
+        columns.remove(widest)
     yield from _grid(columns, below)
 
 

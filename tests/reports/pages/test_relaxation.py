@@ -1,6 +1,7 @@
 """Pages about relaxations: what they show, and edited files that are refused."""
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
@@ -16,7 +17,7 @@ from crossopt.instances.errors import VerificationError
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.facts.linear.relaxation import from_json
-from crossopt.reports.texts.relaxation import relaxation_tree
+from crossopt.reports.sheets.codesign.relaxation import relaxation_tree
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from tests.every import every
 from tests.paths import INSTANCES
@@ -132,12 +133,12 @@ def test_worse_designs_are_not_called_no_solution(explained: tuple[Path, str], p
     saved, told = explained
     data = json.loads(saved.read_text())
     down = floor(data["start"] * 1e5) / 1e5
-    for text in (told, page):
+    for text in (" ".join(told.split()), page):
         assert "no solution" not in text.replace("where it has no solution no design is below that one", "")
         assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below {down:.6g} s" in text
-    assert f"best design known        {data['start']:.6g} s" in told
-    assert f"the best design known is {data['start']:.5g} s from the start" in told
-    assert "best design known before the tree" in page
+    for text in (" ".join(told.split()), " ".join(re.sub(r"<[^>]*>", " ", page).split())):
+        assert "best design known before the tree" in text
+        assert f"{data['start']:.6g} s" in text
 
 
 @pytest.mark.thorough
@@ -156,4 +157,4 @@ def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(tmp_path: Path) 
     assert len(short) == len(plans)
     assert "mm^2" not in picture
     shared = " · ".join(word for word in words[0] if word in common)
-    assert (f"every plan that is branched on has {shared}" in told) == bool(shared)
+    assert (f"Every plan that is branched on has {shared}" in " ".join(told.split())) == bool(shared)

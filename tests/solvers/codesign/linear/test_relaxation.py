@@ -154,7 +154,7 @@ def test_the_command_prints_fractions_and_tree_and_draws_it(tmp_path: Path, caps
     assert best is not None
     hold(data, best)
     told = capsys.readouterr().out
-    for words in ("by the word of highs", "by the full model", "what the relaxation takes at the root", "closed after"):
+    for words in ("by the word of highs", "by the full model", "What the relaxation takes at the root", "closed after"):
         assert words in told
     root = ElementTree.fromstring((tmp_path / "tree.svg").read_text(encoding="utf-8"))
     texts = [element.text or "" for element in root.iter()]

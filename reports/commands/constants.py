@@ -1,27 +1,77 @@
-"""What decides an answer, saved and read back, and what of it is not so: every design is priced again at its end of the range."""
+"""`crossopt explain QUESTION --constants`: which constants decide the answer, printed, saved, drawn, read back and checked: every design is
+priced again at its end of the range."""
 
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import read_question
+from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
-from crossopt.instances.files.saved import read_as
+from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.kinds import question_path
+from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
+from crossopt.reports.commands.families import code_of
+from crossopt.reports.commands.keeping.keeper import Kept, keeper
+from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.progress import progress_on
-from crossopt.solvers.answer import Limits, Watch
+from crossopt.reports.pages.frame.style import alone
+from crossopt.reports.render.terminal import terminal
+from crossopt.reports.sheets.codesign.deciding import deciding_picture, deciding_sheet
+from crossopt.reports.texts.width import fitted
+from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.answer import ChosenDesign
-from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, kept_there, ranked, same_choices
+from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, deciding, kept_there, ranked, same_choices
 from crossopt.solvers.codesign.explain.following import followed, opened_in, value_of
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.family import solve
 
 KIND = "constants"
+_ENDED = "  interrupted before all of this was explained\n"
+
+
+def explain_constants(options: Namespace) -> Status:
+    """Ask, print, and write where a file is named."""
+    if options.force or options.near is not None:
+        usage(f"{'--force' if options.force else '--near'}: this says nothing of constants (force a choice with --set, and look at both)")
+    question, settings = question_path(options.file), tuple(options.settings)
+    for target, option in ((options.out, "--out"), (options.svg, "--svg")):
+        check_target(target, option)
+        spare_question(target, question)
+    instance, keep = read_instance(question, settings, options.workload), keeper()
+
+    def ask(more: str) -> Instance:
+        return read_instance(question, (*settings, more), options.workload)
+
+    def told(known: Deciding) -> None:
+        if keep is not None:
+            keep.keep(Kept(None, fitted(terminal(deciding_sheet(known)) + _ENDED), code_of(_status(known), unproved=False)))
+
+    with progress_on(sys.stderr, unit_of(instance)) as watch:
+        found = deciding(instance, ask, Limits(seconds_of(options.time_limit)), watch, told)
+    text = fitted(terminal(deciding_sheet(found)) + (_ENDED if found.stopped == "interrupted" else ""))
+    saved, drawn = to_text(instance.document, found), alone(deciding_picture(found)) if found.constants else ""
+    for target, content in ((options.out, saved), (options.svg, drawn)):
+        if target and str(target) != "-" and content:
+            write_whole(target, content)
+    hand_over(drawn if str(options.svg) == "-" else saved if str(options.out) == "-" else text, code_of(_status(found), unproved=False))
+    return _status(found)
+
+
+def _status(found: Deciding) -> Status:
+    """That of the answer with all constants as they are stated."""
+    if found.central.value is None:
+        return "INFEASIBLE" if found.central.proved else "UNKNOWN"
+    return "OPTIMAL" if found.central.proved and found.stopped == "complete" else "FEASIBLE"
+
+
+# --- the file -----------------------------------------------------------------------------------------------------------------------
 
 
 def to_text(document: Mapping[str, Any], found: Deciding) -> str:

@@ -1,1 +1,0 @@
-"""Which constants decide an answer: the command, its text, its page, and its file read back."""
