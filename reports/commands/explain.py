@@ -176,8 +176,7 @@ def _explain_relaxation(options: Namespace) -> Status:
     if isinstance(found, Untold):
         sys.stdout.write(fitted(f"{instance.name}: {found.why}\n"))
         return found.status
-    text = json.dumps({"kind": "relaxation", "instance": instance.document, **to_plain(found)}, indent=2, allow_nan=False) + "
-"
+    text = json.dumps({"kind": "relaxation", "instance": instance.document, **to_plain(found)}, indent=2, allow_nan=False) + "\n"
     words = fitted(terminal(relaxation_sheet(found)))
     told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else words
     try:
