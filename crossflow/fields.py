@@ -90,6 +90,13 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
+class As:
+    """Unit, limits and meaning are those of the field of that name of another record, where nothing else is said."""
+
+    record: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Derived:
     """Files may leave the field out: it then follows from others. A record with such a field is read as `Given`."""
 
@@ -102,6 +109,20 @@ class Needed:
 @dataclass(frozen=True, slots=True)
 class Unset:
     """The default means that nothing is stated: no limit, or what `Doc` says. It is no figure to show or to multiply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of plans that questions may open: a field of the choices, with the options of the field's type."""
+
+    open: tuple[object, ...] = ()
+    """Options where everything is open, if not the word, or all of the type."""
+    word: str | None = None
+    """Stands in questions for options that follow from the network or the cluster."""
+    usual: object = None
+    """What holds where a question says nothing, if not the default of a plan."""
+    after: str | None = None
+    """The setting behind which combinations count this one, if not the field above."""
 
 
 @dataclass(frozen=True, slots=True)

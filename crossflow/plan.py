@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from itertools import permutations
 from operator import and_, or_
-from typing import Literal
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.recomputation import least_recomputed, number_of, recompute_words, word_of
+from crossopt.crossflow.fields import Bounds, Doc, Setting
+from crossopt.crossflow.recomputation import RECOMPUTE, least_recomputed, number_of, recompute_words, word_of
 from crossopt.crossflow.workload import Transformer
 
 Overlap = Literal["none", "data", "pipeline", "both"]
@@ -19,22 +20,13 @@ TensorExchange = Literal["exposed", "hidden"]
 ExpertExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
-OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
-SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v", "dualpipe")
+OVERLAP: tuple[Overlap, ...] = get_args(Overlap)
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 V = SCHEDULES.index("zero-bubble-v")
 BOTH_WAYS = SCHEDULES.index("dualpipe")
-TENSOR_EXCHANGES: tuple[TensorExchange, ...] = ("exposed", "hidden")
-EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = ("exposed", "hidden")
-OFFLOAD: tuple[Offload, ...] = (
-    "none",
-    "weights",
-    "activations",
-    "weights-activations",
-    "optimizer",
-    "weights-optimizer",
-    "activations-optimizer",
-    "all",
-)
+TENSOR_EXCHANGES: tuple[TensorExchange, ...] = get_args(TensorExchange)
+EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = get_args(ExpertExchange)
+OFFLOAD: tuple[Offload, ...] = get_args(Offload)
 """What is kept in the memory of the host: bit 1 of the place weights, bit 2 activations, bit 4 optimizer state."""
 END_STAGES = ("first_stage_layers", "last_stage_layers")
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
@@ -50,54 +42,105 @@ CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
 more than any of some: what all of them compute again, everything overlapped that one of them overlaps, nothing offloaded but what
 all of them offload. `costs_only` says of which offloading that is true."""
 
-_WORDS: dict[str, tuple[str, ...]] = {
-    "overlap": OVERLAP,
-    "offload": OFFLOAD,
-    "placement": PLACEMENTS,
-    "schedule": SCHEDULES,
-    "tensor_exchange": TENSOR_EXCHANGES,
-    "expert_exchange": EXPERT_EXCHANGES,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One parallel plan. The product of tensor, context, pipeline and data is the number of devices."""
 
-    tensor: int = 1
-    context: int = 1
-    pipeline: int = 1
-    data: int = 1
-    expert: int = 1
-    """Ranks, out of the data-parallel ones, over which the experts are spread; of all in a stage where `expert_tensor` says so."""
-    microbatch: int = 1
-    interleave: int = 1
-    """Model chunks a pipeline stage holds."""
-    sequence_parallel: bool = False
-    """Norms and dropouts are split over the tensor-parallel ranks."""
-    recompute: str = "none"
-    """What is computed again, in the words of `crossflow.recomputation`."""
-    zero: int = 0
-    """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
-    overlap: Overlap = "none"
-    offload: Offload = "none"
-    """What of the layers is kept in the memory of the host."""
-    placement: str = PLACEMENTS[0]
-    shard: int = 0
-    """Ranks, out of the data- and context-parallel ones, among which ZeRO shares; 0 is all of them."""
-    schedule: Schedule = "1f1b"
-    """In which order stages work, see `crossflow.schedule`; interleaved where a stage has several chunks."""
-    first_stage_layers: int = 0
-    """Layers of the first stage, which also holds the embedding; 0 deals them out as evenly as can be."""
-    last_stage_layers: int = 0
-    """The same of the last stage, which also holds the head."""
-    expert_tensor: int = 0
-    """Ranks over which each expert is split, where experts are laid over tensor, context and data ranks together (folding): these are
-    expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
-    tensor_exchange: TensorExchange = "exposed"
-    """Whether exchanges of tensor ranks go on in parts behind the products next to them, see `crossflow.exchanges.hiding`."""
-    expert_exchange: ExpertExchange = "exposed"
-    """Whether tokens of one microbatch go to their experts behind the work on another, see `crossflow.exchanges.hiding`."""
+    tensor: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share each layer's weights")] = 1
+    context: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share the tokens of a sequence")] = 1
+    pipeline: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("stages that share the layers")] = 1
+    data: Annotated[
+        int,
+        Bounds(1),
+        Setting(word="divisors", usual="divisors"),
+        Doc("replicas; `divisors` takes what the other degrees leave of the devices"),
+    ] = 1
+    expert: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks, of the replicas, over which experts are spread")] = 1
+    """Of all ranks in a stage where `expert_tensor` says so."""
+    microbatch: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("sequences that a replica works on at once")] = 1
+    interleave: Annotated[
+        int,
+        Bounds(1),
+        Setting(word="divisors"),
+        Doc("chunks of layers that a stage holds; `divisors` are those of the layers, also with embedding and head"),
+    ] = 1
+    sequence_parallel: Annotated[bool, Setting(), Doc("split norms and dropouts over the tensor ranks too")] = False
+    recompute: Annotated[
+        str,
+        Setting(open=RECOMPUTE),
+        Doc(
+            "what the backward pass computes again: `none`, `full` layers, or modules: `norms`, `activations`, `elements` (both), "
+            "`selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
+            "whole parts (`dense-part`, `shared-experts`, `experts`), "
+            "or a set such as `norms+up-projections`"
+        ),
+    ] = "none"
+    """In the words of `crossflow.recomputation`."""
+    zero: Annotated[
+        int,
+        Bounds(0, 3),
+        Setting(open=(0, 1, 2, 3)),
+        Doc("what replicas share (ZeRO): 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights"),
+    ] = 0
+    overlap: Annotated[Overlap, Setting(), Doc("what hides behind work: the gradient exchange (data), what stages hand on (pipeline)")] = (
+        "none"
+    )
+    offload: Annotated[Offload, Setting(), Doc("what of the layers is kept in the memory of the host; needs `cluster.host`")] = "none"
+    placement: Annotated[
+        str,
+        Setting(open=("tensor-context-data-pipeline", "tensor-context-pipeline-data")),
+        Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours"),
+    ] = PLACEMENTS[0]
+    shard: Annotated[
+        int,
+        Bounds(0, 2**31),
+        Setting(word="nodes"),
+        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all, `nodes` also as many as 1, 2 and 4 nodes"),
+    ] = 0
+    schedule: Annotated[
+        Schedule,
+        Setting(after="offload"),
+        Doc(
+            "in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V), or "
+            "with microbatches both ways on two copies of each stage (DualPipe)"
+        ),
+    ] = "1f1b"
+    """See `crossflow.schedule`; interleaved where a stage has several chunks."""
+    first_stage_layers: Annotated[
+        int,
+        Bounds(-64),
+        Setting(open=(0, -1), after="schedule"),
+        Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
+    ] = 0
+    """A plan has no number below 0, which questions alone have."""
+    last_stage_layers: Annotated[
+        int,
+        Bounds(-64),
+        Setting(open=(0, -1, -2, -3), after="first_stage_layers"),
+        Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
+    ] = 0
+    expert_tensor: Annotated[
+        int,
+        Bounds(0),
+        Setting(open=(0, 1), after="expert"),
+        Doc(
+            "ranks that split each expert, with experts over tensor, context and data ranks together (folding); 0: as `tensor` and `expert`"
+        ),
+    ] = 0
+    """Experts are laid over expert_tensor x expert x replicas of an expert."""
+    tensor_exchange: Annotated[
+        TensorExchange,
+        Setting(after="sequence_parallel"),
+        Doc("exchanges of tensor ranks: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
+    ] = "exposed"
+    """See `crossflow.exchanges.hiding`."""
+    expert_exchange: Annotated[
+        ExpertExchange,
+        Setting(after="tensor_exchange"),
+        Doc("tokens go to their experts and back: one by one with a layer's work, or behind that on another microbatch (1F1B overlap)"),
+    ] = "exposed"
+    """See `crossflow.exchanges.hiding`."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
@@ -110,7 +153,7 @@ class Plan:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means the usual)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
-        for name, words in _WORDS.items():
+        for name, words in WORDS.items():
             if getattr(self, name) not in words:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
         if (word := word_of(number_of(self.recompute))) != self.recompute:
@@ -136,6 +179,13 @@ class Plan:
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
         parts += [f"placed {self.placement}"] if self.placement != PLACEMENTS[0] else []
         return " · ".join(parts)
+
+
+WORDS: dict[str, tuple[str, ...]] = {
+    **{name: get_args(kind) for name, kind in get_type_hints(Plan).items() if get_origin(kind) is Literal},
+    "placement": PLACEMENTS,
+}
+"""Settings that are one of a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +224,7 @@ def code(field: str, value: object) -> int:
     """The number that stands for a plan's field in the columns of `Plans`."""
     if field == "recompute":
         return number_of(str(value))
-    return _WORDS[field].index(str(value)) if field in _WORDS else int(value)  # type: ignore[call-overload]
+    return WORDS[field].index(str(value)) if field in WORDS else int(value)  # type: ignore[call-overload]
 
 
 def table(plans: Sequence[Plan]) -> Plans:
@@ -186,7 +236,7 @@ def option(field: str, number: int) -> object:
     """The value of a plan's field for which the number stands."""
     if field == "recompute":
         return word_of(number)
-    return _WORDS[field][number] if field in _WORDS else bool(number) if field == "sequence_parallel" else number
+    return WORDS[field][number] if field in WORDS else bool(number) if field == "sequence_parallel" else number
 
 
 def plan_at(plans: Plans, row: int) -> Plan:

@@ -48,18 +48,40 @@ class Transformer:
     biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True
     experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
     experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
-    capacity_factor: Annotated[float, Key(None)] = 1.0
+    capacity_factor: Annotated[
+        float,
+        Key(None),
+        Bounds(1.0),
+        Doc(
+            "how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said, 1 "
+            "where routers are forced to balance or drop tokens"
+        ),
+    ] = 1.0
     """How much more than the average the busiest rank works for its experts in a layer; it sets the pace."""
     once_a_node: Annotated[bool, Key(None)] = False
     """Of the copies of a token for experts in one node one alone is sent there, and handed on inside; else each goes by itself."""
-    attention: Annotated[Literal["flash", "unfused"], Key(None)] = "flash"
+    attention: Annotated[
+        Literal["flash", "unfused"],
+        Key(None),
+        Doc(
+            "flash keeps no scores in memory; where nothing is said it is `flash`, but `unfused` for `stack: megatron-core` where scores "
+            "are bent to a range (Gemma 2)"
+        ),
+    ] = "flash"
     dropout: Annotated[bool, Doc("is used in training")] = False
     precision: Annotated[Precision, Key(None)] = "bf16"
-    scaling: Annotated[Scaling, Key(None)] = "tensorwise"
+    scaling: Annotated[
+        Scaling,
+        Key(None),
+        Doc(
+            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, blocks of it, as "
+            "in MXFP8, NVFP4 and DeepSeek-V3, or its rows (torchao's rowwise recipe); `tensorwise` where nothing is said"
+        ),
+    ] = "tensorwise"
     """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block or row of it."""
     keeps_casts: Annotated[bool, Key(None)] = True
     """There products keep their inputs as they were cast for the backward pass, and not as they were."""
-    gradient_bytes: Annotated[float, Key(None)] = 4.0
+    gradient_bytes: Annotated[float, Key(None), Bounds(1.0), Doc("bytes of one gradient value")] = 4.0
     scattered_gradients: Annotated[bool, Key(None)] = True
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
     broadcasts: Annotated[bool, Key(None)] = False
@@ -77,13 +99,34 @@ class Transformer:
     """Queries, keys, values, what is gated and its gate are products whose gradients of the input are added up."""
     stops_early: Annotated[bool, Key(None)] = False
     """What is computed again ends with the last value that is kept (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
-    gradient_traffic: Annotated[float, Key(None)] = 0.0
+    gradient_traffic: Annotated[
+        float,
+        Key(None),
+        Bounds(0.0),
+        Doc(
+            "bytes moved for each weight in every microbatch to add gradients up apart from the products that make them: 18 by DeepSpeed's "
+            "optimizer for bf16"
+        ),
+    ] = 0.0
     """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
-    optimizer_bytes: Annotated[float, Key(None)] = 12.0
+    optimizer_bytes: Annotated[float, Key(None), Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = 12.0
     """Single-precision master weights and two Adam moments."""
-    logit_bytes: Annotated[float, Key(None)] = 4.0
+    logit_bytes: Annotated[
+        float,
+        Key(None),
+        Bounds(1.0),
+        Doc("bytes that a logit keeps for the backward pass: 4, or 2 with the fused loss of Transformer Engine"),
+    ] = 4.0
     """What a logit keeps for the backward pass; 2 where the loss is fused (--cross-entropy-fusion-impl te of Megatron-LM)."""
-    logit_peak_bytes: Annotated[float, Key(None)] = 6.0
+    logit_peak_bytes: Annotated[
+        float,
+        Key(None),
+        Bounds(1.0),
+        Doc(
+            "bytes that a logit takes when the loss takes most, what is kept of it included: those of the question's stack, or 6, or as "
+            "many as `logit_bytes` where that is below 4, where nothing is said"
+        ),
+    ] = 6.0
     """What it takes when the loss takes most: Megatron's copy in single precision beside 16 bits."""
     expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
     shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
@@ -109,9 +152,14 @@ class Transformer:
     logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
     prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
     """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
-    lora_rank: Annotated[int, Key(None)] = 0
+    lora_rank: Annotated[int, Key(None), Bounds(1), Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = 0
     """Trained are adapters of this rank alone, beside each matrix but the router's (Hu et al. 2021, arXiv:2106.09685); 0 trains all."""
-    frozen_layers: Annotated[int | None, Key(None)] = None
+    frozen_layers: Annotated[
+        int | None,
+        Key(None),
+        Bounds(0),
+        Doc("the embedding and so many of the first layers are not trained, and have no backward pass; 0 is the embedding alone"),
+    ] = None
     """The embedding and so many of the first layers are not trained, and so have no backward pass; 0 is the embedding alone."""
 
     def __post_init__(self) -> None:
@@ -357,8 +405,8 @@ class Lstm:
     global_batch: Annotated[int, Later(1)]
     gates: Annotated[Positive, Doc("of a cell")] = 4
     precision: Annotated[Precision, Key(None)] = "fp16"
-    gradient_bytes: Annotated[float, Key(None)] = 2.0
-    optimizer_bytes: Annotated[float, Key(None)] = 0.0
+    gradient_bytes: Annotated[float, Key(None), Bounds(1.0), Doc("bytes of one gradient value")] = 2.0
+    optimizer_bytes: Annotated[float, Key(None), Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = 0.0
     """Plain gradient descent with clipping keeps no state."""
 
     @property

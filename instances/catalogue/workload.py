@@ -1,10 +1,10 @@
 """From the workload section of an instance to the workload that crossflow prices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, assert_never
 
-from crossopt.crossflow.fields import Bounds, CountChoice, Doc, Positive
+from crossopt.crossflow.fields import As, CountChoice, Doc, Positive
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import ModelEntry
 from crossopt.instances.catalogue.hub.huggingface import config_in, text_of, transformer_from_config
@@ -26,29 +26,10 @@ class WorkloadSection:
     ] = None
     sequence: Annotated[Positive | None, Doc("tokens of one sample; needed with `config`, else the model's own")] = None
     precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
-    scaling: Annotated[
-        Scaling | None,
-        Doc(
-            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, blocks of it, as "
-            "in MXFP8, NVFP4 and DeepSeek-V3, or its rows (torchao's rowwise recipe); `tensorwise` where nothing is said"
-        ),
-    ] = None
-    attention: Annotated[
-        Literal["flash", "unfused"] | None,
-        Doc(
-            "flash keeps no scores in memory; where nothing is said it is `flash`, but `unfused` for `stack: megatron-core` where scores "
-            "are bent to a range (Gemma 2)"
-        ),
-    ] = None
+    scaling: Annotated[Scaling | None, As(Transformer)] = None
+    attention: Annotated[Literal["flash", "unfused"] | None, As(Transformer)] = None
     dropout: Annotated[bool | None, Doc("the model's own where nothing is said")] = None
-    capacity_factor: Annotated[
-        float | None,
-        Bounds(1.0),
-        Doc(
-            "how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said, 1 "
-            "where routers are forced to balance or drop tokens"
-        ),
-    ] = None
+    capacity_factor: Annotated[float | None, As(Transformer)] = None
     expert_dispatch: Annotated[
         Literal["copies", "nodes"] | None,
         Doc(
@@ -56,33 +37,13 @@ class WorkloadSection:
             "`nodes` for `stack: megatron-core`, else `copies`, where nothing is said"
         ),
     ] = None
-    lora_rank: Annotated[Positive | None, Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = None
-    frozen_layers: Annotated[
-        int | None,
-        Bounds(0),
-        Doc("the embedding and so many of the first layers are not trained, and have no backward pass; 0 is the embedding alone"),
-    ] = None
-    gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
-    gradient_traffic: Annotated[
-        float | None,
-        Bounds(0.0),
-        Doc(
-            "bytes moved for each weight in every microbatch to add gradients up apart from the products that make them: 18 by DeepSpeed's "
-            "optimizer for bf16"
-        ),
-    ] = None
-    optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
-    logit_bytes: Annotated[
-        float | None, Bounds(1.0), Doc("bytes that a logit keeps for the backward pass: 4, or 2 with the fused loss of Transformer Engine")
-    ] = None
-    logit_peak_bytes: Annotated[
-        float | None,
-        Bounds(1.0),
-        Doc(
-            "bytes that a logit takes when the loss takes most, what is kept of it included: those of the question's stack, or 6, or as "
-            "many as `logit_bytes` where that is below 4, where nothing is said"
-        ),
-    ] = None
+    lora_rank: Annotated[int | None, As(Transformer)] = None
+    frozen_layers: Annotated[int | None, As(Transformer)] = None
+    gradient_bytes: Annotated[float | None, As(Transformer)] = None
+    gradient_traffic: Annotated[float | None, As(Transformer)] = None
+    optimizer_bytes: Annotated[float | None, As(Transformer)] = None
+    logit_bytes: Annotated[float | None, As(Transformer)] = None
+    logit_peak_bytes: Annotated[float | None, As(Transformer)] = None
 
 
 T = TypeVar("T")
@@ -181,25 +142,13 @@ def _transformer(name: str, shape: Transformer, section: WorkloadSection, report
     batch = _batch(section, report)
     if needless or batch is None:
         return None
-    return replace(
-        shape,
-        name=name,
-        global_batch=batch,
-        sequence=_or(section.sequence, shape.sequence),
-        dropout=_or(section.dropout, shape.dropout),
-        capacity_factor=_or(section.capacity_factor, USUAL_CAPACITY if shape.experts > 1 else 1.0),
-        once_a_node=section.expert_dispatch == "nodes",
-        attention=_or(section.attention, shape.attention),
-        lora_rank=section.lora_rank or 0,
-        frozen_layers=section.frozen_layers,
-        precision=section.precision,
-        scaling=_or(section.scaling, shape.scaling),
-        gradient_bytes=_or(section.gradient_bytes, shape.gradient_bytes),
-        gradient_traffic=_or(section.gradient_traffic, shape.gradient_traffic),
-        optimizer_bytes=_or(section.optimizer_bytes, shape.optimizer_bytes),
-        logit_bytes=(kept := _or(section.logit_bytes, shape.logit_bytes)),
-        logit_peak_bytes=_or(section.logit_peak_bytes, kept if kept < shape.logit_bytes else shape.logit_peak_bytes),
-    )
+    given = _given(section, shape)
+    kept = _or(section.logit_bytes, shape.logit_bytes)
+    usual = {
+        "capacity_factor": USUAL_CAPACITY if shape.experts > 1 else 1.0,
+        "logit_peak_bytes": kept if kept < shape.logit_bytes else shape.logit_peak_bytes,
+    }
+    return replace(shape, name=name, global_batch=batch, once_a_node=section.expert_dispatch == "nodes", **(usual | given))
 
 
 def _lstm(name: str, shape: Lstm, section: WorkloadSection, report: Report) -> Lstm | None:
@@ -207,21 +156,19 @@ def _lstm(name: str, shape: Lstm, section: WorkloadSection, report: Report) -> L
     batch = _batch(section, report)
     if needless or batch is None:
         return None
-    return replace(
-        shape,
-        name=name,
-        global_batch=batch,
-        sequence=_or(section.sequence, shape.sequence),
-        precision=section.precision,
-        gradient_bytes=_or(section.gradient_bytes, shape.gradient_bytes),
-        optimizer_bytes=_or(section.optimizer_bytes, shape.optimizer_bytes),
-    )
+    return replace(shape, name=name, global_batch=batch, **_given(section, shape))
+
+
+def _given(section: WorkloadSection, shape: Workload) -> dict[str, Any]:
+    """What the section says of a field that such networks have, beside the batch."""
+    names = {one.name for one in fields(shape)} & {one.name for one in fields(WorkloadSection)} - {"global_batch"}
+    return {name: value for name in names if (value := getattr(section, name)) is not None}
 
 
 def _gemm(name: str, shape: Gemm, section: WorkloadSection, report: Report) -> Gemm | None:
     if _refuse(section, _NOT_IN_GEMM, "a matrix product", report):
         return None
-    return replace(shape, name=name, precision=section.precision)
+    return replace(shape, name=name, **_given(section, shape))
 
 
 def _batch(section: WorkloadSection, report: Report) -> int | None:

@@ -6,35 +6,22 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE, WHOLE_PARTS
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.cluster.networks import network_settings, network_words, networks_of
 from crossopt.instances.codesign.cluster.section import ClusterSection
 from crossopt.instances.codesign.instance import Place
-from crossopt.instances.codesign.plans.choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
-from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, SharingSection
+from crossopt.instances.codesign.plans.choices import KERNEL_CHOICES, Report
+from crossopt.instances.codesign.section import TRANSFORMER_CHOICES, ChoicesSection, CodesignFile, SharingSection, open_options
 from crossopt.instances.files.document import Node
 from crossopt.instances.files.units import quoted
 
 _OF_TRANSFORMERS = {*TRANSFORMER_CHOICES, "recompute_layers"}
 _PLAN_CHOICES = {*_OF_TRANSFORMERS, *KERNEL_CHOICES, "rest", "only"}
 _OPEN: dict[str, Any] = {
-    **dict.fromkeys(("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"), "divisors"),
-    "expert_tensor": (0, 1),
-    "sequence_parallel": (False, True),
-    "tensor_exchange": TENSOR_EXCHANGES,
-    "expert_exchange": EXPERT_EXCHANGES,
-    "recompute": RECOMPUTE,
+    **{name: open_options(name) for name in TRANSFORMER_CHOICES},
     "recompute_layers": (0, 1, 2),
-    "zero": (0, 1, 2, 3),
-    "overlap": OVERLAP,
-    "schedule": SCHEDULES,
-    "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
-    "last_stage_layers": (0, -1, -2, -3),
-    "first_stage_layers": (0, -1),
-    "shard": "nodes",
 }
 """What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and experts that are
 split over other than the tensor ranks."""
@@ -186,7 +173,7 @@ def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
     if _is_kernel(section):
         every = _OPEN_KERNEL if choices.rest == "all" else {}
     else:
-        every = {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",), "recompute": _modes(section)}
+        every = {**_OPEN, "offload": _OPEN["offload"] if file.cluster.host else ("none",), "recompute": _modes(section)}
         every = every if file.stack is None else _opened_for(file.stack.name, every, all_of_it=choices.rest == "all")
     return replace(file, choices=replace(choices, **{name: options for name, options in every.items() if name not in named}))
 

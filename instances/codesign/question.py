@@ -28,10 +28,10 @@ from crossopt.instances.codesign.open_questions import (
     questions_of,
     zero_faults,
 )
-from crossopt.instances.codesign.plans.choices import TRANSFORMER_CHOICES, Report
+from crossopt.instances.codesign.plans.choices import Report
 from crossopt.instances.codesign.plans.left_out import last_with_plan
 from crossopt.instances.codesign.reading import resolve
-from crossopt.instances.codesign.section import KEYS, CodesignFile
+from crossopt.instances.codesign.section import KEYS, TRANSFORMER_CHOICES, CodesignFile
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, fault_at, node_of, read_text

@@ -1,7 +1,7 @@
 """The question as the user writes it: workload, cluster, technology or hardware, budget, choices, objective."""
 
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Literal
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Annotated, Any, Final, Literal
 
 from crossopt.crossflow.fields import (
     Area,
@@ -22,12 +22,14 @@ from crossopt.crossflow.fields import (
     PricePerEnergy,
     Prose,
     RatioChoice,
+    Setting,
     Short,
 )
-from crossopt.crossflow.plan import Offload
+from crossopt.crossflow.plan import COMES_TO, WORDS, Plan
 from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.cluster.section import ClusterSection
+from crossopt.instances.files.annotations import Kind, Slot, slots_of, unwrap
 from crossopt.instances.files.settings import Keys
 
 Objective = Literal[
@@ -42,7 +44,6 @@ Objective = Literal[
     "devices",
 ]
 StackName = Literal["megatron-core", "torchtitan", "deepspeed", "fsdp"]
-Groups = Annotated[tuple[int, ...], Bounds(0, 2**31), Choice()] | Literal["nodes"]
 Degrees = CountChoice | Literal["divisors"]
 
 
@@ -130,8 +131,63 @@ class GoalSection:
     ] = "central"
 
 
+SETTINGS: Final = {slot.key: (slot, slot.mark(Setting) or Setting()) for slot in slots_of(Plan)}
+"""What the fields of plans say of themselves as settings that questions may open."""
+
+
+def _in_counting_order() -> tuple[str, ...]:
+    found: list[str] = []
+    for name, (_, setting) in SETTINGS.items():
+        found.insert(found.index(setting.after) + 1 if setting.after else len(found), name)
+    return tuple(found)
+
+
+TRANSFORMER_CHOICES: Final = _in_counting_order()
+
+
+def open_options(name: str) -> Any:  # noqa: ANN401 - a word or options
+    """What of a setting is open where everything is."""
+    _, setting = SETTINGS[name]
+    return setting.open or setting.word or WORDS.get(name, (False, True))
+
+
+def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:
+    """A setting of plans as questions list its options: its name, type and default."""
+    kind, marks = unwrap(slot.kind, ())
+    _, setting = SETTINGS[slot.key]
+    said = tuple(mark for mark in marks if isinstance(mark, Bounds))
+    options: Kind = Annotated[(tuple[kind, ...], *said, Choice())]  # type: ignore[valid-type]
+    stated = options if setting.word is None else options | Literal[setting.word]
+    usual = (getattr(Plan(), slot.name),) if setting.usual is None else setting.usual
+    return slot.key, Annotated[stated, Doc(slot.text)], field(default=usual)
+
+
+_ONLY: Any = Literal[(*COMES_TO, "recompute")]
+_PlanChoices: Any = make_dataclass(
+    "_PlanChoices",
+    [
+        *map(_choice_of, slots_of(Plan)),
+        (
+            "only",
+            Annotated[
+                tuple[_ONLY, ...],
+                Choice(),
+                Doc(
+                    "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there "
+                    "are some"
+                ),
+            ],
+            field(default=()),
+        ),
+    ],
+    frozen=True,
+    slots=True,
+)
+"""The settings of a transformer's plan, as `crossflow.plan.Plan` declares them."""
+
+
 @dataclass(frozen=True, slots=True)
-class ChoicesSection:
+class ChoicesSection(_PlanChoices):  # type: ignore[misc]
     """What may be chosen. What is not named is fixed: the technology's usual split, one device, no recomputation and so on."""
 
     die_area: Annotated[AreaChoice | None, Doc("of the die; as large as its parts where nothing is said")] = None
@@ -153,90 +209,11 @@ class ChoicesSection:
     network_edge: Annotated[RatioChoice | None, Doc("share of the edge for links between nodes")] = None
     node_network_edge: Annotated[RatioChoice | None, Doc("share of the edge for links inside a node")] = None
     hbm_stacks: Annotated[CountChoice | None, Doc("stacks of memory beside the die")] = None
-    tensor: Annotated[Degrees, Doc("ranks that share each layer's weights")] = (1,)
-    context: Annotated[Degrees, Doc("ranks that share the tokens of a sequence")] = (1,)
-    pipeline: Annotated[Degrees, Doc("stages that share the layers")] = (1,)
-    data: Annotated[Degrees, Doc("replicas; `divisors` takes what the other degrees leave of the devices")] = "divisors"
-    expert: Annotated[Degrees, Doc("ranks, of the replicas, over which experts are spread")] = (1,)
-    expert_tensor: Annotated[
-        tuple[int, ...],
-        Bounds(0),
-        Choice(),
-        Doc(
-            "ranks that split each expert, with experts over tensor, context and data ranks together (folding); 0: as `tensor` and `expert`"
-        ),
-    ] = (0,)
-    microbatch: Annotated[Degrees, Doc("sequences that a replica works on at once")] = (1,)
-    interleave: Annotated[
-        Degrees, Doc("chunks of layers that a stage holds; `divisors` are those of the layers, also with embedding and head")
-    ] = (1,)
-    sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
-    tensor_exchange: Annotated[
-        tuple[Literal["exposed", "hidden"], ...],
-        Choice(),
-        Doc("exchanges of tensor ranks: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
-    ] = ("exposed",)
-    expert_exchange: Annotated[
-        tuple[Literal["exposed", "hidden"], ...],
-        Choice(),
-        Doc("tokens go to their experts and back: one by one with a layer's work, or behind that on another microbatch (1F1B overlap)"),
-    ] = ("exposed",)
-    recompute: Annotated[
-        tuple[str, ...],
-        Choice(),
-        Doc(
-            "what the backward pass computes again: `none`, `full` layers, or modules: `norms`, `activations`, `elements` (both), "
-            "`selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
-            "whole parts (`dense-part`, `shared-experts`, `experts`), "
-            "or a set such as `norms+up-projections`"
-        ),
-    ] = ("none",)
     recompute_layers: Annotated[
         tuple[int, ...],
         Bounds(0, 999_999),
         Choice(),
         Doc("layers of each chunk that `recompute: full` computes again, of which it keeps all of the others; 0 is all"),
-    ] = (0,)
-    zero: Annotated[
-        tuple[int, ...],
-        Bounds(0, 3),
-        Choice(),
-        Doc("what replicas share (ZeRO): 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights"),
-    ] = (0,)
-    overlap: Annotated[
-        tuple[Literal["none", "data", "pipeline", "both"], ...],
-        Choice(),
-        Doc("what hides behind work: the gradient exchange (data), what stages hand on (pipeline)"),
-    ] = ("none",)
-    offload: Annotated[tuple[Offload, ...], Choice(), Doc("what of the layers is kept in the memory of the host; needs `cluster.host`")] = (
-        "none",
-    )
-    schedule: Annotated[
-        tuple[Literal["1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"], ...],
-        Choice(),
-        Doc(
-            "in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V), or "
-            "with microbatches both ways on two copies of each stage (DualPipe)"
-        ),
-    ] = ("1f1b",)
-    first_stage_layers: Annotated[
-        tuple[int, ...],
-        Bounds(-64),
-        Choice(),
-        Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
-    ] = (0,)
-    last_stage_layers: Annotated[
-        tuple[int, ...],
-        Bounds(-64),
-        Choice(),
-        Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
-    ] = (0,)
-    placement: Annotated[
-        tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
-    ] = ("tensor-context-data-pipeline",)
-    shard: Annotated[
-        Groups,
-        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all, `nodes` also as many as 1, 2 and 4 nodes"),
     ] = (0,)
     split: Annotated[
         tuple[Literal["rows-columns", "inner"], ...],
@@ -249,30 +226,6 @@ class ChoicesSection:
     rest: Annotated[
         Literal["fixed", "all"], Doc("settings of the plan that are not named: as told here, or `all` open; `choices: all` opens every one")
     ] = "fixed"
-    only: Annotated[
-        tuple[
-            Literal[
-                "expert",
-                "interleave",
-                "sequence_parallel",
-                "zero",
-                "shard",
-                "overlap",
-                "schedule",
-                "first_stage_layers",
-                "last_stage_layers",
-                "expert_tensor",
-                "tensor_exchange",
-                "expert_exchange",
-                "recompute",
-            ],
-            ...,
-        ],
-        Choice(),
-        Doc(
-            "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there are some"
-        ),
-    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from crossopt.crossflow.fields import Bounds, Choice, Derived, Doc, Given, In, Key, Later, Needed, Unit, Unset, Whole
+from crossopt.crossflow.fields import As, Bounds, Choice, Derived, Doc, Given, In, Key, Later, Needed, NonZero, Prose, Unit, Unset, Whole
 from crossopt.instances.files.ranges import MOST_VALUES
 
 T = TypeVar("T")
@@ -88,8 +88,17 @@ def _slot(field: Field[Any], hint: Kind) -> Slot | None:
         return None
     plain = field.default is MISSING and field.default_factory is MISSING
     name = field.name.rstrip("_") if key is None or key.name is None else key.name
+    other = mark_of(marks, As)
+    inherited = () if other is None else _meaning_of(cast("Kind", other.record), field.name)
     derived, unset, needed = (mark_of(marks, mark) is not None for mark in (Derived, Unset, Needed))
-    return Slot(field.name, name, hint, (), (plain or needed) and not derived, derived or unset)
+    return Slot(field.name, name, hint, inherited, (plain or needed) and not derived, derived or unset)
+
+
+@cache
+def _meaning_of(cls: Kind, name: str) -> Marks:
+    """What the field of another record says of its values."""
+    _, marks = unwrap(get_type_hints(cls, include_extras=True)[name], ())
+    return tuple(mark for mark in marks if isinstance(mark, Bounds | Doc | NonZero | Prose | Unit | Whole))
 
 
 def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - any dataclass

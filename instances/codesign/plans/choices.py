@@ -10,34 +10,12 @@ from crossopt.crossflow.plan import PLACEMENTS
 from crossopt.crossflow.recomputation import meaning_of, number_of, word_for, word_of
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Options
-from crossopt.instances.codesign.section import ChoicesSection
+from crossopt.instances.codesign.section import TRANSFORMER_CHOICES, ChoicesSection
 from crossopt.instances.files.units import quoted
 
 Report = Callable[[str, str], None]
 """Takes the path of a fault in the file, and what is wrong with the remedy."""
 
-TRANSFORMER_CHOICES = (
-    "tensor",
-    "context",
-    "pipeline",
-    "data",
-    "expert",
-    "expert_tensor",
-    "microbatch",
-    "interleave",
-    "sequence_parallel",
-    "tensor_exchange",
-    "expert_exchange",
-    "recompute",
-    "zero",
-    "overlap",
-    "offload",
-    "schedule",
-    "first_stage_layers",
-    "last_stage_layers",
-    "placement",
-    "shard",
-)
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")
 _DEGREES = ("tensor", "context", "pipeline", "data", "rows", "columns", "layers")
 _LISTED = 5

@@ -13,13 +13,8 @@ from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.exchanges.context import by_all_to_all
 from crossopt.crossflow.plan import (
     END_STAGES,
-    EXPERT_EXCHANGES,
-    OFFLOAD,
-    OVERLAP,
     PLACEMENTS,
     PLAN_FIELDS,
-    SCHEDULES,
-    TENSOR_EXCHANGES,
     Plans,
     code,
 )
@@ -30,6 +25,7 @@ from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Scaling, Transformer
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.instance import Machine
+from crossopt.instances.codesign.section import SETTINGS, open_options
 from crossopt.instances.files.units import quoted
 
 
@@ -293,15 +289,8 @@ QUANTITIES: Final[dict[str, Quantity]] = {
 """What rows speak of."""
 
 WORDS: Final[dict[str, tuple[object, ...]]] = {
-    "sequence_parallel": (False, True),
+    **{name: open_options(name) for name in SETTINGS if SETTINGS[name][1].word is None and name not in END_STAGES},
     "recompute": (*RECOMPUTE, *OF_EXPERTS, *OF_LATENTS, *OF_BOTH),
-    "zero": (0, 1, 2, 3),
-    "overlap": OVERLAP,
-    "offload": OFFLOAD,
     "placement": PLACEMENTS,
-    "schedule": SCHEDULES,
-    "expert_tensor": (0, 1),
-    "tensor_exchange": TENSOR_EXCHANGES,
-    "expert_exchange": EXPERT_EXCHANGES,
 }
 """Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""

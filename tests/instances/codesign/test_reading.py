@@ -370,7 +370,7 @@ def test_an_unknown_kind_names_all_that_there_are_beside_what_else_is_wrong(old:
         ("workload.global_batch=4M", "'4M' is not a number (write 4000000 for 4 x 1000000 or 4194304 for 4 x 1024 x 1024)"),
         ("workload.global_batch=1,024", "'1,024' is not a number (write '1024', without commas)"),
         ("workload.global_batch=15T", "'15T' is not a number (write 15000000000000 for 15 x 1000000000000)"),
-        ("only=tensor", "'tensor' is unknown (one of expert, interleave, "),
+        ("only=tensor", "'tensor' is unknown (one of expert, expert_tensor, "),
         ("workload.precision=BF16", "'BF16' is unknown (did you mean 'bf16'?)"),
         ("recompute=mla_up_proj", "recompute is 'mla_up_proj', which is called 'up-projections' here"),
         ("recompute=layernorm+moe_act", "which is called 'norms+expert-activation' here (join modules that go together with +)"),
