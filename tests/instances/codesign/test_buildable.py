@@ -301,6 +301,7 @@ def test_bought_devices_are_built(capsys: pytest.CaptureFixture[str]) -> None:
     assert "banks" not in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
 def test_engines_agree_on_chips_of_4_nm(precision: str) -> None:
     choices = ("compute_area=[300 mm^2, 400 mm^2]", "l1_area=[20 mm^2, 40 mm^2]", "hbm_stacks=[3, 5]")

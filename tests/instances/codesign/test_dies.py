@@ -204,6 +204,7 @@ def test_two_small_dies_cost_less_than_one_large_one_but_for_joining_them() -> N
     assert small.price > large.price  # by another die that is joined, and a larger interposer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("technology", "objective"),
     [("accelerator-7nm", "step_time"), ("accelerator-4np", "energy_per_token"), ("accelerator-7nm", "cost_per_token")],
@@ -269,6 +270,7 @@ def test_the_die_below_is_as_large_as_its_parts_or_as_the_dies_on_it(compute: in
     assert chip.package_area / MM2 == pytest.approx((longer(one) + 2 * 11 + 1) * (4 * shorter(one) + 1))
 
 
+@pytest.mark.thorough
 def test_engines_agree_on_dies_that_lie_on_others() -> None:
     """The largest dies of cores take more than the budget below them has."""
     asked = stacked(*CHIPS, "dies=[2, 4]")

@@ -43,6 +43,7 @@ def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> N
     assert instance.document["text"] == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 @every("name", sorted(QUICK))
 def test_the_small_ones_have_a_proven_answer_that_their_check_accepts(name: str) -> None:
     result = answered(read_asked(LADDER[name]), "auto")

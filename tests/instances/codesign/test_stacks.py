@@ -182,6 +182,7 @@ def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None
     assert broken_everywhere(named) == ("torchtitan: tensor parallel comes with sequence parallel",)
 
 
+@pytest.mark.thorough
 def test_a_setting_that_no_degrees_have_as_only_asks_is_told_with_its_rule() -> None:
     """Groups of 32 ranks that share, on 16 devices; those of 8 are there, but for megatron-core's ZeRO-3."""
     settings = ["choices.shard=32", "choices.zero=1", "choices.only=shard", "choices.rest=all"]
