@@ -11,7 +11,6 @@ from random import Random
 import pytest
 
 from crossopt.solvers.family import Proved
-from tests.every import every
 from tests.hunt import files, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
@@ -68,7 +67,7 @@ def test_a_forged_tree_is_refused_and_found_out_where_everything_is_believed(mon
         lie(1, Random(1))
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "text"),
     [("chain.yaml", CHAIN.encode()), ("profile.txt", PROFILE.encode()), ("a.json", b'{"a": [1, 2, {"b": 3.5}], "c": "d"}')],
 )
@@ -93,7 +92,7 @@ def test_files_are_hit_and_answered_or_refused(tmp_path: Path, monkeypatch: pyte
     assert set(seen.endings) <= {"validate 0", "validate 3"}
 
 
-@every(("how", "told"), [("fails", "ends with 1"), ("hangs", "takes more than"), ("dies", "the process ended with -9")])
+@pytest.mark.parametrize(("how", "told"), [("fails", "ends with 1"), ("hangs", "takes more than"), ("dies", "the process ended with -9")])
 def test_a_command_that_breaks_on_a_file_is_found_and_the_file_kept(
     how: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +118,7 @@ def claim(**more: object) -> bytes:
     return json.dumps({"kind": "chain", "question": {"text": "x"}, "value": 5.0, "bound": 5.0, "proved": True, **more}).encode()
 
 
-@every(
+@pytest.mark.parametrize(
     ("edited", "last", "found"),
     [
         (claim(), "accepted", ""),

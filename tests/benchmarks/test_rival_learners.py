@@ -15,7 +15,6 @@ from tests.benchmarks.rival_ceilings import second_best
 from tests.benchmarks.rival_learners import LEARNERS, change, corrected, features, folds_of_layers, folds_of_rows, layer_of
 from tests.benchmarks.rival_ranges import by_chance
 from tests.benchmarks.rival_readings import once_only
-from tests.every import every
 
 MODEL = Transformer("GPT", layers=8, hidden=1024, heads=16, ffn=4096, vocabulary=51200, sequence=1024, global_batch=64)
 
@@ -43,14 +42,14 @@ def left(errors: Array, folds: Whole, name: str) -> float:
     return float(np.abs(np.log(corrected(rows, np.ones(len(rows)), folds, LEARNERS[name]) / times)).mean())
 
 
-@every("name", LEARNERS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_an_error_that_follows_from_a_setting_is_found_in_layers_not_seen(name: str) -> None:
     """A larger hidden size takes a tenth less than predicted; of that two thirds at the most stay, by what holds weights small."""
     errors = np.array([0.1 * (each.workload.hidden > 1024) for each in ROWS])
     assert left(errors, folds_of_layers(ROWS), name) < 0.67 * errors.mean()
 
 
-@every("name", ["nearest", "trees"])
+@pytest.mark.parametrize("name", ["nearest", "trees"])
 def test_what_is_a_layers_own_is_looked_up_and_not_foreseen(name: str) -> None:
     """Every other layer 10 % too long, its neighbours as much too short: found with rows left out, hardly any of it with layers."""
     errors = 0.1 * (-1.0) ** np.array([np.log2(each.workload.hidden * each.plan.tensor * each.plan.microbatch) for each in ROWS])

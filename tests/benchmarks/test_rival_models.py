@@ -20,7 +20,6 @@ from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_e
 from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page
 from tests.benchmarks.rival_ranges import plans, range_table
 from tests.benchmarks.rival_tables import calculon_table, kernel_table, section
-from tests.every import every
 from tests.paths import ROOT, reference
 
 PAGE = ROOT / "reports/gallery/accuracy.md"
@@ -114,7 +113,7 @@ def test_an_exchange_hides_behind_what_there_is_to_hide_behind() -> None:
     assert seconds(replace(RUN, data_seconds=300.0)) == pytest.approx(170.9 + 1000.0 - 0.25 * 170.9 + 6.0)
 
 
-@every("name", CONSTANTS)
+@pytest.mark.parametrize("name", CONSTANTS)
 def test_each_of_the_twelve_constants_counts(name: str) -> None:
     run = replace(RUN, flops=1.0, traffic=0.1, reduces=0.0) if name == "floor" else RUN
     assert seconds(run, **{name: 1.1 * CONSTANTS[name]}) != seconds(run)

@@ -17,7 +17,6 @@ from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Product, product_cost
 from crossopt.crossflow.transformer import price, price_directly, ranks, sharding
 from crossopt.crossflow.workload import Scaling, Transformer
-from tests.every import every
 
 CLUSTER = Cluster(64, (8, 64))
 WIDE = Transformer("gpt", 4, 1024, 16, 4096, 32000, 2048, 8, biases=False, learned_positions=False)
@@ -86,10 +85,10 @@ def test_frozen_weights_need_one_direction_alone(plain: Hardware) -> None:
     assert moved(replace(EIGHT, lora_rank=8), Plan(), plain) == pytest.approx((5 * (1 + 1 + 1 + 4), 5 * (3 + 1 + 4 + 1)))
 
 
-@every("model", [EIGHT, EXPERTS, LATENT])
-@every("precision", ["fp8", "fp4"])
-@every("plan", [Plan(), Plan(tensor=4), Plan(tensor=4, sequence_parallel=True)])
-@every("backward", [False, True])
+@pytest.mark.parametrize("model", [EIGHT, EXPERTS, LATENT])
+@pytest.mark.parametrize("precision", ["fp8", "fp4"])
+@pytest.mark.parametrize("plan", [Plan(), Plan(tensor=4), Plan(tensor=4, sequence_parallel=True)])
+@pytest.mark.parametrize("backward", [False, True])
 def test_one_more_pass_is_never_shorter_and_none_is_free(
     plain: Hardware, model: Transformer, precision: str, plan: Plan, backward: bool
 ) -> None:
@@ -100,7 +99,7 @@ def test_one_more_pass_is_never_shorter_and_none_is_free(
     assert 0.0 < each[0] <= each[1] < each[2]
 
 
-@every("precision", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "fp32"])
 def test_from_16_bits_on_nothing_is_cast(plain: Hardware, precision: str) -> None:
     model = replace(WIDE, precision=precision)
     assert number(casts(model, group(Plan()), plain, backward=False).time) == 0.0
@@ -161,7 +160,7 @@ def test_products_keep_casts_and_attention_keeps_its_results() -> None:
     assert (kept[0] - kept[1]) / VALUES == pytest.approx(1 + 1 + 4 - 1)
 
 
-@every("model", [EIGHT, EXPERTS, LATENT, replace(EXPERTS, precision="fp4", scaling="blocks")])
+@pytest.mark.parametrize("model", [EIGHT, EXPERTS, LATENT, replace(EXPERTS, precision="fp4", scaling="blocks")])
 def test_tables_say_the_same_and_no_better_device_is_slower(plain: Hardware, model: Transformer) -> None:
     """To the last bit, whichever resource grows."""
     plans = table([Plan(data=8), Plan(tensor=4, sequence_parallel=True, data=2), Plan(tensor=2, data=4, tensor_exchange="hidden")])

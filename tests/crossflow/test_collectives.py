@@ -26,7 +26,6 @@ from crossopt.crossflow.collectives import (
     tree_all_reduce,
 )
 from crossopt.crossflow.hardware import Link
-from tests.every import every
 from tests.extent import examples
 
 LINKS = (Link(100.0, 2.0, 5.0, 3.0), Link(10.0, 7.0, 11.0, 30.0))
@@ -83,7 +82,7 @@ def test_a_tree_takes_two_steps_a_doubling_on_the_outermost_level() -> None:
     assert figures(tree_all_reduce(800.0, (6.0, 1.0))) == [(1, 6, 1600), (0, 0, 0)]
 
 
-@every(("ranks", "doublings"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10), (1025, 11)])
+@pytest.mark.parametrize(("ranks", "doublings"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10), (1025, 11)])
 def test_doublings_are_exact_at_powers_of_two(ranks: int, doublings: int) -> None:
     assert figures(tree_all_reduce(1.0, (float(ranks),)))[0][1] == 2 * doublings
 

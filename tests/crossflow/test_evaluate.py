@@ -14,7 +14,6 @@ from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Gemm, Transformer
 from tests.conftest import scaled
-from tests.every import every
 
 PLAN = Plan(tensor=4, data=16)
 
@@ -99,8 +98,8 @@ NEEDED = (
 )
 
 
-@every("resource", NEEDED)
-@every("factor", [0.0, -1.0, inf, nan])
+@pytest.mark.parametrize("resource", NEEDED)
+@pytest.mark.parametrize("factor", [0.0, -1.0, inf, nan])
 def test_a_device_without_a_resource_is_refused_with_its_name(
     design: Design, small_model: Transformer, resource: str, factor: float
 ) -> None:

@@ -23,7 +23,6 @@ from crossopt.crossflow.technology import (
     Technology,
     Uncore,
 )
-from tests.every import every
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -172,8 +171,8 @@ HBM2E = replace(
 )
 
 
-@every("technology", [BASE, HBM2E])
-@every("stacks", range(7))
+@pytest.mark.parametrize("technology", [BASE, HBM2E])
+@pytest.mark.parametrize("stacks", range(7))
 def test_a_split_for_stacks_yields_them_at_nominal_frequency_as_far_as_the_package_holds_them(technology: Technology, stacks: int) -> None:
     built = generate(technology, split_for_stacks(technology, V100, stacks)).dram
     assert built.stacks == min(stacks, 4)
@@ -340,8 +339,8 @@ def test_more_sram_costs_bandwidth_only_through_its_leakage() -> None:
 # Refusals -------------------------------------------------------------------------------------------------------------------------
 
 
-@every("value", [-1e-6, float("nan"), float("inf"), np.array([1.0, -1.0])])
-@every("figure", ["die_area", "areas_l1", "powers_dram", "edges_inter"])
+@pytest.mark.parametrize("value", [-1e-6, float("nan"), float("inf"), np.array([1.0, -1.0])])
+@pytest.mark.parametrize("figure", ["die_area", "areas_l1", "powers_dram", "edges_inter"])
 def test_a_split_refuses_figures_that_no_chip_has(figure: str, value: Real) -> None:
     with pytest.raises(ValueError, match=f"{figure.replace('areas_', 'areas.').replace('s_', 's.')} must be finite and not negative"):
         with_figures(V100, **{figure: value})

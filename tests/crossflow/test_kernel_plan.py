@@ -7,7 +7,6 @@ from crossopt.crossflow.kernels.distributed_product import grid, shared_links
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, broken_rules, kernel_plans
 from crossopt.crossflow.kernels.mesh import Mesh
 from crossopt.crossflow.workload import Gemm, Lstm
-from tests.every import every
 
 MODEL = Lstm("language model", layers=2, hidden=19968, vocabulary=800_000, sequence=20, global_batch=4096)
 GEMM = Gemm("product", rows=96, depth=64, columns=48)
@@ -41,7 +40,7 @@ def test_only_the_degrees_that_are_allowed_are_used() -> None:
     assert kernel_plans(MODEL, 16, splits=("inner",), rows=(4,), data=(4,), layers=(1,)) == (KernelPlan("inner", 4, 1, 4),)
 
 
-@every(
+@pytest.mark.parametrize(
     ("plan", "devices", "sentence"),
     [
         (KernelPlan(rows=2), 4, "rows x columns x data x layers is the 4 devices"),

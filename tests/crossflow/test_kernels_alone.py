@@ -21,7 +21,6 @@ from crossopt.crossflow.kernels.attention_kernel import (
 from crossopt.crossflow.kernels.collective_kernel import CollectiveCall, CollectiveConstants, collective_time
 from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductCall, ProductConstants, product_time
 from crossopt.instances.catalogue.registry import build_device, device
-from tests.every import every
 
 H100 = build_device(device("h100-sxm"), "h100-sxm", "bf16", 1)
 PRODUCT = ProductConstants(2.4e-6, 0.88, 72.0, 0.88, 1.0e-10, 0.3, 2.8e-6, 2.2e-12)
@@ -128,7 +127,7 @@ def test_a_collective_is_counted_by_hand_on_both_sides_of_the_switch() -> None:
 # --- what all keep -------------------------------------------------------------------------------------------------------------------
 
 
-@every("calls", [PRODUCTS, CONTEXTS, GENERATIONS, COLLECTIVES])
+@pytest.mark.parametrize("calls", [PRODUCTS, CONTEXTS, GENERATIONS, COLLECTIVES])
 def test_columns_have_the_digits_of_single_calls(calls: st.SearchStrategy[Any]) -> None:
     @given(st.lists(calls, min_size=2, max_size=6))
     def hold(drawn: list[Any]) -> None:
@@ -141,7 +140,7 @@ def test_columns_have_the_digits_of_single_calls(calls: st.SearchStrategy[Any]) 
     hold()
 
 
-@every("calls", [PRODUCTS, CONTEXTS, GENERATIONS, COLLECTIVES])
+@pytest.mark.parametrize("calls", [PRODUCTS, CONTEXTS, GENERATIONS, COLLECTIVES])
 def test_more_of_a_resource_is_never_slower(calls: st.SearchStrategy[Any]) -> None:
     @given(calls, st.sampled_from([1.0000001, 1.3, 7.0]))
     def hold(call: Any, factor: float) -> None:  # noqa: ANN401 - any call

@@ -20,7 +20,6 @@ from crossopt.crossflow.roofline import NOTHING, Cost, Product, backward_costs, 
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS
-from tests.every import every
 
 CLUSTER = Cluster(64, (8, 64))
 GPT = Transformer("gpt", 4, 1024, 16, 4096, 32000, 2048, 8, attention="unfused", biases=False, learned_positions=False)
@@ -39,8 +38,8 @@ def number(value: object) -> float:
     return float(np.asarray(value).item())
 
 
-@every("model", [GPT, GROUPED, EXPERTS, replace(GPT, head_size=128)])
-@every(
+@pytest.mark.parametrize("model", [GPT, GROUPED, EXPERTS, replace(GPT, head_size=128)])
+@pytest.mark.parametrize(
     "plan",
     [Plan(), Plan(tensor=4), Plan(tensor=2, context=2, microbatch=2), Plan(data=4, expert=4), Plan(tensor=4, sequence_parallel=True)],
 )
@@ -142,7 +141,7 @@ def test_element_wise_operators_stream_their_bytes(
     assert number(backward_pass(model, one, slow).work.time) - twice == pytest.approx(backward / 1e6)
 
 
-@every(("backward", "norm", "gate"), [(False, 18, 5), (True, 36, 9)])
+@pytest.mark.parametrize(("backward", "norm", "gate"), [(False, 18, 5), (True, 36, 9)])
 def test_layers_that_are_not_compiled_pass_over_their_values_for_every_step(backward: bool, norm: int, gate: int, plain: Hardware) -> None:
     """Two norms, the gate, and queries and keys to single precision, turned and back again, 10 passes of 16 and 4 heads of 64 values."""
     slow = replace(plain, dram=Memory(64e9, 1e6), throughput=1e30)
@@ -276,7 +275,9 @@ def test_what_stops_early_goes_without_the_last_product_and_the_sum_behind_it(
     assert again(replace(early, dropout=True), arithmetic) == again(replace(GROUPED, dropout=True), arithmetic)
 
 
-@every(("model", "columns"), [(GROUPED, 256 + 1024 + 3072), (GPT, 1024 + 1024), (replace(GROUPED, gated=False), 256 + 1024)])
+@pytest.mark.parametrize(
+    ("model", "columns"), [(GROUPED, 256 + 1024 + 3072), (GPT, 1024 + 1024), (replace(GROUPED, gated=False), 256 + 1024)]
+)
 def test_every_other_product_is_keys_projection_and_one_of_two_inner_ones(model: Transformer, columns: int, arithmetic: Hardware) -> None:
     """Of q, k, v, o, w1, w3, w2 the second, the fourth and the sixth; with sequence parallelism what goes into them is gathered again."""
 
@@ -303,8 +304,8 @@ def test_a_layer_is_never_faster_than_its_launches(plain: Hardware, mode: str, k
     assert priced.launch == (100 - 15) + (10 * kernels - 28 - again)
 
 
-@every("model", MODELS)
-@every("mode", RECOMPUTE)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("mode", RECOMPUTE)
 def test_what_a_layer_spends_adds_up_to_its_two_passes(a100: Hardware, model: Transformer, mode: str) -> None:
     one = group(Plan(tensor=2, context=2, data=4, microbatch=2))
     priced = layer(forward_pass(model, one, a100), backward_pass(model, one, a100), number_of(mode), a100)
@@ -338,8 +339,8 @@ def test_the_head_pads_the_vocabulary_and_passes_over_its_logits(arithmetic: Har
     assert number(head(model, one, slow).time) == pytest.approx((operands + 20 * 4 * 2048 * 512) / 1e6)
 
 
-@every("model", [GPT, GROUPED, EXPERTS, replace(GPT, lora_rank=16)])
-@every("mode", ["none", "selective"])
+@pytest.mark.parametrize("model", [GPT, GROUPED, EXPERTS, replace(GPT, lora_rank=16)])
+@pytest.mark.parametrize("mode", ["none", "selective"])
 def test_gradients_of_weights_that_are_put_off_are_one_product_for_each_matrix(model: Transformer, mode: str, arithmetic: Hardware) -> None:
     """A^T dC: with depth and rows changed for each other, of all that are trained; the rest of the backward pass is what it was."""
     ranks_of = group(Plan())

@@ -11,7 +11,6 @@ from crossopt.crossflow.projections import named_projections, projections
 from crossopt.crossflow.roofline import product_cost
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.test_layer import EXPERTS, GPT, GROUPED, group, number
-from tests.every import every
 
 FOLDED = Plan(tensor=4, data=2, expert=8, expert_tensor=1, sequence_parallel=True)
 """Eight ranks, four of which share attention, with one expert each."""
@@ -50,8 +49,8 @@ def test_shared_experts_are_gathered_as_before(arithmetic: Hardware) -> None:
 HIDING = Plan(tensor=4, sequence_parallel=True, tensor_exchange="hidden")
 
 
-@every("model", [GPT, GROUPED, replace(GPT, parallel_blocks=True, norms=1)])
-@every("backward", [False, True])
+@pytest.mark.parametrize("model", [GPT, GROUPED, replace(GPT, parallel_blocks=True, norms=1)])
+@pytest.mark.parametrize("backward", [False, True])
 def test_three_quarters_of_an_exchange_of_four_ranks_go_on_behind_products(
     model: Transformer, backward: bool, arithmetic: Hardware
 ) -> None:

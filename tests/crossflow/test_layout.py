@@ -44,8 +44,8 @@ FOLDED = Plan(tensor=2, context=2, data=4, pipeline=3, expert=4, expert_tensor=2
 """Sixteen ranks of a stage: two for each expert, four pairs for all experts, and two replicas."""
 
 
-@every("placement", ["tensor-context-data-pipeline", "context-data-tensor-pipeline", "pipeline-tensor-context-data"])
-@every("cluster", CLUSTERS)
+@pytest.mark.parametrize("placement", ["tensor-context-data-pipeline", "context-data-tensor-pipeline", "pipeline-tensor-context-data"])
+@pytest.mark.parametrize("cluster", CLUSTERS)
 def test_folded_experts_lie_over_all_ranks_of_a_stage(cluster: Cluster, placement: str) -> None:
     """Numbered along the ranks of a stage: first those of one expert, then those of all experts, then replicas."""
     layout = lay_out(table([replace(FOLDED, placement=placement)]), cluster)
@@ -78,7 +78,7 @@ def counts(spread: Spread) -> list[int]:
     return [int(np.ravel(part)[0]) for part in spread]
 
 
-@every("cluster", CLUSTERS)
+@pytest.mark.parametrize("cluster", CLUSTERS)
 @every("placement", PLACEMENTS)
 def test_groups_lie_where_the_numbering_puts_them(cluster: Cluster, placement: str) -> None:
     """Exact where all groups of a kind fill the units they lie in alike; elsewhere never fewer units than the worst group needs."""

@@ -23,7 +23,6 @@ from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS
-from tests.every import every
 
 GIB = 2.0**30
 GPT = Transformer("gpt", 48, 6144, 64, 24576, 51200, 2048, 64, attention="unfused", dropout=True, biases=False, learned_positions=False)
@@ -43,8 +42,8 @@ def memory(plan: Plan, model: Transformer = GPT, stage: int = 0) -> StageMemory:
     return stage_memory(model, shards(plan, model), stage)
 
 
-@every("tensor", [1, 2, 8])
-@every(("hidden", "heads", "length", "batch"), [(1024, 16, 512, 1), (6144, 64, 2048, 4), (2048, 16, 4096, 3)])
+@pytest.mark.parametrize("tensor", [1, 2, 8])
+@pytest.mark.parametrize(("hidden", "heads", "length", "batch"), [(1024, 16, 512, 1), (6144, 64, 2048, 4), (2048, 16, 4096, 3)])
 def test_a_layer_keeps_the_published_bytes_in_every_mode(tensor: int, hidden: int, heads: int, length: int, batch: int) -> None:
     """Korthikanti et al. 2022, table 2: all modes of tensor and sequence parallelism and of recomputation."""
     model = replace(GPT, hidden=hidden, heads=heads, ffn=4 * hidden, sequence=length)
@@ -59,7 +58,7 @@ def test_a_layer_keeps_the_published_bytes_in_every_mode(tensor: int, hidden: in
     assert number(layer_activations(model, split, FULL)) == 2 * unit / tensor
 
 
-@every("tensor", [1, 2, 8])
+@pytest.mark.parametrize("tensor", [1, 2, 8])
 def test_recomputed_elements_are_what_norms_and_the_activation_give(tensor: int) -> None:
     """Of Korthikanti's 34 s b h + 5 a s^2 b two norms give 4 s b h and GELU 8 s b h, which Touvron et al. 2023 (section 2.4) compute again;
     beside attention's core 22 s b h are left."""
@@ -199,7 +198,7 @@ def test_the_head_is_gathered_and_its_gradients_are_wider_than_those_of_a_layer(
     assert number(memory(replace(plan, zero=1), model).working) == loss
 
 
-@every(("peak", "kept", "beside"), [(6, 4, 2), (12, 4, 8), (16, 4, 12), (4, 4, 0), (2, 2, 0), (3, 4, 0)])
+@pytest.mark.parametrize(("peak", "kept", "beside"), [(6, 4, 2), (12, 4, 8), (16, 4, 12), (4, 4, 0), (2, 2, 0), (3, 4, 0)])
 def test_what_the_loss_takes_beside_what_is_kept_is_of_one_microbatch_on_the_last_stage(peak: int, kept: int, beside: int) -> None:
     """Two samples of 2,048 tokens over two context ranks, and half of 51,200 logits each: in any number of stages and microbatches."""
     model = replace(GPT, logit_bytes=float(kept), logit_peak_bytes=float(peak))
@@ -334,7 +333,7 @@ def test_one_plan_and_a_column_of_plans_give_the_same_digits() -> None:
     assert together.tolist() == [number(peak_memory(GPT, shards(plan))) for plan in several]
 
 
-@every("split", [1, 2])
+@pytest.mark.parametrize("split", [1, 2])
 def test_a_device_holds_its_folded_experts_and_shares_their_state_with_those_that_hold_the_same(split: int) -> None:
     """Eight ranks, of which four share attention: four groups for the eight experts, in one or two parts, and two or one replicas."""
     model = next(model for model in MODELS if model.name == "experts")

@@ -19,7 +19,6 @@ from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from tests.crossflow.strategies import MODELS, plans
 from tests.crossflow.test_memory import GPT, memory, number, shards
-from tests.every import every
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -47,7 +46,7 @@ def test_the_stages_hold_every_weight_once_and_a_tied_table_twice(model: Transfo
     assert held == pytest.approx(parameters(model) + again, rel=1e-12 if model.dense_layers else 0.0, abs=0.0)
 
 
-@every("tied", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
 def test_the_first_stage_of_a_v_holds_the_embedding_and_the_head(tied: bool) -> None:
     """A tied table once, where the stages of a loop hold it twice; every stage keeps as many microbatches as there are stages."""
     model = replace(GPT, tied=tied, layers=16)
@@ -61,7 +60,7 @@ def test_the_first_stage_of_a_v_holds_the_embedding_and_the_head(tied: bool) -> 
     assert number(first.activations + last.activations) == pytest.approx(number(begin.activations + end.activations))
 
 
-@every("tied", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
 def test_a_device_of_both_ways_holds_two_stages(tied: bool) -> None:
     """Weights and gradients of both, a tied table once; optimizer state that is shared is that of one stage in the mean, since both copies
     share it; activations of p + 1 microbatches, where the second of eight stages has seven under 1F1B."""

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads, placement
-from tests.every import every
 from tests.paths import reference
 
 DERATES = "crossflow/derates.csv"
@@ -158,7 +157,7 @@ def test_a_dimension_of_one_member_may_stand_anywhere(layout: Layout, place: int
 # Input that has no answer.
 
 
-@every(
+@pytest.mark.parametrize(
     ("mesh", "sizes", "chains", "message"),
     [
         (Mesh(2), (("dp", 2), ("lp", 3)), NOTHING, "dimensions 2 x 3 hold 6 devices, but the mesh has 4"),

@@ -14,7 +14,6 @@ from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recompute
 from crossopt.crossflow.transformer import ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from crossopt.instances.codesign.question import read_question
-from tests.every import every
 
 
 def deepseek() -> tuple[Transformer, Hardware]:
@@ -50,7 +49,7 @@ GIVEN = (
 of queries and keys of 192 and values of 128, which come from latents of 1,536 and 512; the turned part of a key stays."""
 
 
-@every(("word", "values"), GIVEN)
+@pytest.mark.parametrize(("word", "values"), GIVEN)
 def test_each_module_gives_up_what_it_gives(word: str, values: int) -> None:
     model, _ = deepseek()
     plan = Plan(data=64)
@@ -81,7 +80,7 @@ def backward(plan: Plan) -> float:
 
 
 @pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
-@every("plan", SPREAD)
+@pytest.mark.parametrize("plan", SPREAD)
 def test_modules_give_up_their_bytes_and_take_their_time_side_by_side(plan: Plan, share: int) -> None:
     model, _ = deepseek()
     apart = ("attention-norm", "feed-forward-norm", "expert-activation", "up-projections", "selective", "shared-experts")

@@ -31,7 +31,6 @@ from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import RECOMPUTE, number_of
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
-from tests.every import every
 
 CLUSTER = Cluster(64, (8, 64))
 DENSE = Transformer(
@@ -73,7 +72,7 @@ def test_experts_have_their_own_width_beside_dense_layers_and_shared_ones() -> N
     assert multiplied_parameters(replace(EXPERTS, tied=True)) == active_parameters(EXPERTS) - 32000 * 1024
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "more"),
     [
         ({"qk_norm": True}, 2 * 64),
@@ -140,8 +139,8 @@ def test_the_mean_layer_has_each_kind_with_its_share(a100: Hardware) -> None:
 # --- work -----------------------------------------------------------------------------------------------------------------------------
 
 
-@every("model", [LATENT, replace(LATENT, query_rank=0), EXPERTS, replace(EXPERTS, experts_per_token=3, shared_experts=2)])
-@every("plan", [Plan(), Plan(tensor=4), Plan(tensor=4, sequence_parallel=True), Plan(tensor=2, context=2, microbatch=2)])
+@pytest.mark.parametrize("model", [LATENT, replace(LATENT, query_rank=0), EXPERTS, replace(EXPERTS, experts_per_token=3, shared_experts=2)])
+@pytest.mark.parametrize("plan", [Plan(), Plan(tensor=4), Plan(tensor=4, sequence_parallel=True), Plan(tensor=2, context=2, microbatch=2)])
 def test_products_of_all_ranks_do_the_flops_of_the_weights(model: Transformer, plan: Plan) -> None:
     """Two for each weight and token, but that each tensor rank goes down to the latents and asks the router for itself."""
     model = layer_kinds(model)[-1][1]
@@ -156,7 +155,7 @@ def test_products_of_all_ranks_do_the_flops_of_the_weights(model: Transformer, p
     assert whole == layer_parameters(model) - small
 
 
-@every(
+@pytest.mark.parametrize(
     "model",
     [
         replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256),
@@ -175,7 +174,9 @@ def test_a_step_of_all_layers_and_the_head_does_the_models_flops(
     assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
 
 
-@every(("window", "seen"), [(512, 512 * 2048 - 512**2 / 2), (2047, 2048**2 / 2 - 0.5), (2048, 2048**2 / 2), (4096, 2048**2 / 2)])
+@pytest.mark.parametrize(
+    ("window", "seen"), [(512, 512 * 2048 - 512**2 / 2), (2047, 2048**2 / 2 - 0.5), (2048, 2048**2 / 2), (4096, 2048**2 / 2)]
+)
 def test_a_window_leaves_the_pairs_that_its_mask_leaves(arithmetic: Hardware, window: int, seen: float) -> None:
     """Of the s^2 / 2 pairs under the mask those at most W apart: W s - W^2 / 2; 4 FLOP a pair, head and element."""
     model = replace(DENSE, window=window)
@@ -265,7 +266,7 @@ def test_tensor_ranks_divide_every_width_that_there_is() -> None:
     assert broken == ("tensor divides the feed-forward width 4096 and 12",)
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"expert_ffn": 8}, "expert_ffn is given for a network without experts: give experts, or leave it out"),

@@ -26,7 +26,6 @@ from crossopt.crossflow.recomputation import LAYER
 from crossopt.crossflow.transformer import mean_layers, sharding
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from tests.crossflow.test_shapes import CLUSTER, DENSE, EXPERTS, LATENT, group, number
-from tests.every import every
 
 ADAPTED = replace(DENSE, lora_rank=16)
 
@@ -52,7 +51,7 @@ def test_adapters_of_a_published_size_are_met() -> None:
     assert trained_parameters(llama) == 80 * 16 * (16384 + 2 * 9216 + 16384 + 3 * 36864) == 207_093_760
 
 
-@every(
+@pytest.mark.parametrize(
     "model",
     [
         replace(DENSE, heads=4, lora_rank=256),
@@ -145,7 +144,7 @@ def test_gradients_of_frozen_layers_are_not_exchanged(plain: Hardware) -> None:
             assert number(frozen.publish) == pytest.approx(share * number(usual.publish), rel=1e-12)
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"frozen_layers": 4}, "from 0 to 3 are needed"),

@@ -27,7 +27,6 @@ from crossopt.reports.sheets.sheet import Breakdown, Table
 from crossopt.solvers.codesign.answer import candidate_in, chosen_design, chosen_hardware, evaluation_of
 from crossopt.solvers.codesign.explain.sold import sold_words
 from crossopt.solvers.codesign.judge import verify
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.answers import section_in, sheet_on, words_of
 from tests.solvers.codesign.asking import answered
@@ -158,7 +157,7 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
     assert shape_words(("switch", "switch"), (4, 8)) == ()
 
 
-@every(("shape", "said"), [("ring", True), ("rails", False), ("switch", None)])
+@pytest.mark.parametrize(("shape", "said"), [("ring", True), ("rails", False), ("switch", None)])
 def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: bool | None) -> None:
     """Each exchange with its figures, the busiest of them, and on a torus in which order it is gone along; switches alone, too."""
     dimensions = f"[{{size: 4, shape: {'switch' if said is None else 'ring'}}}, {{size: 2, shape: {shape}}}]"
@@ -177,7 +176,7 @@ def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: b
     assert shown == there
 
 
-@every(
+@pytest.mark.parametrize(
     ("speed", "shape", "said"),
     [("1 GB/s", "switch", True), ("1 GB/s", "ring", True), ("1 GB/s", "fully_connected", False), ("1 TB/s", "switch", False)],
 )

@@ -21,7 +21,6 @@ from crossopt.reports.cli import main
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
 from crossopt.reports.launching.megatron import layout
 from crossopt.solvers.codesign.answer import Candidate
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import ask
 
@@ -65,13 +64,13 @@ def assert_reads_back(name: str, count: int) -> None:
         assert found.instead == ()
 
 
-@every("name", tuple(EXPORTS))
+@pytest.mark.parametrize("name", tuple(EXPORTS))
 def test_plans_of_a_stack_read_back_from_what_is_printed(name: str) -> None:
     assert_reads_back(name, 12)
 
 
 @pytest.mark.slow
-@every("name", tuple(EXPORTS))
+@pytest.mark.parametrize("name", tuple(EXPORTS))
 def test_a_thousand_plans_of_a_stack_read_back_from_what_is_printed(name: str) -> None:
     assert_reads_back(name, 1000)
 
@@ -87,7 +86,7 @@ def test_drawn_plans_are_of_many_kinds() -> None:
     assert len({plan.placement for plan in plans}) == 2
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "plan"),
     [
         ("megatron", Plan(pipeline=2, data=8, context=2, zero=1, shard=4, overlap="data")),
@@ -197,7 +196,7 @@ def test_no_device_holds_a_whole_network_that_is_shared_out() -> None:
     assert 'torch.device("meta")' in launch("fsdp", MODEL, shared).text
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "zero", "words"),
     [("megatron", 1, "--tp-comm-overlap"), ("torchtitan", 3, "--parallelism.enable_async_tensor_parallel")],
 )
@@ -210,7 +209,7 @@ def test_hidden_tensor_exchange_is_launched_and_read_back(name: str, zero: int, 
     assert (found.plan, found.instead) == (plan, ())
 
 
-@every(
+@pytest.mark.parametrize(
     ("plan", "words"),
     [
         (Plan(pipeline=4, data=4, last_stage_layers=5), "--decoder-last-pipeline-num-layers 5"),
@@ -244,7 +243,7 @@ def test_shapes_that_no_setting_says_are_told() -> None:
         assert {"norms is 4, which no setting here says", "logit_cap is True, which no setting here says"} <= set(remarks)
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "words"),
     [
         ("megatron", 'Megatron-Bridge has peft=LoRA(dim=16, target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"])'),
@@ -268,7 +267,7 @@ def test_adapters_and_windows_are_said_with_what_is_to_be_done_about_them(name: 
     assert not any("lora_rank is" in line or "window is" in line for line in remarks)
 
 
-@every("name", tuple(EXPORTS))
+@pytest.mark.parametrize("name", tuple(EXPORTS))
 def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
     options = EXPORTS[name].options
     with pytest.raises(ValueError, match="has no such option"):
@@ -280,7 +279,7 @@ def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
     assert EXPORTS[name].stack in STACKS
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "plan", "launched", "word"),
     [
         (
@@ -367,7 +366,9 @@ def test_the_command_takes_the_stack_of_the_question(tmp_path: Path, capsys: pyt
     assert read_instance(INSTANCES / "tiny.yaml", ("stack=fsdp",)).stack is not None
 
 
-@every("plan", [Plan(data=8, zero=2, recompute="elements", overlap="data"), Plan(data=8, zero=3, shard=4, overlap="data"), Plan(data=8)])
+@pytest.mark.parametrize(
+    "plan", [Plan(data=8, zero=2, recompute="elements", overlap="data"), Plan(data=8, zero=3, shard=4, overlap="data"), Plan(data=8)]
+)
 def test_fully_shard_is_a_whole_script_whose_names_are_all_known(plan: Plan) -> None:
     """Whatever it names is imported, defined or Python's own; its lines are short, and it says how it is run."""
     text = launch("fsdp", MODEL, plan).text

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Machine
@@ -10,7 +12,6 @@ from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
 from crossopt.reports.launching.megatron_remarks import remarks
 from crossopt.solvers.codesign.answer import Candidate
-from tests.every import every
 from tests.solvers.codesign.questions import ask
 
 MODEL = Transformer("m", layers=96, hidden=12288, heads=96, ffn=49152, vocabulary=51200, sequence=2048, global_batch=1536)
@@ -29,7 +30,7 @@ def network(model: str) -> Transformer:
     return asked
 
 
-@every(
+@pytest.mark.parametrize(
     ("word", "modules"),
     [
         ("up-projections", "mla_up_proj"),
@@ -201,7 +202,7 @@ def test_sinks_and_windows_over_context_ranks_go_by_all_to_all() -> None:
         assert "cp-comm-type" not in "".join((launch("megatron", network(model), other).text, *remarks(network(model), other)))
 
 
-@every(("tensor", "context", "launched"), [(2, 4, True), (1, 8, True), (4, 4, False), (1, 16, False), (8, 1, True)])
+@pytest.mark.parametrize(("tensor", "context", "launched"), [(2, 4, True), (1, 8, True), (4, 4, False), (1, 16, False), (8, 1, True)])
 def test_ranks_of_an_all_to_all_divide_the_heads(tensor: int, context: int, launched: bool) -> None:
     """GPT-OSS has 64 heads with keys and values of 8."""
     plan = Plan(tensor=tensor, context=context, data=2, sequence_parallel=tensor > 1)
@@ -209,7 +210,7 @@ def test_ranks_of_an_all_to_all_divide_the_heads(tensor: int, context: int, laun
     assert [row.sentence.startswith("sinks and windows over context ranks") for row in rows] == [True] * (not launched)
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "plan"),
     [
         (

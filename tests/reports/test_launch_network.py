@@ -13,7 +13,6 @@ from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_words
 from crossopt.solvers.codesign.answer import Candidate, design_of
-from tests.every import every
 from tests.solvers.codesign.questions import ask
 
 SHARED = Plan(data=32, zero=1, overlap="data")
@@ -33,7 +32,9 @@ def settings(name: str, model: Transformer, plan: Plan = SHARED) -> dict[str, st
     return {setting.name: setting.value for setting in EXPORTS[name].settings(model, plan)}
 
 
-@every(("name", "release"), [("megatron", "Megatron-Core 0.15"), ("torchtitan", "0.2.2"), ("deepspeed", "0.18"), ("fsdp", "PyTorch 2.8")])
+@pytest.mark.parametrize(
+    ("name", "release"), [("megatron", "Megatron-Core 0.15"), ("torchtitan", "0.2.2"), ("deepspeed", "0.18"), ("fsdp", "PyTorch 2.8")]
+)
 def test_an_export_says_first_what_version_its_settings_are_of(name: str, release: str) -> None:
     text = launch_text(name, question("llama3-8b"), Candidate(0, Plan(data=32, zero=3, overlap="data")))
     assert text.startswith("# for ")
@@ -41,7 +42,7 @@ def test_an_export_says_first_what_version_its_settings_are_of(name: str, releas
     assert EXPORTS[name].options.source.split()[0] in " ".join(text.splitlines()[:2])
 
 
-@every(
+@pytest.mark.parametrize(
     ("size", "precision", "zero", "moments", "said"),
     [
         (12, "bf16", 1, None, True),
@@ -67,7 +68,7 @@ def test_optimizer_state_of_fewer_bytes_has_its_arguments_or_is_told(
     assert launch("megatron", model, plan).plan == plan
 
 
-@every("name", ["torchtitan", "deepspeed", "fsdp"])
+@pytest.mark.parametrize("name", ["torchtitan", "deepspeed", "fsdp"])
 def test_stacks_without_a_setting_for_small_states_and_logits_tell_it(name: str) -> None:
     model = network("llama3-8b", ", optimizer_bytes: 8, logit_bytes: 2")
     remarks = launch(name, model, Plan(data=32, zero=3, overlap="data")).remarks
@@ -85,7 +86,9 @@ def test_eight_bits_come_with_the_recipe_of_measured_runs() -> None:
     assert titan["--quantize.linear.float8.recipe_name"] == "tensorwise"
 
 
-@every(("name", "scaling", "key"), [("torchtitan", "rows", "--quantize.linear.float8.recipe_name"), ("megatron", "blocks", "--fp8-recipe")])
+@pytest.mark.parametrize(
+    ("name", "scaling", "key"), [("torchtitan", "rows", "--quantize.linear.float8.recipe_name"), ("megatron", "blocks", "--fp8-recipe")]
+)
 def test_scales_are_said_where_the_stack_has_them_and_refused_where_not(name: str, scaling: str, key: str) -> None:
     plan = Plan(data=32, zero=3, overlap="data")
     mine, other = (network("llama3-8b", f", precision: fp8, scaling: {one}") for one in (scaling, {"rows": "blocks"}.get(scaling, "rows")))
@@ -95,7 +98,7 @@ def test_scales_are_said_where_the_stack_has_them_and_refused_where_not(name: st
         launch(name, other, plan)
 
 
-@every(("device", "recipe"), [("h100-sxm", "blockwise"), ("b200", "mxfp8")])
+@pytest.mark.parametrize(("device", "recipe"), [("h100-sxm", "blockwise"), ("b200", "mxfp8")])
 def test_scales_of_blocks_are_those_of_the_device(device: str, recipe: str) -> None:
     asked = ask(
         f"kind: codesign\nworkload: {{model: llama3-8b, global_batch: 64, precision: fp8, scaling: blocks}}\ncluster: {{devices: 32}}\n"
@@ -117,7 +120,7 @@ def test_an_exchange_hidden_over_two_nodes_is_launched_unhidden() -> None:
         assert "a node's links reach" in " ".join(text.replace("#", "").split())
 
 
-@every(("model", "quicker"), [("llama3-8b", 0), ("llama3.2-1b", 1)])
+@pytest.mark.parametrize(("model", "quicker"), [("llama3-8b", 0), ("llama3.2-1b", 1)])
 def test_of_placements_that_are_launched_the_quicker_one_is_taken(model: str, quicker: int) -> None:
     """Megatron-Core launches two of them in place of replicas beside each other, and what these cost depends on the question."""
     asked = question(model)
@@ -148,7 +151,7 @@ def test_fused_kernels_are_asked_for() -> None:
     assert not {name for name in settings("megatron", network("llama3-8b")) if name.startswith("--moe")}
 
 
-@every(("attention", "backend"), [("flash", "auto"), ("unfused", "unfused")])
+@pytest.mark.parametrize(("attention", "backend"), [("flash", "auto"), ("unfused", "unfused")])
 def test_the_backend_of_attention_is_what_the_device_is_fastest_with(attention: str, backend: str) -> None:
     """The word flash turns cuDNN's fused attention off, which Transformer Engine prefers on Hopper and later."""
     assert settings("megatron", network("llama3-8b", f", attention: {attention}"))["--attention-backend"] == backend
@@ -165,7 +168,7 @@ def test_tensor_exchange_hides_beside_sharing_but_not_beside_megatron_fsdp() -> 
     assert any("Megatron warns of both together" in words for words in found.remarks)
 
 
-@every(
+@pytest.mark.parametrize(
     ("model", "name", "flavor", "unsaid"),
     [
         ("llama3-70b", "llama3", "70B", ""),
@@ -213,7 +216,7 @@ def test_gates_of_gelu_are_the_nearest_that_megatron_has_and_told_as_another_tra
     assert not any("GELU" in words for words in other.remarks)
 
 
-@every("name", tuple(EXPORTS))
+@pytest.mark.parametrize("name", tuple(EXPORTS))
 def test_adapters_are_told_at_the_top_and_beside_the_answer(name: str) -> None:
     asked = question("llama3-8b", ", lora_rank: 16")
     plan = Plan(data=32, zero=3, overlap="data")
@@ -223,7 +226,7 @@ def test_adapters_are_told_at_the_top_and_beside_the_answer(name: str) -> None:
     assert "adapters of rank 16 stand beside every matrix" in unsaid_words(STACKS[EXPORTS[name].stack], asked.workload, plan)
 
 
-@every("zero", [0, 3])
+@pytest.mark.parametrize("zero", [0, 3])
 def test_fully_shard_freezes_layers_before_they_are_shared(zero: int) -> None:
     model = network("llama3-8b", ", frozen_layers: 16")
     found = launch("fsdp", model, Plan(data=32, zero=zero, overlap="data"))

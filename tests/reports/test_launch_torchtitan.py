@@ -4,15 +4,15 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from crossopt.crossflow.plan import Plan, Schedule
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.launch import launch
-from tests.every import every
 from tests.reports.test_launch import MODEL, llama, settings
 
 
-@every(("schedule", "compiled"), [("1f1b", True), ("zero-bubble", False)])
+@pytest.mark.parametrize(("schedule", "compiled"), [("1f1b", True), ("zero-bubble", False)])
 def test_torchtitan_compiles_as_the_measured_runs_did(schedule: Schedule, compiled: bool) -> None:
     plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule=schedule)
     assert ("--compile.enable" in settings("torchtitan", plan)) is compiled
@@ -26,7 +26,7 @@ def test_torchtitan_says_what_an_older_pytorch_keeps_on_the_last_stage() -> None
     assert not any("return_outputs" in words for words in alone)
 
 
-@every("zero", [0, 1, 2, 3])
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
 def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     plan = Plan(tensor=2, context=2, pipeline=2, data=8, zero=zero, overlap="data")
     names = r"(tensor|context|pipeline|shard|replicate).*degree"
@@ -34,7 +34,7 @@ def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     assert int(np.prod(degrees)) == 64
 
 
-@every(("schedule", "word"), [("zero-bubble", "InterleavedZeroBubble"), ("zero-bubble-v", "ZBVZeroBubble")])
+@pytest.mark.parametrize(("schedule", "word"), [("zero-bubble", "InterleavedZeroBubble"), ("zero-bubble-v", "ZBVZeroBubble")])
 def test_the_zero_bubble_schedules_of_torchtitan_are_read_back(schedule: Schedule, word: str) -> None:
     plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule=schedule)
     model = llama().workload

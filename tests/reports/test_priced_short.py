@@ -7,7 +7,6 @@ from crossopt.instances.catalogue import known_runs
 from crossopt.instances.catalogue.known_runs import errors_like, short_alike, short_of
 from crossopt.reports.facts.priced_short import once_words, short_words
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
-from tests.every import every
 from tests.reports.answers import answered
 from tests.reports.test_text import LLAMA_ON_H100
 from tests.solvers.codesign.questions import ask
@@ -16,7 +15,7 @@ CONTEXT = (-0.315, -0.311, -0.281, -0.2, -0.193, -0.031)
 """torchtitan on 2, 4 and 8 context ranks: Llama 3 8B, and Llama 3.1 405B with tensor and pipeline ranks."""
 
 
-@every(
+@pytest.mark.parametrize(
     ("stack", "plans", "kind", "errors"),
     [
         ("torchtitan", "context ranks in 16 bits", "context", CONTEXT),

@@ -10,7 +10,6 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.known import likely_of, mean_error
 from crossopt.reports.facts.hidden_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import doubt_words, measured_words, runs_words
-from tests.every import every
 from tests.reports.answers import answer, answered, design_of, evaluation_of
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -27,7 +26,7 @@ def joined(text: str) -> str:
     return " ".join(text.split())
 
 
-@every(("tensor", "share", "beside"), [(1, "40%", ""), (2, "20%", ", which is less beside tensor or context ranks,")])
+@pytest.mark.parametrize(("tensor", "share", "beside"), [(1, "40%", ""), (2, "20%", ", which is less beside tensor or context ranks,")])
 def test_an_answer_says_what_the_plan_costs_with_its_exchange_of_experts_exposed(tensor: int, share: str, beside: str) -> None:
     """The same figure as the question with the exchange exposed, which was the only other design."""
     settings = (f"choices.tensor={tensor}", f"choices.sequence_parallel={str(tensor > 1).lower()}")

@@ -91,7 +91,7 @@ def test_every_tiny_problem_is_proved_to_the_unit() -> None:
     assert kinds >= {"needless", "apart", "into", "out", "moments", "dual", "branch"}
 
 
-@every("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_the_file_runs_alone_and_ends_with_its_verdict(seed: int, tmp_path: Path) -> None:
     path, document = tmp_path / "certificate.json", certificate(seed)
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -101,7 +101,7 @@ def test_the_file_runs_alone_and_ends_with_its_verdict(seed: int, tmp_path: Path
     assert (code, words[:9], words.count("\n")) == (1, "refused: ", 1)
 
 
-@every("text", ["", "{}", "[]", "null", "1e5", '{"kind": "sharding"}', "[" * 100_000, '{"bound": NaN}', "\ufeff{}"])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "1e5", '{"kind": "sharding"}', "[" * 100_000, '{"bound": NaN}', "\ufeff{}"])
 def test_what_is_no_certificate_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
     code, words = asked(tmp_path / "certificate.json")
@@ -284,13 +284,13 @@ def test_an_edge_whose_costs_do_not_come_apart_stays() -> None:
                 standalone.STEPS["apart"](core, 0, 1)
 
 
-@every("answer", [[0, 0], [1, 1], [1], [1, 0, 0], [-1, 0], [2, 0], [True, 0], None, [1.0, 0]])
+@pytest.mark.parametrize("answer", [[0, 0], [1, 1], [1], [1, 0, 0], [-1, 0], [2, 0], [True, 0], None, [1.0, 0]])
 def test_an_answer_that_is_none_is_refused(answer: object) -> None:
     assert said(plain())
     assert not said(plain(answer=answer))
 
 
-@every("node", ["\r\x1b[2Kproved: nothing\x1b[8m", "\nproved: nothing", "\ud800"])
+@pytest.mark.parametrize("node", ["\r\x1b[2Kproved: nothing\x1b[8m", "\nproved: nothing", "\ud800"])
 def test_no_text_of_a_certificate_makes_a_line_of_its_own(node: str, tmp_path: Path) -> None:
     forged = {**plain(), "steps": [["needless", node, 0]]}
     (tmp_path / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
@@ -333,7 +333,7 @@ def _cut(box: list[tuple[int, int]], dice: random.Random) -> Any:  # noqa: ANN40
 
 @pytest.mark.data
 @pytest.mark.slow
-@every("letter", ["B", "G"])
+@pytest.mark.parametrize("letter", ["B", "G"])
 def test_public_problems_are_proved_by_the_file_alone(letter: str, tmp_path: Path) -> None:
     problem, target = reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"), tmp_path / "certificate.json.gz"
     _, answer = solved(tmp_path, problem)

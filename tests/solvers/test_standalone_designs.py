@@ -22,7 +22,6 @@ from crossopt.reports.facts.listing import certificate_of_designs
 from crossopt.solvers import standalone
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.family import family_of
-from tests.every import every
 from tests.paths import ROOT
 from tests.solvers.test_standalone import asked
 
@@ -98,7 +97,7 @@ def test_designs_that_are_drawn_have_the_prices_of_the_full_model(tmp_path: Path
 
 
 @pytest.mark.slow
-@every("question", ["quickstart", "gpt3-175b-pathfinding-large"])
+@pytest.mark.parametrize("question", ["quickstart", "gpt3-175b-pathfinding-large"])
 def test_chips_that_were_enumerated_or_cut_are_covered(question: str, tmp_path: Path) -> None:
     target = tmp_path / "designs.json.gz"
     assert main(["export", str(ROOT / "reports/gallery" / f"{question}.json"), "--as", "certificate", "--out", str(target)]) == 0
@@ -119,7 +118,7 @@ def _raised(tree: Any) -> Any:  # noqa: ANN401 - a tree
     return None if tree is None else tree * 1.5
 
 
-@every("question", ["gpt3-175b-pathfinding-7nm", "joint-vs-single-layer"])
+@pytest.mark.parametrize("question", ["gpt3-175b-pathfinding-7nm", "joint-vs-single-layer"])
 def test_what_rests_on_a_word_or_is_no_answer_is_not_listed(question: str) -> None:
     with pytest.raises(SystemExit) if question.startswith("joint") else nullcontext():
         assert main(["export", str(ROOT / "reports/gallery" / f"{question}.json"), "--as", "certificate"]) not in (0, 1)

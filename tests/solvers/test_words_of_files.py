@@ -15,7 +15,6 @@ from crossopt.reports.commands.report import page_of
 from crossopt.solvers.answer import Limits, gap_between, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_hold
 from crossopt.solvers.codesign.family import FAMILY
-from tests.every import every
 from tests.solvers.codesign.asking import checked
 from tests.solvers.codesign.combined.test_workloads import REGRET, solved
 from tests.solvers.codesign.several_questions import TWO, several
@@ -31,7 +30,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return data
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "code", "words"),
     [
         ({"notes": ["x" * 2001]}, 30, "notes: 'xxx"),
@@ -86,7 +85,7 @@ def test_what_was_found_is_priced_once_and_by_a_check_anew() -> None:
     assert set(priced) == found
 
 
-@every("bound", [-1e-300, -0.5])
+@pytest.mark.parametrize("bound", [-1e-300, -0.5])
 def test_a_regret_below_nothing_is_no_bound(bound: float) -> None:
     found = solved(several(TWO, *REGRET), "boxes", 0.5)
     assert found.value is not None

@@ -18,7 +18,6 @@ from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
-from tests.every import every
 
 MODEL = Transformer("m", 4, 1024, 16, 4096, 32000, 2048, 64, experts=16, experts_per_token=2, once_a_node=True)
 SIZE = 2048 * 1024 * 2
@@ -51,7 +50,7 @@ def choices(model: Transformer) -> Iterator[tuple[int, ...]]:
         yield from combinations(chain.from_iterable(range(group * size, (group + 1) * size) for group in taken), model.experts_per_token)
 
 
-@every(
+@pytest.mark.parametrize(
     ("experts", "chosen", "groups", "taken", "units"),
     [(8, 1, 1, 1, 4), (8, 3, 1, 1, 2), (8, 3, 1, 1, 8), (8, 8, 1, 1, 4), (12, 4, 4, 2, 4), (12, 4, 4, 2, 12), (12, 3, 2, 1, 4)],
 )
@@ -79,7 +78,7 @@ def test_no_outer_level_carries_more_than_copy_by_copy(chosen: int, members: lis
     assert all(one.bytes <= other.bytes for one, other in zip(once[1:], each[1:], strict=True))
 
 
-@every(
+@pytest.mark.parametrize(
     ("shape", "told"),
     [
         ({"expert_groups": 3}, "expert_groups 3 does not divide experts 16"),

@@ -18,10 +18,9 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks
-from tests.every import every
 
 
-@every(("model", "gain"), [("llama3-8b", 0.29), ("llama3-70b", 0.20)])
+@pytest.mark.parametrize(("model", "gain"), [("llama3-8b", 0.29), ("llama3-70b", 0.20)])
 def test_forward_passes_gain_what_was_measured_at_the_most(model: str, gain: float) -> None:
     """Up to 29 % and 20 % for Llama 3 on H100 (PyTorch developers, async tensor parallelism, September 2024): within 1.5 points."""
     text = f"kind: codesign\nworkload: {{model: {model}, global_batch: 8}}\ncluster: {{devices: 64}}\nhardware: h100-sxm\n"
@@ -53,7 +52,7 @@ def number(value: object) -> float:
     return float(np.asarray(value).item())
 
 
-@every(("tensor", "share"), [(1, 0.9), (1, 0.4), (2, 0.3), (2, 0.0)])
+@pytest.mark.parametrize(("tensor", "share"), [(1, 0.9), (1, 0.4), (2, 0.3), (2, 0.0)])
 def test_tokens_go_to_experts_behind_the_work_on_another_microbatch(tensor: int, share: float) -> None:
     """All but the first and the last of 32 microbatches in pairs: max(W + lost h X, h X) + (1 - h) X, with a third of it forward. Beside
     tensor ranks another share of the exchange hides."""
@@ -88,7 +87,7 @@ def on_h100(model: str, devices: int) -> tuple[Transformer, Instance]:
     return asked.workload, asked
 
 
-@every(("queues", "measured"), [(32, 0.078), (1, 0.037)])
+@pytest.mark.parametrize(("queues", "measured"), [(32, 0.078), (1, 0.037)])
 def test_deepseek_v3_gains_what_was_measured_with_many_queues_and_with_one(queues: int, measured: float) -> None:
     """Megatron-LM, pull request 6311: 14 layers and one that predicts, 2,048 tokens, 64 H100, four stages of two chunks, 16 expert ranks,
     layers computed again (which released versions refuse together with it): 184.2 TFLOP/s, 198.5 and 191.1 hidden. A tenth more on the
@@ -131,7 +130,7 @@ def test_as_many_microbatches_as_there_are_stages_go_alone() -> None:
         assert saved == pytest.approx(share * gain)
 
 
-@every(("stages", "chunks", "count"), [(1, 1, 7), (2, 2, 16), (4, 2, 64), (4, 4, 32), (8, 2, 128)])
+@pytest.mark.parametrize(("stages", "chunks", "count"), [(1, 1, 7), (2, 2, 16), (4, 2, 64), (4, 4, 32), (8, 2, 128)])
 def test_the_mean_over_all_passes_is_that_of_the_longest_way(stages: int, chunks: int, count: int) -> None:
     """Of m v passes of the last stage p (v - 1) + 1 are alone, and all p - 1 of the bubble: p v of m v + p - 1."""
     ways = count * chunks + stages - 1
@@ -141,7 +140,7 @@ def test_the_mean_over_all_passes_is_that_of_the_longest_way(stages: int, chunks
     assert ways - alone - mean == pytest.approx(stages * (stages - 1) / count - 0.0)
 
 
-@every(("plan", "more"), [(Plan(data=8, expert=8), 1.0), (Plan(pipeline=4, data=8, expert=8, interleave=2), 0.5)])
+@pytest.mark.parametrize(("plan", "more"), [(Plan(data=8, expert=8), 1.0), (Plan(pipeline=4, data=8, expert=8, interleave=2), 0.5)])
 def test_one_chunk_more_is_kept_meanwhile(plan: Plan, more: float) -> None:
     asked = experts("cluster: {devices: 32}")
     assert isinstance(asked.workload, Transformer)

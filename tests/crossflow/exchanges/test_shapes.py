@@ -30,7 +30,6 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.exchanges.spread import Spread
 from crossopt.crossflow.hardware import Link, Shape
-from tests.every import every
 from tests.extent import examples
 
 
@@ -59,7 +58,7 @@ def ring_loads(size: int, at: list[int], each: float) -> Counter[tuple[int, int]
     return load
 
 
-@every(("size", "members"), [(4, 4), (5, 5), (8, 8), (8, 4), (8, 2), (9, 3), (12, 4)])
+@pytest.mark.parametrize(("size", "members"), [(4, 4), (5, 5), (8, 8), (8, 4), (8, 2), (9, 3), (12, 4)])
 def test_an_all_to_all_around_a_ring_takes_as_long_as_its_busiest_link(size: int, members: int) -> None:
     """With all groups of so many devices, evenly around it, at once. Of two links a device has half of the bandwidth each."""
     spaced = size // members
@@ -72,7 +71,7 @@ LINES = [(4, 2, 1), (16, 2, 1), (16, 8, 1), (9, 3, 1), (16, 2, 2), (16, 4, 2), (
 """Devices of a ring, members of a group, and how far apart they are: all in one half of the ring."""
 
 
-@every(("size", "members", "apart"), LINES)
+@pytest.mark.parametrize(("size", "members", "apart"), LINES)
 def test_groups_on_a_part_of_a_ring_share_its_links_alone(size: int, members: int, apart: int) -> None:
     """All groups on that part at once. Each link carries both what it must in time, and no more than the energy says in all."""
     group = lying((members,), apart)
@@ -85,7 +84,7 @@ def test_groups_on_a_part_of_a_ring_share_its_links_alone(size: int, members: in
     assert float(exchange_energy(all_gather(60.0, group), ring)) == pytest.approx(3 * busiest)
 
 
-@every("size", [4, 8, 16, 64])
+@pytest.mark.parametrize("size", [4, 8, 16, 64])
 def test_neighbours_take_as_long_on_a_ring_of_any_size(size: int) -> None:
     """A step, and half of the bytes over the one of a device's two links that joins the pair; a ring of two has both for it."""
     pair, ring = lying((2,)), (link("ring", size),)

@@ -12,7 +12,6 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
-from tests.every import every
 from tests.solvers.codesign.linear.test_refine import SOLVERS, WIDE, agrees, cold, step_time_question
 from tests.solvers.codesign.questions import FREE, TINY_FREE, ask
 
@@ -54,7 +53,7 @@ def test_the_bound_of_every_round_is_below_the_optimum(seed: int, form: str) -> 
 
 
 @EACH
-@every("solver", SOLVERS.values())
+@pytest.mark.parametrize("solver", SOLVERS.values())
 def test_the_loop_ends_at_the_optimum_of_a_question_of_many_chips(form: str, solver: str) -> None:
     instance = ask(TINY_FREE, *WIDE)
     true = search(instance, silent).value
@@ -71,7 +70,7 @@ EDGES["a part that nothing fits"] = TINY_FREE.replace("hbm_stacks: [2, 4]", "hbm
 
 
 @EACH
-@every("edge", EDGES)
+@pytest.mark.parametrize("edge", EDGES)
 def test_forms_of_questions_at_the_edge(edge: str, form: str) -> None:
     instance = ask(EDGES[edge])
     true = search(instance, silent).value

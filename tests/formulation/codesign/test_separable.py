@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.codesign.tangent import Capacity, Separable, bound_of, table_of
-from tests.every import every
 
 U, V, W = np.array([1.0, 2.0, 5.0]), np.array([3.0, 1.0]), np.array([0.5, 4.0, 2.0])
 POINT = {"u": 1, "v": 0, "w": 2}
@@ -39,7 +38,7 @@ FORMULAS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@every("name", FORMULAS)
+@pytest.mark.parametrize("name", FORMULAS)
 def test_a_bound_is_nowhere_above_and_meets_the_figure_at_the_given_chip(name: str) -> None:
     formula = FORMULAS[name]
     bound = bound_of(formula(*tables()), POINT)

@@ -15,7 +15,7 @@ from tests.every import every
 from tests.instances.catalogue.sections import LLAMA, built, faults_of, weights
 
 
-@every(
+@pytest.mark.parametrize(
     ("published", "config"),
     [
         (

@@ -22,7 +22,7 @@ GEMMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-@every(
+@pytest.mark.parametrize(
     ("published", "config"),
     [
         (999.886e6, GEMMA),
@@ -145,7 +145,9 @@ def test_sizes_of_families_of_today_are_met(published: float, config: dict[str, 
 
 
 @pytest.mark.data
-@every("name", ["deepseek_v3", "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3-32b", "gemma-2-27b", "mixtral-8x22b", "gpt-oss-120b"])
+@pytest.mark.parametrize(
+    "name", ["deepseek_v3", "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3-32b", "gemma-2-27b", "mixtral-8x22b", "gpt-oss-120b"]
+)
 def test_public_configurations_give_exactly_the_weights_that_they_are_known_to_have(name: str) -> None:
     """All of them, those that a token meets, and those without the embedding's table."""
     known = json.loads(reference("models/expected.json").read_text(encoding="utf-8"))[name]

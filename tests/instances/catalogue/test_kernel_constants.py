@@ -14,7 +14,6 @@ from crossopt.instances.catalogue.registry import device, entry_text
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import read_text
 from crossopt.instances.files.schema import read_as
-from tests.every import every
 
 PRODUCT = {"launch": 3e-6, "matrix": 0.8, "fill": 64.0, "stream": 0.9, "step": 1e-10}
 COLLECTIVE = {"step": 2e-6, "start": 1e-6, "rate": 0.4, "large_start": 1e-5, "large_rate": 1.0, "pairing": 0.0}
@@ -26,7 +25,7 @@ def test_the_first_word_of_a_kind_says_which_constants_it_has() -> None:
     assert found == CollectiveConstants(2e-6, 1e-6, 0.4, 1e-5, 1.0, 0.0, 65536.0)
 
 
-@every(
+@pytest.mark.parametrize(
     ("kind", "figures", "message"),
     [
         ("softmax", PRODUCT, "kernels.softmax: 'softmax' is no kind of kernels (one of bfloat16, "),
@@ -41,7 +40,7 @@ def test_what_is_wrong_is_told(kind: str, figures: dict[str, float], message: st
         kernel_constants(kind, figures)
 
 
-@every(
+@pytest.mark.parametrize(
     ("launch", "message"),
     [("3e-6", ""), ("0", "kernels.fp8 lib.constants.launch: 0 is out of range, a number above 0 is needed"), ("-1", "-1")],
 )

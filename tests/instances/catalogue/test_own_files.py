@@ -13,7 +13,6 @@ from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import to_text
-from tests.every import every
 from tests.solvers.codesign.asking import answered, checked, reread
 from tests.solvers.codesign.questions import TINY_FREE
 
@@ -53,7 +52,7 @@ def test_a_figure_of_the_file_counts(folder: Path) -> None:
     assert (value_of(instance) or 0.0) < (value_of(read_instance(ladder()["tiny"])) or 0.0)
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "changed", "called"),
     [
         ("a100-80g", "bf16: 312 TFLOP/s", "a100-80g"),
@@ -70,7 +69,7 @@ def test_a_name_of_the_registry_is_told_apart_where_the_figures_are_others(name:
     assert read_instance(folder / "fixed.yaml").hardware.name == called  # type: ignore[union-attr]
 
 
-@every("name", ["accelerator-7nm", "v100-class-7nm", "v100-class"])
+@pytest.mark.parametrize("name", ["accelerator-7nm", "v100-class-7nm", "v100-class"])
 def test_a_process_that_takes_the_name_of_another_is_told_apart(name: str, folder: Path) -> None:
     (folder / "process.yaml").write_text(
         f"name: {name}\n{PROCESS}".replace("reserved_memory: 4.9 GiB", "reserved_memory: 5 GiB"), encoding="utf-8"
@@ -158,7 +157,7 @@ def test_a_device_that_makes_no_physical_sense_is_refused_where_it_says_so(old: 
     assert told in faults_of(folder / "fixed.yaml")
 
 
-@every(
+@pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         ("nominal_power: 0.4005 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),

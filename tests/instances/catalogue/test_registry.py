@@ -75,7 +75,7 @@ def test_the_ladder_lists_the_instances_beside_the_package() -> None:
     assert set(ladder()) < set(shipped())
 
 
-@every(
+@pytest.mark.parametrize(
     ("find", "name", "message"),
     [
         (device, "a100-80gb", "'a100-80gb' is no known device (did you mean 'a100-80g'? see `crossopt list hardware`)"),

@@ -11,7 +11,6 @@ from crossopt.instances.catalogue.data_sheets import completed
 from crossopt.instances.catalogue.entries import STACKS, DeviceEntry, NetworkEntry, StackEntry, check_stacks
 from crossopt.instances.catalogue.registry import build_device, constants_of, device, entry_text, launched_by, names, technology
 from crossopt.instances.catalogue.stack_sets import OWN, USUAL, constants_for, lender, set_words
-from tests.every import every
 from tests.solvers.codesign.questions import ask
 
 H100 = """\
@@ -41,7 +40,7 @@ def test_chips_of_a_technology_are_priced_by_the_set_of_the_stack_on_its_device(
         assert constants_of(made, "accelerator-4nm", None, stack) == (wanted.efficiency, wanted.variants)
 
 
-@every(
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
         ("", "h100-sxm; taken over from a100-80g"),

@@ -8,7 +8,6 @@ from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import Gemm, Transformer
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload_words import model_words
-from tests.every import every
 
 
 def network(name: str, batch: int = 64) -> Transformer:
@@ -17,7 +16,7 @@ def network(name: str, batch: int = 64) -> Transformer:
     return replace(shape, name=name, global_batch=batch)
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "published", "active"),
     [
         ("deepseek-v3", 671e9, 37e9),

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import read_text
 from crossopt.instances.files.schema import read_as
-from tests.every import every
 from tests.instances.catalogue.sections import built, faults_of
 
 SHAPE = Transformer("", global_batch=1, layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
@@ -84,7 +85,7 @@ def test_a_matrix_product_needs_no_batch() -> None:
 WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
 
 
-@every(
+@pytest.mark.parametrize(
     ("section", "faults"),
     [
         (WorkloadSection(global_batch=(8,)), [("", f"no network is given {WAYS}")]),

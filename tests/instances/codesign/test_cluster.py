@@ -49,7 +49,7 @@ def test_they_do_so_of_a_chip_too() -> None:
     assert (after.cluster, after.hardware) == (replace(before.cluster, are_dimensions=True), before.hardware)
 
 
-@every(
+@pytest.mark.parametrize(
     ("given", "around"), [("", (14e-6, 14e-6)), (", latency: 2 us", (2e-6, 14e-6)), (", latency: 2 us, ring_latency: 9 us", (9e-6, 14e-6))]
 )
 def test_a_latency_that_is_given_is_that_of_rings_over_all_ranks_too(given: str, around: tuple[float, ...]) -> None:
@@ -92,7 +92,7 @@ def test_links_of_a_chip_are_shared_as_its_wires_are() -> None:
     assert [float(link.bandwidth) for link in device_at(given, 0).links] == [device_at(whole, 0).links[0].bandwidth, 3e9]
 
 
-@every(
+@pytest.mark.parametrize(
     ("network", "told"),
     [
         ("[{size: 8}, {size: 4}]", ["cluster.network: sizes 8 x 4 join 32 devices, and there are 16 (make their product 16)"]),

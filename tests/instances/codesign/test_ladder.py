@@ -8,7 +8,6 @@ from crossopt.instances.catalogue.registry import descriptions, ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import combinations, hardware_points
-from tests.every import every
 from tests.solvers.codesign.asking import answered, checked
 
 LADDER = ladder()
@@ -36,7 +35,7 @@ def test_names_and_descriptions_are_unique() -> None:
     assert len(set(words)) == len(words)
 
 
-@every("path", LADDER.values())
+@pytest.mark.parametrize("path", LADDER.values())
 def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> None:
     instance = read_asked(path)
     assert size(instance) > 1
@@ -44,7 +43,7 @@ def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> N
 
 
 @pytest.mark.thorough
-@every("name", sorted(QUICK))
+@pytest.mark.parametrize("name", sorted(QUICK))
 def test_the_small_ones_have_a_proven_answer_that_their_check_accepts(name: str) -> None:
     result = answered(read_asked(LADDER[name]), "auto")
     assert (result.status, result.proved, result.gap) == ("OPTIMAL", True, 0.0)

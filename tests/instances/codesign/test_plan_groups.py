@@ -65,8 +65,8 @@ def test_no_member_is_below_its_head(instance: Instance, objectives: tuple[str, 
 
 
 @pytest.mark.slow
-@every("objective", OBJECTIVES)
-@every("instance", OFFLOADING)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("instance", OFFLOADING)
 def test_no_member_is_below_its_head_where_plans_offload(instance: Instance, objective: str) -> None:
     """On drawn devices, and on the best ones of drawn boxes."""
     asked, random = replace(instance, objective=objective, budget=Budget()), np.random.default_rng(0)

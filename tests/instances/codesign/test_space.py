@@ -29,7 +29,6 @@ from crossopt.instances.codesign.space import (
     hardware_points,
     plan_blocks,
 )
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, meant, random_question
 
@@ -71,12 +70,12 @@ QUESTIONS = [ask(TINY_FREE), ask(LSTM), ask(GEMM), read_instance(INSTANCES / "ti
 
 
 @pytest.mark.slow
-@every("seed", range(12))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_blocks_of_drawn_questions_hold_every_plan_exactly_once(seed: int) -> None:
     assert_every_plan_once(random_question(seed))
 
 
-@every("instance", QUESTIONS)
+@pytest.mark.parametrize("instance", QUESTIONS)
 def test_the_blocks_hold_every_plan_exactly_once(instance: Instance) -> None:
     assert_every_plan_once(instance)
 

@@ -51,8 +51,8 @@ def in_order(plans: object) -> Whole:
     return np.transpose(columns)[np.lexsort(columns)]
 
 
-@every("experts", [False, True])
-@every("stack", STACK_NAMES)
+@pytest.mark.parametrize("experts", [False, True])
+@pytest.mark.parametrize("stack", STACK_NAMES)
 def test_a_stack_leaves_exactly_the_plans_that_keep_its_rows(stack: str, experts: bool) -> None:
     free, plans = every_plan(experts)
     kept = np.all([column for _, column in STACKS[stack].rules(free.workload, plans, free.machine)], axis=0)  # type: ignore[arg-type]
@@ -60,8 +60,8 @@ def test_a_stack_leaves_exactly_the_plans_that_keep_its_rows(stack: str, experts
     assert 0 < np.count_nonzero(kept) < len(plans)
 
 
-@every("experts", [False, True])
-@every("stack", STACK_NAMES)
+@pytest.mark.parametrize("experts", [False, True])
+@pytest.mark.parametrize("stack", STACK_NAMES)
 def test_the_members_of_all_families_are_all_plans_that_are_launched(stack: str, experts: bool) -> None:
     """Concessions too, of which the rules of a stack may join two: recomputation and offloaded activations."""
     asked = stack_question(stack, experts=experts)
@@ -221,7 +221,7 @@ choices: {expert: [1, 8], zero: 1}
 """
 
 
-@every(
+@pytest.mark.parametrize(
     ("settings", "once"),
     [
         ((), False),
@@ -238,7 +238,7 @@ def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(se
     assert workload.once_a_node is once
 
 
-@every(("version", "early"), [("2.0", False), ("2.0.1", False), ("2.1", True), ("2.10", True)])
+@pytest.mark.parametrize(("version", "early"), [("2.0", False), ("2.0.1", False), ("2.1", True), ("2.10", True)])
 def test_a_question_may_name_the_version_of_its_stack(version: str, early: bool) -> None:
     """PyTorch's checkpoints go on to the end before 2.1, and versions are numbers: 2.10 is not before 2.1."""
     asked = ask(f"{QUESTION}stack: {{name: fsdp, version: '{version}'}}\n")
@@ -247,13 +247,15 @@ def test_a_question_may_name_the_version_of_its_stack(version: str, early: bool)
     assert asked.priced_by.endswith(f"; plans are those of PyTorch {'2.1 and later' if early else '2.0, before 2.1'}")
 
 
-@every(("stack", "newest"), [("fsdp", "PyTorch 2.1"), ("torchtitan", "torchtitan 0.2"), ("megatron-core", "Megatron-Core 0.14")])
+@pytest.mark.parametrize(
+    ("stack", "newest"), [("fsdp", "PyTorch 2.1"), ("torchtitan", "torchtitan 0.2"), ("megatron-core", "Megatron-Core 0.14")]
+)
 def test_an_answer_says_which_version_was_taken_where_none_is_named(stack: str, newest: str) -> None:
     assert ask(f"{QUESTION}stack: {stack}\n").priced_by.endswith(f"; plans are those of {newest} and later, as no version is named")
     assert "plans are those of" not in ask(QUESTION).priced_by
 
 
-@every(
+@pytest.mark.parametrize(
     ("stack", "told"),
     [
         ("{name: fsdp, version: 1.13}", "stack.version: of fsdp no version before 2.0 is known (PyTorch 2.0, 2.1 and later)"),
@@ -280,7 +282,7 @@ def test_megatron_core_alone_sends_whole_messages_between_stages() -> None:
         assert workload.whole_messages is whole
 
 
-@every(
+@pytest.mark.parametrize(
     ("settings", "kept", "peak"),
     [
         ((), 4, 6),
@@ -317,7 +319,7 @@ def test_a_stack_launches_transformers_only() -> None:
         ask(GEMM, "stack=fsdp")
 
 
-@every("stack", STACK_NAMES)
+@pytest.mark.parametrize("stack", STACK_NAMES)
 def test_the_nearest_plan_is_launched_and_a_plan_that_is_launched_is_its_own(stack: str) -> None:
     free, random = stack_question("", experts=stack == "torchtitan"), np.random.default_rng(0)
     every_plan, model = plans_of(free), free.workload
@@ -331,7 +333,7 @@ def test_the_nearest_plan_is_launched_and_a_plan_that_is_launched_is_its_own(sta
         assert (found == (plan,)) == launched
 
 
-@every("stack", STACK_NAMES)
+@pytest.mark.parametrize("stack", STACK_NAMES)
 def test_every_row_has_a_source_and_speaks_of_quantities_that_are_known(stack: str) -> None:
     rows = STACKS[stack].rows
     assert len({row.sentence for row in rows}) == len(rows)
@@ -342,7 +344,7 @@ def test_every_row_has_a_source_and_speaks_of_quantities_that_are_known(stack: s
         assert row.holds(stack_question("").workload, table([Plan()]), Machine()).shape == (1,)  # type: ignore[arg-type]
 
 
-@every(("stack", "kept"), [("megatron-core", True), ("torchtitan", False)])
+@pytest.mark.parametrize(("stack", "kept"), [("megatron-core", True), ("torchtitan", False)])
 def test_products_keep_what_they_keep_on_the_stack(stack: str, kept: bool) -> None:
     workload = ask(ROUTED, f"stack={stack}").workload
     assert isinstance(workload, Transformer)

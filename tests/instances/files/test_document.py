@@ -124,7 +124,7 @@ def test_columns_count_characters_not_bytes() -> None:
     assert (raised.value.faults[0].column, raised.value.faults[0].path) == (12, "größe[1]")
 
 
-@every("word", ["no", "1e9", "0x10", "null", "2024-01-01", "1:30", "~", "=", "010"])
+@pytest.mark.parametrize("word", ["no", "1e9", "0x10", "null", "2024-01-01", "1:30", "~", "=", "010"])
 def test_scalars_stay_as_written(word: str) -> None:
     """YAML 1.1 would make False, a text, 16, None, a date and 5400 of these."""
     root = read_text(f"a: {word}", "f.yaml")
@@ -229,7 +229,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytes
 NESTED = "choices:\n  sizes: [1, {deep: 2}]\n  size: 3\n  llama-3.1: 4\n"
 
 
-@every(
+@pytest.mark.parametrize(
     ("path", "value", "key"),
     [
         ("", (1, 1), (1, 1)),

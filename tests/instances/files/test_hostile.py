@@ -16,7 +16,6 @@ from crossopt.instances.files.document import fault_at, read_text
 from crossopt.instances.files.schema import MOST
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from tests.every import every
 from tests.paths import ROOT
 from tests.samples import NODES
 
@@ -154,7 +153,7 @@ def test_a_problem_with_more_rows_than_any_graph_has_is_refused(tmp_path: Path) 
         read(path)
 
 
-@every(
+@pytest.mark.parametrize(
     ("text", "place", "words"),
     [
         ('{"a": 1,\n "b": 2,\n "a": 3}', (3, 2), "the key 'a' is given twice, on line 1 and on line 3 (keep one)"),

@@ -1,7 +1,8 @@
 """Settings laid over a question: what each is taken for, and which one is named where it is wrong."""
 
+import pytest
+
 from crossopt.instances.codesign.instance import FreeHardware
-from tests.every import every
 from tests.instances.codesign.test_reading import FIXED, read, refusal
 
 
@@ -25,7 +26,7 @@ def test_null_takes_a_value_away() -> None:
     assert isinstance(free.hardware, FreeHardware)
 
 
-@every(
+@pytest.mark.parametrize(
     ("setting", "message"),
     [
         ("tensor", "--set tensor:1:1: a setting is written KEY=VALUE (for example tensor=8)"),

@@ -202,7 +202,7 @@ def test_more_bytes_than_a_limit_never_read_like_the_limit() -> None:
     assert bytes_beyond(2.0**34 + 1.0, 2.0**34, "of") == "17,179,869,185 bytes of 17,179,869,184"
 
 
-@every(
+@pytest.mark.parametrize(
     ("value", "digits", "text"),
     [
         (0.9996, 3, "1000 ms"),

@@ -7,7 +7,6 @@ import pytest
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.tables import LARGEST
 from crossopt.instances.measured.cells import REQUIRED, read_rows
-from tests.every import every
 
 ROW = dict.fromkeys(REQUIRED, "8") | {"source": "a paper", "model": "GPT", "gpu": "A100"}
 
@@ -69,7 +68,7 @@ def test_a_row_of_another_length_is_a_fault_of_that_row(file: Path) -> None:
     assert short.faults == ("the row has 3 cells, the header has 13 (put a cell that holds a comma in double quotes)",)
 
 
-@every(
+@pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "a header of columns"),

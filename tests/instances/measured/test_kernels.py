@@ -131,7 +131,7 @@ def test_a_row_of_another_length_costs_that_row(file: Path) -> None:
     assert (len(found.measured), found.rejected[0].reason[:30]) == (1, "the row has 2 cells, the heade")
 
 
-@every("of", list(NEEDED))
+@pytest.mark.parametrize("of", list(NEEDED))
 def test_a_missing_column_refuses_the_file(of: Of, file: Path) -> None:
     row = {name: cell for name, cell in ROWS[of].items() if name != "time_us"}
     with pytest.raises(InstanceError) as caught:
@@ -146,7 +146,7 @@ def test_columns_say_of_what_a_file_is(file: Path) -> None:
 
 
 @pytest.mark.data
-@every(
+@pytest.mark.parametrize(
     ("name", "of", "rows"), [("gemm_small", "products", 7900), ("attention_small", "attention", 5270), ("comm_small", "collectives", 1890)]
 )
 def test_every_row_of_the_public_kernels_is_priced(name: str, of: Of, rows: int) -> None:

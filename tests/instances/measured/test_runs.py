@@ -12,7 +12,6 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
 from crossopt.instances.measured.words import FRAMEWORKS, framework_of
-from tests.every import every
 from tests.paths import reference
 
 GPT = {
@@ -180,7 +179,7 @@ def test_experts_are_told_by_the_name(file: Path) -> None:
 # --- machines ------------------------------------------------------------------------------------------------------------------------
 
 
-@every(
+@pytest.mark.parametrize(
     ("spelling", "name"),
     [
         ("A100", "a100-80g"),
@@ -202,7 +201,7 @@ def test_spellings_of_devices(spelling: str, name: str) -> None:
     assert device(name).devices_per_node == (72 if name == "gb200-nvl72" else 8)
 
 
-@every("spelling", ["GB300", "GH200", "H800", "TPU v5p", "A100-PCIe-40GB", "H100 NVL", "MI300X", "a machine"])
+@pytest.mark.parametrize("spelling", ["GB300", "GH200", "H800", "TPU v5p", "A100-PCIe-40GB", "H100 NVL", "MI300X", "a machine"])
 def test_a_device_that_the_registry_lacks_is_a_rejected_row(spelling: str, file: Path) -> None:
     assert "is no device of the registry" in reason(file, {"gpu": spelling})
 
@@ -255,7 +254,7 @@ def test_a_single_node_has_one_link(file: Path) -> None:
 # --- rejected rows -------------------------------------------------------------------------------------------------------------------
 
 
-@every(
+@pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"time_per_iter_s": ""}, "no step time is stated"),

@@ -6,7 +6,6 @@ import pytest
 
 from crossopt.instances.measured.runs import device_for
 from crossopt.instances.measured.words import family_of, framework_of, precision_of, recompute_of, scaling_of, shard_of, zero_of
-from tests.every import every
 from tests.instances.measured.test_runs import one, reason
 
 
@@ -31,7 +30,7 @@ def test_words_for_recomputation(word: str, meaning: str) -> None:
     assert recompute_of(word) == meaning
 
 
-@every(
+@pytest.mark.parametrize(
     ("word", "stage"),
     [
         ("ZeRO-0", 0),
@@ -52,7 +51,7 @@ def test_words_for_sharing(word: str, stage: int) -> None:
     assert zero_of(word) == stage
 
 
-@every(("degrees", "word"), [({}, "ZeRO-9"), ({}, "ZeRO-10"), ({"tp": "8", "dp": "1"}, "ZeRO-9")])
+@pytest.mark.parametrize(("degrees", "word"), [({}, "ZeRO-9"), ({}, "ZeRO-10"), ({"tp": "8", "dp": "1"}, "ZeRO-9")])
 def test_a_stage_that_there_is_not_is_refused_also_where_nobody_shares(degrees: dict[str, str], word: str, tmp_path: Path) -> None:
     assert reason(tmp_path / "runs.csv", {**degrees, "zero_fsdp": word}) == f"zero_fsdp '{word}' is not understood"
 

@@ -11,7 +11,6 @@ from crossopt.instances.placement.split import read_split
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.placement.judge import judge
-from tests.every import every
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
 
@@ -52,7 +51,7 @@ REFUSED = [
 ]
 
 
-@every(("what", "message"), REFUSED)
+@pytest.mark.parametrize(("what", "message"), REFUSED)
 def test_a_wrong_split_names_the_place_and_the_remedy(asked: PlacementQuestion, tmp_path: Path, what: object, message: str) -> None:
     with pytest.raises(InstanceError) as error:
         read_split(split(tmp_path, what), asked)
@@ -100,7 +99,7 @@ EXPERTS = {
 
 
 @pytest.mark.data
-@every(("graph", "expert"), EXPERTS)
+@pytest.mark.parametrize(("graph", "expert"), EXPERTS)
 def test_experts_splits_take_as_long_as_their_authors_say(graph: str, expert: str) -> None:
     asked = read(reference(f"placement/throughput/layer/{graph}.json"))
     verdict = judge(asked, read_split(reference(f"placement/human-experts/{expert}_expert.json"), asked))

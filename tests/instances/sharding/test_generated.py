@@ -13,7 +13,6 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.judge import weigh
-from tests.every import every
 from tests.instances.sharding.files import answered, checked
 
 SMALL = """
@@ -97,7 +96,7 @@ def test_a_smaller_memory_costs_time(folder: Path) -> None:
     assert weigh(tight.problem, result.answer.strategies).peak <= limit
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         (("mesh: [2, 4]", ""), "mesh: a mesh of 1 to 3 axes"),

@@ -17,7 +17,6 @@ from crossopt.instances.traces.imported import Imported
 from crossopt.instances.traces.packed import nanoseconds
 from crossopt.instances.traces.ranks import joined
 from crossopt.instances.traces.window import Window
-from tests.every import every
 from tests.paths import reference
 
 Row = dict[str, Any]
@@ -354,7 +353,7 @@ def test_a_step_is_what_its_calls_launch_whenever_that_runs(tmp_path: Path) -> N
 
 
 @pytest.mark.data
-@every(
+@pytest.mark.parametrize(
     ("window", "sentence"),
     [
         (Window(step=5), "there is no step 5 that the profiler marked (ProfilerStep#5; those of this trace are 7 to 8)"),

@@ -332,7 +332,7 @@ def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
     assert all(line["bound"] <= line["best"] for line in lines[1:])
 
 
-@every("more", [(), ("--pareto", "step_time,power")])
+@pytest.mark.parametrize("more", [(), ("--pareto", "step_time,power")])
 def test_options_of_other_questions_are_refused_by_a_joint_design(more: tuple[str, ...], capsys: Captured) -> None:
     assert ended("solve", "tiny", "--cpus", "3", *more) == 2
     assert capsys.readouterr().err == "crossopt: --cpus: this says nothing of a question about joint designs (leave it out)\n"

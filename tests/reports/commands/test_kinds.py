@@ -8,11 +8,10 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.kinds import KINDS, kind_asked
 from crossopt.reports.cli import main
 from crossopt.reports.commands.families import command_of
-from tests.every import every
 from tests.paths import ROOT
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "text", "family"),
     [
         ("graph.json", "{}", "placement"),
@@ -32,8 +31,8 @@ def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name
     assert kind_asked(path) == family
 
 
-@every("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
-@every("name", ["quickstart", "gpt3-13b-on-8", "joint-vs-single-layer"])
+@pytest.mark.parametrize("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
+@pytest.mark.parametrize("name", ["quickstart", "gpt3-13b-on-8", "joint-vs-single-layer"])
 def test_a_result_in_place_of_a_question_is_named_as_such(name: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     result = ROOT / "reports/gallery" / f"{name}.json"
     assert main([*command, str(result)]) == 3
@@ -65,7 +64,7 @@ def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
         command_of("placement", "calibrate")
 
 
-@every("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_result_is_read_as_one_of_the_kind_that_it_says(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "answer.json").write_text(f'{{"format": 2, "kind": "{kind}"}}', encoding="utf-8")
     assert main(["check", str(tmp_path / "answer.json")]) == 3

@@ -9,7 +9,6 @@ import pytest
 from crossopt.instances.files.saved import file_name
 from crossopt.instances.kinds import question_path
 from crossopt.reports.cli import main
-from tests.every import every
 
 Captured = pytest.CaptureFixture[str]
 TINY = question_path(Path("tiny")).read_text()
@@ -22,7 +21,7 @@ def asked(folder: Path, name: str) -> Path:
     return path
 
 
-@every(
+@pytest.mark.parametrize(
     ("name", "file"),
     [
         *(("../precious", "precious"), ("/etc/x", "etc-x"), ("..", "question"), ("", "question"), ("a/b\\c", "a-b-c"), ("-rf", "rf")),
@@ -91,7 +90,7 @@ def test_a_model_that_nobody_named_is_not_written_over(tmp_path: Path, monkeypat
         assert main(["export", "tiny", "--as", "lp", "--out", "tiny.lp"]) == 0
 
 
-@every("name", ["a\nrm -rf x", "a\tb", "a\rb", "x" * 1001])
+@pytest.mark.parametrize("name", ["a\nrm -rf x", "a\tb", "a\rb", "x" * 1001])
 def test_a_name_is_one_line(name: str, tmp_path: Path, capsys: Captured) -> None:
     assert main(["validate", str(asked(tmp_path, name))]) == 3
     assert "is no name (write one line of at most 1,000 characters)" in capsys.readouterr().err

@@ -21,7 +21,6 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.studies import arguments
 from crossopt.solvers.sweeps import keys
 from crossopt.solvers.sweeps.store import STUDY, Failure, keep, keep_failure, kept_at, listing
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.browser import opened
 
@@ -142,7 +141,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs"
 
 
-@every("words", EDITS)
+@pytest.mark.parametrize("words", EDITS)
 def test_results_that_are_not_what_was_written_are_named_and_not_used(words: str, few: Path, tmp_path: Path, capsys: Captured) -> None:
     store = tmp_path / "runs"
     shutil.copytree(few, store)

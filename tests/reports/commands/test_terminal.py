@@ -17,7 +17,6 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
 from crossopt.reports.commands.families import check
 from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.answers import saved
 from tests.reports.commands.progress_lines import without_progress
@@ -170,7 +169,7 @@ def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@every("engine", ["milp", "cpsat"])
+@pytest.mark.parametrize("engine", ["milp", "cpsat"])
 def test_integer_models_refuse_parts_with_too_many_combinations_in_a_sentence(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", *ENDLESS, "--engine", engine]) == 2
     said = capsys.readouterr()

@@ -8,7 +8,6 @@ import pytest
 
 from crossopt.reports.drawing.graph import Graph, drawn, layers_of, ordered
 from crossopt.reports.drawing.svg import Titles
-from tests.every import every
 
 TITLES = Titles("graph", "A graph", "Its nodes.")
 
@@ -23,7 +22,7 @@ def graph(arcs: list[tuple[int, int]], count: int) -> Graph:
     return Graph(tuple(arcs), tuple(node % 3 for node in range(count)), tuple(str(node % 3) for node in range(count)), (False,) * count)
 
 
-@every("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_arc_leads_down(seed: int) -> None:
     arcs = random_arcs(seed, 30)
     layer = layers_of(30, arcs)
@@ -31,7 +30,7 @@ def test_every_arc_leads_down(seed: int) -> None:
     assert min(layer) >= 0
 
 
-@every("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_node_stands_in_its_layer_once(seed: int) -> None:
     layer = layers_of(30, random_arcs(seed, 30))
     rows = ordered(layer, random_arcs(seed, 30))

@@ -8,7 +8,6 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from tests.every import every
 from tests.reports.answers import COUNTED
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 
@@ -38,7 +37,7 @@ def solved(folder: Path, *options: str) -> Path:
 
 
 @pytest.mark.slow
-@every("name", QUESTIONS)
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_every_number_of_devices_has_its_row(name: str, tmp_path: Path) -> None:
     result = solved(tmp_path, *QUESTIONS[name])
     page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))

@@ -19,7 +19,6 @@ from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.facts.linear.relaxation import from_json
 from crossopt.reports.sheets.codesign.relaxation import relaxation_tree
 from crossopt.solvers.codesign.enumeration.exhaustive import search
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.look import looked_at
 
@@ -91,7 +90,7 @@ EDITS: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@every("name", EDITS)
+@pytest.mark.parametrize("name", EDITS)
 def test_an_edited_relaxation_is_refused(saved: Path, tmp_path: Path, name: str) -> None:
     data = json.loads(saved.read_text())
     EDITS[name](data)

@@ -16,7 +16,6 @@ from crossopt.reports.facts.question import asked_of
 from crossopt.reports.pages.shell import said
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.codesign.answer import Designs, Priced
-from tests.every import every
 from tests.paths import INSTANCES, ROOT
 from tests.reports.answers import design_of, evaluation_of, saved
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
@@ -89,7 +88,7 @@ QUESTIONS = {
 }
 
 
-@every("name", QUESTIONS)
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_every_kind_of_answer_has_its_page(name: str, tmp_path: Path) -> None:
     question, options = QUESTIONS[name]
     result = solved(tmp_path, question, *options)
@@ -168,7 +167,7 @@ def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == page
 
 
-@every(
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("{", "not JSON"),
@@ -249,7 +248,7 @@ def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path
     assert page.index(box) < page.index("<h2>")
 
 
-@every(
+@pytest.mark.parametrize(
     ("form", "first"),
     [
         ("text", "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),

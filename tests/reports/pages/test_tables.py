@@ -12,7 +12,6 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import ENDINGS, PAGES, draw_results, tables_on
 from crossopt.reports.pages.together import Drawn
 from crossopt.reports.tables.paper import paper
-from tests.every import every
 from tests.paths import INSTANCES, ROOT
 from tests.reports.answers import COUNTED
 from tests.solvers.codesign.several_questions import TWO
@@ -58,7 +57,7 @@ def text_of(form: str, results: list[Path], drawn: list[Drawn]) -> str:
 
 
 @pytest.mark.thorough
-@every("form", FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_every_family_has_its_tables(form: str, results: list[Path], drawn: list[Drawn]) -> None:
     text = text_of(form, results, drawn)
     for path in results:

@@ -12,7 +12,6 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.drawing.plots import points
 from crossopt.reports.drawing.svg import Titles
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import TINY_FREE
@@ -115,7 +114,7 @@ ANSWERS = {
 
 
 @pytest.mark.thorough
-@every("name", ANSWERS)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> None:
     text, options = ANSWERS[name]
     result = solved(tmp_path, text, *options)
@@ -150,8 +149,8 @@ def test_a_front_lies_on_the_page_without_overlaps(front: Path, tmp_path: Path) 
     assert faults_in_a_browser(page_of(front), tmp_path, 500) == []
 
 
-@every(("engine", "block"), [("exhaustive", "space"), ("boxes", "tree")])
-@every("field", ["designs", "hardware_points", "plans", "by"])
+@pytest.mark.parametrize(("engine", "block"), [("exhaustive", "space"), ("boxes", "tree")])
+@pytest.mark.parametrize("field", ["designs", "hardware_points", "plans", "by"])
 def test_made_up_counts_about_several_workloads_are_not_drawn(
     engine: str, block: str, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,6 @@ from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variabl
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends import BACKENDS, backend
 from crossopt.solvers.backends.answer import Course, Event, Reply, Spend, Told, checked, judged
-from tests.every import every
 from tests.formulation.models import models, optimum
 from tests.paths import ROOT
 
@@ -118,8 +117,8 @@ def test_a_model_on_which_highs_1_13_and_1_14_are_wrong(name: str) -> None:
     assert (answer.status, answer.value, answer.values) == ("OPTIMAL", 10013, {a: 0, b: 113, c: -47, d: 1})
 
 
-@every("name", ["cbc", *PROVING])
-@every(
+@pytest.mark.parametrize("name", ["cbc", *PROVING])
+@pytest.mark.parametrize(
     ("model", "feasible"),
     [
         (Model((), ()), True),

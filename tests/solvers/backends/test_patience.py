@@ -18,7 +18,6 @@ from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.placement.throughput import stages
-from tests.every import every
 from tests.instances.placement.samples import sample_at_random
 from tests.instances.sharding.files import written
 from tests.paths import INSTANCES
@@ -77,7 +76,7 @@ def test_the_words_are_in_minutes_and_hours_where_there_are_many() -> None:
     assert said == [f"highs 1 did not end within {time}; --time-limit allows more" for time in ("61.2 s", "30 min", "6.0 h")]
 
 
-@every("engine", ["milp", "cpsat"])
+@pytest.mark.parametrize("engine", ["milp", "cpsat"])
 @pytest.mark.usefixtures("hanging")
 def test_a_joint_design_keeps_the_best_one_and_is_not_proved(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "result.json"

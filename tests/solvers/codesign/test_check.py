@@ -44,7 +44,7 @@ def written(result: DesignResult) -> dict[str, Any]:
     return dict(json.loads(to_text(result)))
 
 
-@every("instance", [TINY, INFEASIBLE, ask(TINY_FREE), ask(LSTM), ask(GEMM), *map(random_question, (1, 2, 9, 33, 36))])
+@pytest.mark.parametrize("instance", [TINY, INFEASIBLE, ask(TINY_FREE), ask(LSTM), ask(GEMM), *map(random_question, (1, 2, 9, 33, 36))])
 def test_a_fresh_result_is_accepted_be_it_feasible_or_not(instance: Instance) -> None:
     report = checked(again(solved(instance)))
     assert report.refused == ()
@@ -266,7 +266,7 @@ def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program(
     assert "the tree of cuts is too deep to follow" in report.refused
 
 
-@every("number", [1 << 63, 1 << 64, 10**30, (1 << 31) + 1])
+@pytest.mark.parametrize("number", [1 << 63, 1 << 64, 10**30, (1 << 31) + 1])
 def test_numbers_too_large_for_a_plan_are_none_of_its_options(number: int) -> None:
     for name in ("tensor", "microbatch", "shard"):
         design = solved(TINY).answer.design

@@ -116,8 +116,8 @@ def test_proofs_of_others_are_neither_accepted_nor_drawn(
     assert not (tmp_path / "page.html").exists()
 
 
-@every("field", ["designs", "hardware_points", "plans", "boxes"])
-@every("engine", ["exhaustive", "boxes"])
+@pytest.mark.parametrize("field", ["designs", "hardware_points", "plans", "boxes"])
+@pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
 def test_counts_are_counted_anew_before_they_are_drawn(engine: str, field: str, tmp_path: Path) -> None:
     """Also where the words of the proof were made to fit."""
     result = solved(ask(TINY_FREE), engine)

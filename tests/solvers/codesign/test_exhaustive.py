@@ -24,7 +24,6 @@ from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
 from crossopt.solvers.codesign.objective import value
 from crossopt.solvers.codesign.pricing import Limited, times_and_values
 from crossopt.solvers.proofs import Conflict, Enumerated
-from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked
@@ -192,8 +191,8 @@ def test_chips_of_which_none_can_be_built_are_the_conflict() -> None:
     assert conflict.limit.startswith("chip: every chip has no cores")
 
 
-@every("name", ["free", "lstm", "tiny"])
-@every(("prices", "points", "combinations"), [(1, 1, 1), (10, 3, 5), (1 << 22, 1 << 14, 3)])
+@pytest.mark.parametrize("name", ["free", "lstm", "tiny"])
+@pytest.mark.parametrize(("prices", "points", "combinations"), [(1, 1, 1), (10, 3, 5), (1 << 22, 1 << 14, 3)])
 def test_the_size_of_the_blocks_does_not_matter(
     name: str, prices: int, points: int, combinations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

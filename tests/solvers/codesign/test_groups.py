@@ -5,7 +5,6 @@ import pytest
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import allows
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP
-from tests.every import every
 from tests.instances.codesign.test_space import plans_of
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import ask
@@ -32,7 +31,9 @@ def question(*settings: str) -> Instance:
 
 
 @pytest.mark.thorough
-@every("settings", [(), ("overlap=[none, both]",), (_EXPERTS, "expert=[1, 2, 4]"), ("objective=energy_per_token",), ("shard=[4]",)])
+@pytest.mark.parametrize(
+    "settings", [(), ("overlap=[none, both]",), (_EXPERTS, "expert=[1, 2, 4]"), ("objective=energy_per_token",), ("shard=[4]",)]
+)
 def test_every_engine_says_what_enumeration_says(settings: tuple[str, ...]) -> None:
     asked = question(*settings)
     true = answered(asked, "exhaustive")

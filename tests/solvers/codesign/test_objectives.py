@@ -26,7 +26,6 @@ from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
 from crossopt.solvers.codesign.pricing import spent
 from crossopt.solvers.proofs import Enumerated
-from tests.every import every
 from tests.extent import some
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked, silent
@@ -204,7 +203,9 @@ def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixt
     assert "a front needs two different figures of step_time, time_per_sample, worst_step_time, energy_per_token" in capsys.readouterr().err
 
 
-@every(("reason", "after"), [("time limit", 0), ("interrupted", 1), ("time limit", 2), ("time limit", 3), ("interrupted", 4)])
+@pytest.mark.parametrize(
+    ("reason", "after"), [("time limit", 0), ("interrupted", 1), ("time limit", 2), ("time limit", 3), ("interrupted", 4)]
+)
 def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: int) -> None:
     """Whichever question on the way is stopped, with or without a design by then."""
     for value in (None, 1.0):

@@ -89,7 +89,7 @@ def test_boxes_say_what_enumeration_says_of_drawn_questions(seed: int) -> None:
 
 
 @pytest.mark.slow
-@every("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_boxes_say_what_enumeration_says_of_several_workloads(seed: int) -> None:
     assert_boxes_say_so_of_several(seed)
 

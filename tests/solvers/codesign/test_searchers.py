@@ -21,7 +21,6 @@ from crossopt.solvers.codesign.rivals.searchers.gradient import _projected, _slo
 from crossopt.solvers.codesign.rivals.searchers.moves import change_chips, change_plans, nearest, plans_around
 from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Question, alive, asked, draw_chips, draw_rows, look, row_of
 from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
@@ -61,7 +60,7 @@ def question(text: str = TINY_FREE, *settings: str) -> Question:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:], marks=pytest.mark.slow)], ids=["some", "more"])
-@every("name", SEARCHERS)
+@pytest.mark.parametrize("name", SEARCHERS)
 def test_no_design_is_better_than_the_optimum_or_breaks_a_limit(name: str, seeds: range) -> None:
     for seed in seeds:
         assert_none_is_better_or_breaks_a_limit(name, seed)
@@ -112,8 +111,8 @@ def test_all_searchers_start_from_the_best_recipe_and_not_from_one_rule(name: st
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
-@every("name", SEARCHERS)
-@every("text", [LSTM, GEMM])
+@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("text", [LSTM, GEMM])
 def test_kernels_can_be_searched_too(name: str, text: str) -> None:
     instance = ask(text)
     result, least = found(name, instance), search(instance, silent).value
@@ -122,8 +121,8 @@ def test_kernels_can_be_searched_too(name: str, text: str) -> None:
     assert least <= result.value <= 4.0 * least
 
 
-@every("name", SEARCHERS)
-@every("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "tensor=8"])
+@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "tensor=8"])
 def test_there_is_no_design_where_there_is_none(name: str, setting: str) -> None:
     """Because of the chip's power, of memory, and of the heads that eight devices cannot share."""
     result = found(name, ask(TINY_FREE, setting, "pipeline=1"))

@@ -40,7 +40,7 @@ def assert_agreement(stack: str, *, experts: bool, free: bool) -> None:
     assert first.value == second.value
 
 
-@every(("stack", "free", "engine"), [("torchtitan", True, "milp"), ("deepspeed", False, "cpsat")])
+@pytest.mark.parametrize(("stack", "free", "engine"), [("torchtitan", True, "milp"), ("deepspeed", False, "cpsat")])
 def test_integer_models_agree_on_what_a_stack_launches(stack: str, free: bool, engine: str) -> None:
     asked = stack_question(stack, experts=free, free=free)
     true = answered(asked, "exhaustive").value
@@ -51,7 +51,7 @@ def test_integer_models_agree_on_what_a_stack_launches(stack: str, free: bool, e
     assert found.bound <= true <= found.value
 
 
-@every(("stack", "engine"), [("megatron-core", "milp"), ("torchtitan", "boxes")])
+@pytest.mark.parametrize(("stack", "engine"), [("megatron-core", "milp"), ("torchtitan", "boxes")])
 def test_engines_agree_where_tensor_ranks_lie_on_two_nodes(stack: str, engine: str) -> None:
     """Nodes of two: of the plans that the rest of the table leaves some hide their exchange on four ranks, and none of those is left."""
     asked = stack_question(stack, host=False, node=2)

@@ -22,7 +22,6 @@ from crossopt.solvers.grading.assignments.curves import (
 )
 from crossopt.solvers.grading.marks import HANDOUTS
 from crossopt.solvers.grading.table import SOLUTIONS
-from tests.every import every
 
 pytestmark = pytest.mark.course
 
@@ -74,7 +73,9 @@ def test_too_few_chords_earn_nothing_and_one_too_many_is_nearly_right() -> None:
     assert (even.share, even.mistakes) == (0.0, ("points at equal distances, where equal ratios need fewer",))
 
 
-@every("handed", [None, [], [10.0], [10.0, 10.0], [1000.0, 10.0], [10.0, 999.0], [0.0, 1000.0], ["10", "1000"], [10.0] * 20_000])
+@pytest.mark.parametrize(
+    "handed", [None, [], [10.0], [10.0, 10.0], [1000.0, 10.0], [10.0, 999.0], [0.0, 1000.0], ["10", "1000"], [10.0] * 20_000]
+)
 def test_what_are_no_points_of_the_range_earns_nothing(handed: object) -> None:
     assert judge_chords(handed, ENDS).share == 0.0
 

@@ -16,7 +16,6 @@ from crossopt.solvers.grading.assignments.expert import EXPERT
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.marks import HANDOUTS, Assignment, public
 from crossopt.solvers.grading.table import ASSIGNMENTS
-from tests.every import every
 from tests.paths import ROOT
 from tests.solvers.grading.programs import reference
 
@@ -74,7 +73,7 @@ def test_a_design_by_hand_that_breaks_a_limit_ends_the_last_program_with_what_th
     assert not (own / "answer.json").exists()
 
 
-@every("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_each_folder_is_whole_and_its_readme_tells_of_the_tests(name: str) -> None:
     folder = HANDOUTS / name
     tests = [path.name for path in folder.glob("test_*.py")]

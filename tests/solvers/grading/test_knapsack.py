@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from crossopt.solvers.grading.assignments.knapsack import Items, fractional, judge_model, judge_set, most, most_with_needs
 from crossopt.solvers.grading.handed_model import read_model
-from tests.every import every
 
 pytestmark = pytest.mark.course
 
@@ -31,7 +30,7 @@ def test_the_example_of_the_readme() -> None:
     assert fractional(*EXAMPLE) == pytest.approx(55.0)
 
 
-@every(
+@pytest.mark.parametrize(
     ("chosen", "share", "word"),
     [
         ([1, 2], 1.0, ""),
@@ -83,7 +82,7 @@ def test_models_are_solved_and_their_solutions_weighed_anew() -> None:
     assert needing.why == "1 is kept without 0, which it needs"
 
 
-@every(
+@pytest.mark.parametrize(
     ("model", "word"),
     [
         (None, "a model is a dictionary"),

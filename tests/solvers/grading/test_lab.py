@@ -13,7 +13,6 @@ import pytest
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.marks import HANDOUTS
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.grading.programs import loaded
 
@@ -72,7 +71,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@every("block", BLOCKS)
+@pytest.mark.parametrize("block", BLOCKS)
 def test_commands_print_what_the_readme_shows(
     block: str, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,6 @@ from crossopt.solvers.grading.assignments import chips, knapsack, stages
 from crossopt.solvers.grading.handed_model import Plan, saying, solved
 from crossopt.solvers.grading.marks import FULL, Assignment, Case
 from crossopt.solvers.grading.table import SOLUTIONS
-from tests.every import every
 from tests.solvers.grading.programs import loaded
 
 pytestmark = pytest.mark.course
@@ -61,7 +60,7 @@ def pinned_by_rows(model: Handed) -> Handed:
 
 
 @each
-@every("cheat", [pinned, pinned_in_part, pinned_by_rows])
+@pytest.mark.parametrize("cheat", [pinned, pinned_in_part, pinned_by_rows])
 def test_a_model_that_holds_the_best_plan_alone_earns_nothing(assignment: Assignment, cheat: Cheat) -> None:
     solution, earned = reference(assignment), []
     for case in asked(assignment):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from crossopt.solvers.grading.assignments.stages import STAGES, Chain, judge_bound, judge_fewest, judge_model, judge_stages, least, slowest
 from crossopt.solvers.grading.handed_model import MOST_VARIABLES
 from crossopt.solvers.grading.marks import wrong
-from tests.every import every
 
 pytestmark = pytest.mark.course
 
@@ -31,7 +30,7 @@ def test_the_example_of_the_readme() -> None:
     assert min(least(*EXAMPLE, 2)) == 7
 
 
-@every(
+@pytest.mark.parametrize(
     ("handed", "share", "word"),
     [
         ([0, 1], 1.0, ""),
@@ -58,7 +57,7 @@ def test_stages_within_a_limit() -> None:
     assert (below.share, below.mistakes) == (0.4, ("a stage that takes exactly the limit is left out (it is allowed)",))
 
 
-@every(
+@pytest.mark.parametrize(
     ("handed", "share", "word"),
     [
         (5, 1.0, ""),

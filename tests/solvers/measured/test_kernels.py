@@ -15,7 +15,6 @@ from crossopt.solvers.measured.kernels.accuracy import errors_of, kernel_errors,
 from crossopt.solvers.measured.kernels.fitting import fit_kernels, folds
 from crossopt.solvers.measured.kernels.forms import form_of, times
 from crossopt.solvers.measured.kernels.sections import sections_text
-from tests.every import every
 from tests.paths import reference
 
 Captured = pytest.CaptureFixture[str]
@@ -105,7 +104,7 @@ def test_accuracy_tells_errors_by_kind_format_size_and_device_and_every_rejected
     assert max(map(len, out.splitlines())) <= 110
 
 
-@every(
+@pytest.mark.parametrize(
     "arguments",
     [
         ["accuracy", "{}", "--plot", "errors.svg"],
@@ -129,7 +128,7 @@ def test_a_device_without_rows_is_told_which_have_some(file: Path, capsys: Captu
     assert told in " ".join(capsys.readouterr().err.split())
 
 
-@every(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("kernels: {fp8: {constants: {launch: 1e-6}, rows: 8, error: 0.1}}", "kernels.fp8.constants.matrix: this constant is missing"),

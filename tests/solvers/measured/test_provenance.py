@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from crossopt.instances.measured.runs import read_measured
 from crossopt.solvers.measured.provenance import fitted_to
-from tests.every import every
 
 COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,framework"
 FOUNDRY, TITAN, CLOUD = "mosaicml/llm-foundry training benchmarks", "torchtitan benchmarks", "NVIDIA DGX Cloud benchmarking recipes v25.05"
@@ -20,7 +21,7 @@ CASES = (
 )
 
 
-@every(("source", "gpu", "framework", "fitted"), CASES)
+@pytest.mark.parametrize(("source", "gpu", "framework", "fitted"), CASES)
 def test_a_run_was_fitted_to_where_the_set_that_prices_it_saw_its_source(
     source: str, gpu: str, framework: str, fitted: bool, tmp_path: Path
 ) -> None:

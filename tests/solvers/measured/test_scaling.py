@@ -7,7 +7,6 @@ import pytest
 
 from crossopt.crossflow.arrays import Array
 from crossopt.solvers.measured.accuracy import predictions
-from tests.every import every
 from tests.paths import reference
 from tests.solvers.measured.measured_rows import reference_runs
 
@@ -33,7 +32,7 @@ def curves() -> dict[str, tuple[Array, Array]]:
 
 
 @pytest.mark.data
-@every("plan", tuple(PLANS))
+@pytest.mark.parametrize("plan", tuple(PLANS))
 def test_curves_come_out_at_every_size_and_in_what_they_lose(plan: str, curves: dict[str, tuple[Array, Array]]) -> None:
     measured, predicted = curves[plan]
     kept, near = PLANS[plan]

@@ -15,7 +15,6 @@ from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import once, predictions
 from crossopt.solvers.measured.provenance import publisher
 from crossopt.solvers.measured.stack_fit import CONSTANTS, StackFit, fit_stack, of_stacks, section_text
-from tests.every import every
 from tests.solvers.measured.measured_rows import reference_runs, timed
 
 
@@ -67,7 +66,7 @@ def test_a_set_is_told_with_its_runs_and_its_errors() -> None:
     assert entry.expected == pytest.approx((3 * 0.06 + 4 * 0.05) / 7)
 
 
-@every(
+@pytest.mark.parametrize(
     ("source", "who"),
     [
         ("NeMo 24.07 performance summary", "NeMo"),

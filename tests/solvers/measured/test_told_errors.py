@@ -12,7 +12,6 @@ from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
 from crossopt.solvers.measured.accuracy import Priced, choices
 from crossopt.solvers.measured.ranking import FEWEST, ranking
-from tests.every import every
 from tests.solvers.measured.measured_rows import foretold, reference_runs
 
 CORE: Final = ("NeMo", "Megatron-Bridge", "DGX Cloud", "Megatron-LM README", "Korthikanti")
@@ -50,7 +49,7 @@ def test_two_layers_make_five_sixths_of_the_regret_on_one_node() -> None:
 
 
 @pytest.mark.data
-@every(("stack", "device"), tuple(MEASURED))
+@pytest.mark.parametrize(("stack", "device"), tuple(MEASURED))
 def test_answers_tell_as_many_runs_and_as_large_errors_as_there_are(stack: str, device: str, runs: list[tuple[Measurement, float]]) -> None:
     sources = ON_A100 if stack == "fsdp" and device.startswith("a100") else SOURCES[stack]
     known = [(row, error) for row, error in runs if row.gpu == device and any(source in row.source for source in sources)]

@@ -13,7 +13,6 @@ from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.placement.answer import COUNTING, Placement
 from crossopt.solvers.placement.family import Answer as Placed
 from crossopt.solvers.placement.throughput import stages
-from tests.every import every
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, checked, silent
@@ -72,7 +71,7 @@ def test_other_pieces_or_notes_than_the_questions_are_refused(result: Placed) ->
         assert not checked(replace(result, question={**result.question, key: other})).accepted
 
 
-@every(
+@pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         ([], 0, "certificate: no placement is below"),

@@ -46,7 +46,7 @@ def staged_at_random(seed: int, largest: int = 6) -> PlacementQuestion:
     )
 
 
-@every("start", range(0, 200, 20))
+@pytest.mark.parametrize("start", range(0, 200, 20))
 def test_it_finds_what_brute_force_finds(start: int) -> None:
     for seed in range(start, start + 20):
         asked = staged_at_random(seed, 5)

@@ -9,7 +9,6 @@ from crossopt.formulation.placement.blocks import blocks_of, figures_of
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.judge import judge
-from tests.every import every
 from tests.instances.placement.graphs import graph, question
 from tests.solvers.placement.asking import answered, silent
 
@@ -40,7 +39,7 @@ def test_whole_sizes_are_exact_over_their_divisor() -> None:
 
 
 @pytest.mark.slow
-@every("seed", range(6))
+@pytest.mark.parametrize("seed", range(6))
 def test_rounded_sizes_never_cost_a_bound_nor_a_rule(seed: int) -> None:
     """Sizes with fractions are rounded in the models; what is answered keeps the memory, and what is proved is right."""
     random = np.random.default_rng(seed)

@@ -24,7 +24,6 @@ from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput import portfolio, stages
 from crossopt.solvers.proofs import Word
-from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.solvers.placement.asking import answered, checked, silent
@@ -40,7 +39,7 @@ def test_one_block_that_rules_is_no_trouble_where_sums_are_rounded(contiguity: C
     assert (found.value, found.proved) == (8.885, True)
 
 
-@every("seeds", [range(0, 30, 4), range(1, 30, 4)])
+@pytest.mark.parametrize("seeds", [range(0, 30, 4), range(1, 30, 4)])
 def test_times_with_decimals_are_answered_as_brute_force_answers(seeds: range) -> None:
     for seed in seeds:
         found, true = answered(asked := with_decimals(seed), "auto", Limits(), silent), brute_force(asked)

@@ -15,7 +15,6 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.answer import COARSE_GAP
-from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 from tests.solvers.placement.asking import answered, silent
 from tests.solvers.placement.test_stages import brute_force
@@ -35,7 +34,7 @@ def asked_at_random(seed: int) -> PlacementQuestion:
     )
 
 
-@every("seeds", [range(10, 40, 6), range(11, 40, 6)])
+@pytest.mark.parametrize("seeds", [range(10, 40, 6), range(11, 40, 6)])
 def test_the_portfolio_finds_what_brute_force_finds(seeds: range) -> None:
     for seed in seeds:
         asked = asked_at_random(seed)

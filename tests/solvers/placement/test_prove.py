@@ -26,7 +26,6 @@ from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.placement.throughput import portfolio
 from crossopt.solvers.placement.throughput.run import Run
 from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
-from tests.every import every
 from tests.extent import examples
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
@@ -76,7 +75,7 @@ def test_an_honest_result_is_accepted_and_not_told() -> None:
         assert report.checked[-1].startswith("the bound was proved anew by ")
 
 
-@every("change", [0.001, 0.4, 3.9])
+@pytest.mark.parametrize("change", [0.001, 0.4, 3.9])
 def test_a_bound_above_what_its_proof_shows_is_refused(change: float) -> None:
     """Four blocks of 3 ms on three devices: 8 ms are the best, and what is shown is less."""
     asked = replace(RING, accelerators=3)

@@ -17,7 +17,6 @@ from crossopt.solvers.placement.latency.exact import Exactly
 from crossopt.solvers.placement.latency.paths import FIGURES
 from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, Word
-from tests.every import every
 from tests.extent import examples
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
@@ -27,7 +26,7 @@ from tests.solvers.placement.asking import answered, checked, silent
 LONGEST = ("least", *FIGURES)
 
 
-@every("seed", range(100, 108))
+@pytest.mark.parametrize("seed", range(100, 108))
 def test_an_honest_result_is_accepted_and_told_only_where_a_solver_was_asked(seed: int) -> None:
     asked = sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3)
     found = answered(asked, "auto", Limits(), silent)

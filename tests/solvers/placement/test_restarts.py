@@ -13,7 +13,6 @@ from crossopt.instances.question import read
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search import restarts
 from crossopt.solvers.placement.search.restarts import improved
-from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 from tests.paths import reference
 
@@ -23,7 +22,7 @@ def last(found: Iterator[Whole], known: Whole) -> Whole:
     return deque([known, *found], maxlen=1)[0]
 
 
-@every("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_rounds_only_improve_and_keep_every_rule(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restarts, "_MOVES_A_BLOCK", 100)
     graph = random_graph(seed, 16, training=bool(seed % 2))

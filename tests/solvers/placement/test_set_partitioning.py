@@ -24,7 +24,6 @@ from crossopt.solvers.placement.bounds.prices import (
     walk_along,
 )
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF, priced
-from tests.every import every
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, silent
@@ -48,7 +47,7 @@ def load_of(blocks: Blocks, figures: Figures, inside: tuple[bool, ...]) -> int:
     )
 
 
-@every("seed", range(10))
+@pytest.mark.parametrize("seed", range(10))
 def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int) -> None:
     asked = asked_for(seed)
     blocks = blocks_of(asked.graph, staged=False)

@@ -115,7 +115,7 @@ def test_a_chain_that_dynamic_programming_places_is_not_called_infeasible(seed: 
 
 
 @every("seed", range(30))
-@every("overlapped", [False, True])
+@pytest.mark.parametrize("overlapped", [False, True])
 def test_stages_of_many_blocks_are_found_end_by_end_as_in_a_table(seed: int, overlapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is done where a table of all intervals would not fit into memory; too little time is no stages."""
     blocks = blocks_of(random_graph(seed, 9), staged=True)

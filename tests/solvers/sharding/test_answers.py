@@ -14,7 +14,6 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.judge import weigh
 from crossopt.solvers.sharding.search import engine as searching
-from tests.every import every
 from tests.instances.sharding.files import answered, checked, feasible, solved, written
 from tests.instances.sharding.tiny import least
 from tests.paths import reference
@@ -126,7 +125,7 @@ def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["check", str(target)]) == 0
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         (("between: [first, second]", "between: [first, fourth]"), "there is no node 'fourth'"),

@@ -65,7 +65,7 @@ def test_the_heat_falls_with_the_share_of_the_time_that_is_gone(monkeypatch: pyt
 
 
 @every("core", lambda: cores()[:40])
-@every("heat", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("heat", [1e-3, 1.0, 100.0])
 def test_a_smoothed_pass_gains_no_more_than_a_plain_one(core: Core, heat: float) -> None:
     network, weights = network_of(core), np.zeros(len(core.costs))
     plain, soft = state_of(core, network), state_of(core, network)

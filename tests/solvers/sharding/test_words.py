@@ -17,7 +17,6 @@ from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, lowered
-from tests.every import every
 from tests.instances.sharding.files import answered, checked
 from tests.instances.sharding.tiny import least
 
@@ -66,8 +65,8 @@ def _without_closing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "close", lambda run: None)
 
 
-@every("factor", [1, 10**10])
-@every("above", [0.0, 1e-9, 1e-3])
+@pytest.mark.parametrize("factor", [1, 10**10])
+@pytest.mark.parametrize("above", [0.0, 1e-9, 1e-3])
 def test_a_bound_at_or_above_the_optimum_is_no_proof(folder: Path, monkeypatch: pytest.MonkeyPatch, factor: int, above: float) -> None:
     """However little a solver is wrong by, its word leaves the last unit open, and the check tells it as a word."""
     solved: Solve = Session.solved

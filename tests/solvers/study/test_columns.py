@@ -50,7 +50,7 @@ NO_FORMULAS = {
 }
 
 
-@every("text", FIGURES)
+@pytest.mark.parametrize("text", FIGURES)
 def test_figures_lie_between_ends_that_are_rounded_outward(text: str) -> None:
     found = figure_of(parse_formula(text), KNOWN.get, lambda call: None)
     assert found is not None
@@ -60,7 +60,7 @@ def test_figures_lie_between_ends_that_are_rounded_outward(text: str) -> None:
     assert found.most >= most
 
 
-@every("text", NOTHING)
+@pytest.mark.parametrize("text", NOTHING)
 def test_what_has_no_value_says_nothing(text: str) -> None:
     assert figure_of(parse_formula(text), KNOWN.get, lambda call: None) is None
 
@@ -178,7 +178,7 @@ def test_measured_points_may_stand_in_a_file(tmp_path: Path) -> None:
     assert (section.points, section.within, section.source) == ({"8": 11.0, "16": 22.0}, 0.1, "them")
 
 
-@every(
+@pytest.mark.parametrize(
     ("change", "points", "words"),
     [
         (("", ""), "gpus,plan,rate\n8,zero,fast\n16,zero\n", "points.csv: line 2: rate: 'fast' is no number"),

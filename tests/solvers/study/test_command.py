@@ -117,7 +117,7 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@every("words", [*SPOILED][::6])
+@pytest.mark.parametrize("words", [*SPOILED][::6])
 def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Path, tmp_path: Path, capsys: Captured) -> None:
     """On the command line; the next test tries all of them."""
     data = data_of(swept)
@@ -179,7 +179,7 @@ EARLY: dict[str, dict[str, Any]] = {
 }
 
 
-@every("words", [*EARLY])
+@pytest.mark.parametrize("words", [*EARLY])
 def test_a_rule_does_not_escape_by_saying_that_it_was_cut_short_or_did_not_answer(
     words: str, swept: Path, tmp_path: Path, capsys: Captured
 ) -> None:

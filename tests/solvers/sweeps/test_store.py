@@ -13,7 +13,6 @@ from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.sweeps.keys import question_digest
 from crossopt.solvers.sweeps.store import Listed, Point, Row, failure_of, keep, kept_at, listing, open_store, result_of
-from tests.every import every
 from tests.paths import INSTANCES
 
 KEY = "a" * 32
@@ -65,7 +64,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@every("words", FORGED)
+@pytest.mark.parametrize("words", FORGED)
 def test_a_forged_file_with_a_sound_name_is_no_result(words: str, folder: Path) -> None:
     data = json.loads(answer("exhaustive"))
     FORGED[words](data)
@@ -88,7 +87,7 @@ BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@every("words", BROKEN)
+@pytest.mark.parametrize("words", BROKEN)
 def test_a_list_that_was_edited_is_told_in_a_sentence(words: str, folder: Path) -> None:
     data = json.loads((folder / "STUDY.json").read_text(encoding="utf-8"))
     BROKEN[words](data)

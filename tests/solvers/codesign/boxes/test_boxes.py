@@ -21,7 +21,6 @@ from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design
-from tests.every import every
 from tests.extent import some
 from tests.once import once
 from tests.paths import INSTANCES
@@ -105,13 +104,13 @@ LONG = ("quickstart, rated energy", "quickstart, energy")
 """A smaller question of the same objective is always asked."""
 
 
-@every("name", some([name for name in QUESTIONS if name not in LONG], 5))
+@pytest.mark.parametrize("name", some([name for name in QUESTIONS if name not in LONG], 5))
 def test_the_value_is_the_oracles_and_the_tree_proves_it(name: str) -> None:
     assert_as_the_oracle_says(QUESTIONS[name])
 
 
 @pytest.mark.slow
-@every("name", LONG)
+@pytest.mark.parametrize("name", LONG)
 def test_the_value_is_the_oracles_of_longer_questions_too(name: str) -> None:
     assert_as_the_oracle_says(QUESTIONS[name])
 
@@ -314,8 +313,8 @@ def test_a_tree_without_its_root_cut_is_refused_for_the_plans_it_leaves() -> Non
     assert fault == f"{proved().promising} plans are not bounded by {proved().bound!r} in a box that is not cut"
 
 
-@every("cut", [(-1, 0, 0), (99, 0, 0), (0, -1, 1), (0, 0, 10**9), (0, 2, 1)])
-@every("before", [(), ((1, 1, 1),)])
+@pytest.mark.parametrize("cut", [(-1, 0, 0), (99, 0, 0), (0, -1, 1), (0, 0, 10**9), (0, 2, 1)])
+@pytest.mark.parametrize("before", [(), ((1, 1, 1),)])
 def test_a_cut_outside_the_box_is_refused(cut: tuple[int, int, int], before: Kept) -> None:
     assert "choice {} cannot be cut to {} to {}".format(*cut) in refuted(RATED, with_cut(first_cut(), (*before, cut)), proved().bound)
 

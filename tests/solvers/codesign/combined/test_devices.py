@@ -16,7 +16,6 @@ from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.combined.devices import NOT_THE_FASTEST
-from tests.every import every
 from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.editing import passes, refused, remembering
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -52,8 +51,8 @@ def alone(text: str, count: int, *settings: str) -> float | None:
 
 
 @pytest.mark.slow
-@every(("text", "engine"), [(FIXED, "exhaustive"), (FREE, "boxes")])
-@every("objective", ["step_time", "cost_per_token", "energy_per_token"])
+@pytest.mark.parametrize(("text", "engine"), [(FIXED, "exhaustive"), (FREE, "boxes")])
+@pytest.mark.parametrize("objective", ["step_time", "cost_per_token", "energy_per_token"])
 def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, objective: str, engine: str) -> None:
     setting = f"objective={objective}"
     result = solved(text, setting, engine=engine)

@@ -15,7 +15,6 @@ from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import answer_of, candidate_in
 from crossopt.solvers.codesign.combined.pareto import Front, ask_with, front
 from crossopt.solvers.codesign.judge import judge, verify
-from tests.every import every
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -113,7 +112,7 @@ def test_points_of_different_questions_are_no_front(found: dict[str, Any], tmp_p
     assert "points[1]: its question is another one than that of the front" in capsys.readouterr().out
 
 
-@every("figure", [None, "x", []])
+@pytest.mark.parametrize("figure", [None, "x", []])
 def test_a_point_without_figures_is_refused(
     found: dict[str, Any], figure: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,7 +125,7 @@ def test_a_point_without_figures_is_refused(
     assert "evaluation.step_time: " in capsys.readouterr().err
 
 
-@every("asked", range(5))
+@pytest.mark.parametrize("asked", range(5))
 def test_a_front_that_is_interrupted_says_so_and_keeps_its_points(found: dict[str, Any], asked: int) -> None:
     """After so many questions on the way; the design with the least power is better than none."""
     answers, told = list[Any](), list[Front]()

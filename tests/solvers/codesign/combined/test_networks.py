@@ -17,7 +17,6 @@ from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import page_of
 from crossopt.solvers.codesign.answer import DesignResult
-from tests.every import every
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
 from tests.solvers.codesign.test_agreement import agree
@@ -155,7 +154,7 @@ def test_no_choice_of_bandwidths_is_followed_to_no_end() -> None:
         ask(FIXED, "cluster.devices=4194304", f"cluster.network=[{'{size: divisors}, ' * 7}{{size: 3}}]", "cluster.network_bandwidth=~")
 
 
-@every(
+@pytest.mark.parametrize(
     ("settings", "told"),
     [
         (("cluster.network_bandwidth=29 GB/s",), "cluster.network_bandwidth: even the least bandwidths of the dimensions add up to more"),

@@ -182,8 +182,8 @@ def test_an_interrupt_leaves_a_verified_design_and_a_bound_that_holds(looks: int
     assert checked(again(result)).refused == ()
 
 
-@every("engine", sorted(ENGINES))
-@every("settings", [(), REGRET])
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("settings", [(), REGRET])
 def test_no_time_at_all_claims_nothing_that_is_not_so(engine: str, settings: tuple[str, ...]) -> None:
     result = answered(several(TWO, *settings), engine, Limits(seconds=0.0))
     assert not result.proved
@@ -192,7 +192,7 @@ def test_no_time_at_all_claims_nothing_that_is_not_so(engine: str, settings: tup
 
 
 @pytest.mark.parametrize("settings", [(), pytest.param(REGRET, marks=pytest.mark.slow)])
-@every("engine", sorted({*ENGINES} - {"boxes", "exhaustive"}))
+@pytest.mark.parametrize("engine", sorted({*ENGINES} - {"boxes", "exhaustive"}))
 def test_what_every_other_engine_writes_is_accepted(engine: str, settings: tuple[str, ...]) -> None:
     result, optimum = solved(several(TWO, *settings), engine), solved(several(TWO, *settings)).value
     assert checked(again(result)).refused == ()

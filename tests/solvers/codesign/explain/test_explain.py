@@ -14,7 +14,6 @@ from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift
 from crossopt.solvers.codesign.explain.relief import Relief, Unopened, range_ends, relief, unopened, with_stops
-from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
@@ -79,7 +78,7 @@ def clash_in(instance: Instance) -> tuple[Member, ...] | None:
 
 
 @pytest.mark.slow
-@every("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_lifting_any_member_of_a_clash_leaves_a_design_and_lifting_none_does_not(seed: int) -> None:
     instance = hopeless(seed)
     if value_of(instance) is not None:

@@ -80,7 +80,7 @@ def feasible() -> list[Instance]:
 
 
 @pytest.mark.slow
-@every(("gap", "few"), GAPS)
+@pytest.mark.parametrize(("gap", "few"), GAPS)
 @every("instance", feasible)
 def test_what_is_proved_is_what_enumeration_counts(instance: Instance, gap: float, few: int) -> None:
     near = known_near(instance, gap, few)
@@ -120,7 +120,7 @@ def test_the_search_alone_decides_what_dives_do_not_find(monkeypatch: pytest.Mon
                 assert options_of(known, known.occur) == expected[known.name]
 
 
-@every("looks", (0, 9))
+@pytest.mark.parametrize("looks", (0, 9))
 def test_short_of_time_nothing_false_is_said(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock jumps past the deadline after so many looks at it."""
     instance = SMALL[1]

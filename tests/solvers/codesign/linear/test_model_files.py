@@ -9,7 +9,6 @@ import pytest
 
 from crossopt.reports.cli import USAGE, main
 from crossopt.reports.commands.families import INFEASIBLE, NO_DESIGN
-from tests.every import every
 from tests.solvers.backends.test_export import read_with_highs
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import agrees_with
@@ -128,7 +127,7 @@ REFUSED = [
 ]
 
 
-@every(("text", "more", "sentence", "code"), REFUSED)
+@pytest.mark.parametrize(("text", "more", "sentence", "code"), REFUSED)
 def test_refusals_are_a_sentence_and_write_nothing(
     text: str,
     more: tuple[str, ...],

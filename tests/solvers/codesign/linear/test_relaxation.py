@@ -19,7 +19,6 @@ from crossopt.solvers.backends.milp import Fractional, relaxation
 from crossopt.solvers.codesign.boxes.branch import Spend as SearchSpend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.linear.tree import Explored, Fixed, explore
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -175,7 +174,7 @@ def test_the_gap_of_the_quickstart_is_closed_by_branching(tmp_path: Path, capsys
     assert "more (--svg FILE draws them" in capsys.readouterr().out
 
 
-@every(
+@pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
         (["tiny", "--svg", "tree.svg"], 2, "--svg: this writes what --relaxation or --constants finds"),

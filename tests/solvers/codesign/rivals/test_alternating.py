@@ -18,7 +18,6 @@ from crossopt.solvers.codesign.engines import auto
 from crossopt.solvers.codesign.rivals import alternating
 from crossopt.solvers.codesign.rivals.megatron import on_chip
 from crossopt.solvers.codesign.rivals.recipes import recipes_design
-from tests.every import every
 from tests.extent import some
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
@@ -51,7 +50,7 @@ def assert_that_neither_half_can_be_improved(instance: Instance) -> None:
 
 
 @pytest.mark.thorough
-@every("text", [TINY_FREE, LSTM, GEMM])
+@pytest.mark.parametrize("text", [TINY_FREE, LSTM, GEMM])
 def test_it_is_never_above_the_best_of_either_half(text: str) -> None:
     instance = ask(text)
     value = ended(instance)

@@ -10,7 +10,6 @@ from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.usual_chips import expert_point
-from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, ask, random_question
@@ -22,7 +21,7 @@ def silent(progress: object) -> None:
     del progress
 
 
-@every("seed", range(10))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_rules_keep_every_limit_or_give_no_design(seed: int) -> None:
     instance = random_question(seed)
     optimum, point = search(instance, silent).value, expert_point(instance)

@@ -11,7 +11,6 @@ from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import judge
 from crossopt.solvers.stages.chain.optimum import best_plans, equal_splits
 from crossopt.solvers.stages.chain.plan import ChainPlan, even
-from tests.every import every
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain, text_of
 
 GOLDEN = {
@@ -27,7 +26,7 @@ GOLDEN = {
 """Seconds of a batch, width, replicas and stages by the public program of PHAZE, and seconds of the plan to compare with."""
 
 
-@every("name", GOLDEN)
+@pytest.mark.parametrize("name", GOLDEN)
 def test_the_optimum_is_that_of_the_public_program(name: tuple[str, str]) -> None:
     seconds, width, data, stages, fixed = GOLDEN[name]
     result = answered(asked_of(text_of(SHAPES[name[0]], f"recompute: {name[1]}")))
@@ -63,8 +62,8 @@ SCHEDULES = {
 }
 
 
-@every("more", SCHEDULES.values())
-@every("widths", [(1,), (1, 2)])
+@pytest.mark.parametrize("more", SCHEDULES.values())
+@pytest.mark.parametrize("widths", [(1,), (1, 2)])
 def test_no_plan_of_a_small_chain_is_better_and_one_is_as_good(more: str, widths: tuple[int, ...]) -> None:
     found = set()
     for seed in range(12):

@@ -18,7 +18,6 @@ from crossopt.solvers.stages.chain.brute_force import every_plan
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, judge
 from crossopt.solvers.stages.chain.plan import ChainPlan
-from tests.every import every
 from tests.extent import examples
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain, text_of
 from tests.solvers.stages.chain.test_optimum import SCHEDULES
@@ -48,7 +47,7 @@ def test_it_shows_what_every_plan_shows_and_never_more(seed: int, layers: int, w
     assert sure == true == inf or sure >= true * (1.0 - 1e-12)
 
 
-@every("more", [*SCHEDULES.values(), MERGED])
+@pytest.mark.parametrize("more", [*SCHEDULES.values(), MERGED])
 def test_it_shows_what_the_search_finds_on_chains_of_too_many_plans(more: str) -> None:
     for seed in range(8):
         text = random_chain(seed, 12 + seed, (1, 2), more)
@@ -69,14 +68,14 @@ def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() 
     assert "value: the plan takes" in refused(replace(found, value=0.9 * found.value))
 
 
-@every("name", ["HiGHS 99, proved in Coq", "dynamic programming over 3 cuts", "dynamic programming over all cuts, twice"])
+@pytest.mark.parametrize("name", ["HiGHS 99, proved in Coq", "dynamic programming over 3 cuts", "dynamic programming over all cuts, twice"])
 def test_a_proof_by_another_name_is_refused(name: str) -> None:
     found = answered(asked_of(LONG))
     assert isinstance(found.proof, Counted)
     assert f"nothing is proved by {name!r}" in refused(replace(found, proof=replace(found.proof, by=name)))
 
 
-@every("more", ["", "schedule: two-versions", "recompute: full"])
+@pytest.mark.parametrize("more", ["", "schedule: two-versions", "recompute: full"])
 def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
     """As by a search that overlooks what is better."""
     question = asked_of(random_chain(5, 14, (1, 2), more))

@@ -15,7 +15,6 @@ from crossopt.solvers.stages.pipedream import second
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.second import least_slowest, steps_of
-from tests.every import every
 from tests.extent import examples
 from tests.paths import reference
 from tests.solvers.stages.pipedream.plainly import Plainly, seen
@@ -52,7 +51,7 @@ def test_it_shows_what_every_plan_shows(seed: int, compatible: bool) -> None:
 
 
 @pytest.mark.slow
-@every("way", WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_it_shows_what_the_search_finds_where_plans_are_too_many(way: tuple[str, ...]) -> None:
     for seed in range(5):
         result = answered(asked_of(random_profile(seed, 12, 1), way))
@@ -79,7 +78,7 @@ def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() 
     assert "value: the plan takes" in refused(replace(found, value=0.9 * found.value))
 
 
-@every("way", [WAYS[0], WAYS[2], WAYS[3]])
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[3]])
 def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None:
     """As by a search that overlooks what is better; no rule stands beside it."""
     question = asked_of(random_profile(6, 14, 1), way)

@@ -73,7 +73,7 @@ def _partitions(rows: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
     return [tuple(rows[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(rows)), strict=True)) for cuts in ((), (1,), (2,), (1, 2))]
 
 
-@every("seed", range(12))
+@pytest.mark.parametrize("seed", range(12))
 def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
@@ -99,7 +99,7 @@ def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-@every("seed", range(12))
+@pytest.mark.parametrize("seed", range(12))
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)

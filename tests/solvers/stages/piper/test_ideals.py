@@ -7,7 +7,6 @@ import pytest
 
 from crossopt.solvers.stages.piper.cuts import ideals
 from crossopt.solvers.stages.piper.cuts.ideals import cuts_near, ideals_of
-from tests.every import every
 
 
 def arcs_of(seed: int, count: int) -> list[tuple[int, int]]:
@@ -19,7 +18,7 @@ def is_ideal(mask: int, arcs: list[tuple[int, int]]) -> bool:
     return all(mask >> start & 1 for start, end in arcs if mask >> end & 1)
 
 
-@every("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_all_cuts_are_found(seed: int) -> None:
     arcs = arcs_of(seed, 7)
     found, every = ideals_of(7, arcs)
@@ -28,7 +27,7 @@ def test_all_cuts_are_found(seed: int) -> None:
     assert all(one.bit_count() <= other.bit_count() for one, other in pairwise(found))
 
 
-@every("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_some_of_many_cuts_are_cuts_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arcs = arcs_of(seed, 9)
     monkeypatch.setattr(ideals, "MOST_IDEALS", 8)
