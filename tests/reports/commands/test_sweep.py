@@ -183,7 +183,7 @@ LISTS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@every("words", LISTS)
+@pytest.mark.parametrize("words", LISTS)
 def test_a_list_with_names_that_are_not_those_of_its_questions_is_refused(words: str, few: Path, tmp_path: Path, capsys: Captured) -> None:
     store = tmp_path / "runs"
     shutil.copytree(few, store)
