@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from crossopt.crossflow.evaluate import Design, Evaluation, Limit, evaluate
     from crossopt.crossflow.generator import Edges, Split, generate
     from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
+    from crossopt.crossflow.kernels.distributed_product import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-    from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.parameters import parameters, step_flops
     from crossopt.crossflow.plan import Plan, Plans, table
     from crossopt.crossflow.plan_rules import broken_rules
@@ -32,10 +32,10 @@ _WHERE = {
     "KernelPlan": "kernels.kernel_plan",
     "Limit": "evaluate",
     "Link": "hardware",
-    "LinkLoads": "kernels.mesh",
+    "LinkLoads": "kernels.distributed_product",
     "Lstm": "workload",
     "Memory": "hardware",
-    "Mesh": "kernels.mesh",
+    "Mesh": "kernels.distributed_product",
     "Parts": "technology",
     "Plan": "plan",
     "Plans": "plan",
@@ -47,7 +47,7 @@ _WHERE = {
     "broken_rules": "plan_rules",
     "evaluate": "evaluate",
     "generate": "generator",
-    "link_loads": "kernels.mesh",
+    "link_loads": "kernels.distributed_product",
     "parameters": "parameters",
     "price": "transformer",
     "scale_logic": "technology",

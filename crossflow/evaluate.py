@@ -6,7 +6,7 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill
 from crossopt.crossflow.cost import Prices, step_cost
 from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of
-from crossopt.crossflow.kernels.gemm import bill as gemm_bill
+from crossopt.crossflow.kernels.distributed_product import bill as gemm_bill
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.kernels.lstm import bill as lstm_bill

@@ -19,7 +19,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_gather, exchange_energy, exchange_time, ring_all_reduce
 from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_attention
-from crossopt.crossflow.exchanges.dispatch import to_experts
+from crossopt.crossflow.exchanges.experts import launched_in_the_open, permutations, to_experts
 from crossopt.crossflow.exchanges.hiding import (
     exposed_turns,
     gathered_for_weights,
@@ -29,11 +29,17 @@ from crossopt.crossflow.exchanges.hiding import (
     turns,
     turns_after_attention,
 )
-from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
-from crossopt.crossflow.kernels.casts import cast, gathered_share
-from crossopt.crossflow.kernels.element_wise import activations, element_wise, narrow_norms, wide_norms
+from crossopt.crossflow.kernels.layer_kernels import (
+    activations,
+    attention_core,
+    attention_core_backward,
+    cast,
+    element_wise,
+    gathered_share,
+    narrow_norms,
+    wide_norms,
+)
 from crossopt.crossflow.projections import (
     FEED_FORWARD_PRODUCTS,
     OUTPUT,

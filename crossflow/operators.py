@@ -15,9 +15,7 @@ import numpy as np
 
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
-from crossopt.crossflow.kernels.casts import cast
-from crossopt.crossflow.kernels.element_wise import ElementWise, element_wise
+from crossopt.crossflow.kernels.layer_kernels import ElementWise, attention_core, attention_core_backward, cast, element_wise
 from crossopt.crossflow.parameters import (
     attention_parameters,
     embedding_parameters,

@@ -14,8 +14,19 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
 from crossopt.crossflow.bill import Bill, Items, Prices, Spent, step_items
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
-from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_either_side, transfer_energy, transfer_time
-from crossopt.crossflow.exchanges.shared_links import Sent, busy_seconds, held_levels, layers_sent, sent_of_plans, sent_over
+from crossopt.crossflow.exchanges.replicas import (
+    DataExchange,
+    Sent,
+    busy_seconds,
+    data_exchange,
+    held_levels,
+    layers_sent,
+    sent_of_plans,
+    sent_over,
+    transfer_either_side,
+    transfer_energy,
+    transfer_time,
+)
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, devices_in, under_all_sets, within_power
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, laid_at, lay_out

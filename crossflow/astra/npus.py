@@ -17,12 +17,21 @@ from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Literal
 
-from crossopt.crossflow.astra.chunks import chunk_sizes, equal_chunks
-from crossopt.crossflow.astra.collective import Network, time_collective
-from crossopt.crossflow.astra.dimension import Collective, Dimension, hops_between, message_time
-from crossopt.crossflow.astra.links import congested
-from crossopt.crossflow.astra.messages import Call, Carry, Clock, Exchange, exchange_of, finish_times
-from crossopt.crossflow.astra.phase import Phase
+from crossopt.crossflow.astra.collective import Network, chunk_sizes, equal_chunks, time_collective
+from crossopt.crossflow.astra.phases import (
+    Call,
+    Carry,
+    Clock,
+    Collective,
+    Dimension,
+    Exchange,
+    Phase,
+    congested,
+    exchange_of,
+    finish_times,
+    hops_between,
+    message_time,
+)
 
 
 @dataclass(frozen=True, slots=True)

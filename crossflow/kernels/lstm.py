@@ -1,13 +1,16 @@
-"""The price of training an LSTM language model: step time, memory and energy of one kernel plan, for one device or an array of devices.
+"""What one device does in one time step of an LSTM language model: embedding, cell and softmax, forward and backward.
 
-The network is unrolled over S steps and laid on a chain of devices. Each device works in one fixed order, step by step and within a step
-from the input to the softmax (backward in reverse), which keeps every precedence and never holds back the next device. A chain of devices
-and links with the same work in every step is a flow shop of equal jobs: device d is done after
+B batch of a replica, D hidden size, G gates, V words, P bytes a value, all split over the ranks of a grid. Element-wise work as counted
+in the public DeepFlow code (arXiv 2211.03309), but with its bytes moved by DRAM:
 
-    finish_d = sum of one step's work and transfers up to d + (S - 1) * the longest of them
+                      FLOP                  bytes                      kernels
+    cell forward      5 B G D               13 P B G D                 5
+    cell backward     5 B D + 2 G D^2       13 P B D + 6 P G D^2       5        the second terms add up the gradients of the weights
+    softmax forward   B (3V - 1)            7 P B V                    4
+    softmax backward  5 B V                 11 P B V                   4
+    embedding         0                     2 P B D                    1        each way; forward the inputs also come from the host
 
-Only + and max appear, so the step time falls when any operation does. Forward and backward chains follow each other; a device reduces and
-updates its weights when its own backward chain is done.
+The products are B x 2D x GD in a cell (Hochreiter, Schmidhuber 1997: input and state side by side) and B x D x V before the softmax.
 """
 
 from collections.abc import Sequence
@@ -18,22 +21,212 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill, Items, Prices, price_table, total
-from crossopt.crossflow.collectives import send
+from crossopt.crossflow.collectives import all_to_all, send
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
-from crossopt.crossflow.kernels.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
-from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-from crossopt.crossflow.kernels.lstm_memory import Held, hold_on_chain, memory
-from crossopt.crossflow.kernels.lstm_operations import (
-    Work,
-    cell_backward,
-    cell_forward,
-    embedding_backward,
-    embedding_forward,
-    softmax_backward,
-    softmax_forward,
+from crossopt.crossflow.kernels.distributed_product import (
+    Grid,
+    Share,
+    backward,
+    exchange_cost,
+    forward,
+    gather_output_gradient,
+    grid,
+    products_cost,
+    publish_weights,
+    reduce_gradients,
+    transpose_weights,
 )
-from crossopt.crossflow.roofline import Cost, stream_cost
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.roofline import NOTHING, Cost, Product, stream_cost
 from crossopt.crossflow.workload import Lstm
+
+HOST_BANDWIDTH = 12.4 * 2**30
+"""Bytes per second at which inputs come from the host: a 16-lane PCIe 3.0 slot, as DeepFlow has it."""
+
+_GATE_OPERANDS = 4.0
+"""Gate-sized operands of the element-wise operations that lie on another rank when the gates are split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Some work of one device, by kind."""
+
+    products: Cost = NOTHING
+    pointwise: Cost = NOTHING
+    exchange: Cost = NOTHING
+    host_copy: Cost = NOTHING
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(
+            self.products + other.products,
+            self.pointwise + other.pointwise,
+            self.exchange + other.exchange,
+            self.host_copy + other.host_copy,
+        )
+
+    def times(self, count: Real) -> "Work":
+        return Work(self.products.times(count), self.pointwise.times(count), self.exchange.times(count), self.host_copy.times(count))
+
+    def total(self) -> Cost:
+        return self.products + self.pointwise + self.exchange + self.host_copy
+
+    def seconds(self, host: Real) -> Real:
+        """Time of the work, but at least what the host needs to launch its kernels at `host` seconds each."""
+        total = self.total()
+        return np.maximum(total.time, host * total.kernels)
+
+
+def cell_product(model: Lstm, batch: float) -> Product:
+    return Product(batch, 2.0 * model.hidden, float(model.gates * model.hidden))
+
+
+def softmax_product(model: Lstm, batch: float) -> Product:
+    return Product(batch, float(model.hidden), float(model.vocabulary))
+
+
+def embedding_product(model: Lstm, batch: float) -> Product:
+    """The embedding as a product of one-hot rows with the table: its exchanges are those of a product, its arithmetic is a gather."""
+    return Product(batch, float(model.vocabulary), float(model.hidden))
+
+
+def cell_forward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
+    gates = batch * model.gates * model.hidden / cut.ranks
+    pointwise = stream_cost(13.0 * model.value_bytes * gates, 5.0 * gates, hardware, 5.0)
+    share = forward(cell_product(model, batch), model.value_bytes, cut)
+    return _work(_with_gates(share, model, batch, cut), pointwise, model, hardware)
+
+
+def cell_backward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
+    size, units = model.value_bytes, batch * model.hidden / cut.ranks
+    weights = 2.0 * model.hidden * model.gates * model.hidden / cut.ranks
+    pointwise = stream_cost(13.0 * size * units + 3.0 * size * weights, 5.0 * units + weights, hardware, 5.0)
+    share = backward(cell_product(model, batch), size, cut)
+    return _work(_with_gates(share, model, batch, cut), pointwise, model, hardware)
+
+
+def softmax_forward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
+    words = batch * model.vocabulary / cut.ranks
+    pointwise = stream_cost(7.0 * model.value_bytes * words, 3.0 * words - batch / cut.ranks, hardware, 4.0)
+    return _work(forward(softmax_product(model, batch), model.value_bytes, cut), pointwise, model, hardware)
+
+
+def softmax_backward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
+    words = batch * model.vocabulary / cut.ranks
+    pointwise = stream_cost(11.0 * model.value_bytes * words, 5.0 * words, hardware, 4.0)
+    return _work(backward(softmax_product(model, batch), model.value_bytes, cut), pointwise, model, hardware)
+
+
+def embedding_forward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
+    size = _embedding_bytes(model, batch, cut)
+    exchanges = forward(embedding_product(model, batch), model.value_bytes, cut).exchanges
+    copy = Cost(size / HOST_BANDWIDTH, 0.0, 0.0)
+    return Work(pointwise=stream_cost(size, 0.0, hardware), exchange=exchange_cost(exchanges, hardware.links), host_copy=copy)
+
+
+def embedding_backward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
+    gather = gather_output_gradient(embedding_product(model, batch), model.value_bytes, cut)
+    pointwise = stream_cost(_embedding_bytes(model, batch, cut), 0.0, hardware)
+    return Work(pointwise=pointwise, exchange=exchange_cost((gather,), hardware.links))
+
+
+def _work(share: Share, pointwise: Cost, model: Lstm, hardware: Hardware) -> Work:
+    return Work(products_cost(share, model.value_bytes, hardware), pointwise, exchange_cost(share.exchanges, hardware.links))
+
+
+def _with_gates(share: Share, model: Lstm, batch: float, cut: Grid) -> Share:
+    """And 4 P B G D bytes over all ranks: the gates of one unit lie on different ranks where the columns of the result are split."""
+    gates = batch * model.gates * model.hidden / cut.ranks
+    return Share(share.products, (*share.exchanges, all_to_all(_GATE_OPERANDS * model.value_bytes * gates, cut.output_members)))
+
+
+def _embedding_bytes(model: Lstm, batch: float, cut: Grid) -> float:
+    return 2.0 * model.value_bytes * batch * model.hidden / cut.ranks
+
+
+# Which parts of an LSTM each device of a chain holds, and the bytes that they need.
+#
+# Of a replica with batch B, P bytes a value, S steps, D hidden size, G gates, V words, before division over the ranks of a grid:
+#
+#     weights      (2D + 1) G D a layer, (D + 1) V before the softmax, V D in the embedding
+#     activations  P S [ B G D (1 + 9/2) a layer, B V (1 + 2) + B in the softmax, B D in the embedding ]   (counts of DeepFlow)
+#
+# The rows-columns cut holds the weights of the products twice, K x N/c and K/c x N, as soon as there are columns.
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The parts of the network on one device of the chain."""
+
+    cells: int
+    embedding: bool
+    softmax: bool
+
+    def product_weights(self, model: Lstm) -> float:
+        """Weights of matrix products, with biases."""
+        cell = (2.0 * model.hidden + 1.0) * model.gates * model.hidden
+        return self.cells * cell + self.softmax * (model.hidden + 1.0) * model.vocabulary
+
+    def table_weights(self, model: Lstm) -> float:
+        return self.embedding * float(model.vocabulary) * model.hidden
+
+    def activations(self, model: Lstm, batch: float) -> float:
+        """Values kept for the backward pass."""
+        cells = self.cells * 5.5 * batch * model.gates * model.hidden
+        softmax = self.softmax * (3.0 * batch * model.vocabulary + batch)
+        return model.sequence * (cells + softmax + self.embedding * batch * model.hidden)
+
+    def widest(self, model: Lstm) -> float:
+        """Columns of the widest result."""
+        widths = (self.cells > 0, model.gates * model.hidden), (self.softmax, model.vocabulary), (self.embedding, model.hidden)
+        return float(max(present * width for present, width in widths))
+
+
+def hold_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
+    """The parts on each device, input first: cells in equal runs, embedding on the first device, softmax on the last."""
+    devices = plan.cell_devices
+    cells = [(place + 1) * model.layers // devices - place * model.layers // devices for place in range(devices)]
+    if plan.layers > devices:
+        cells = [0, *cells, 0]
+    last = len(cells) - 1
+    return tuple(Held(count, place == 0, place == last) for place, count in enumerate(cells))
+
+
+def memory(model: Lstm, plan: KernelPlan) -> Items:
+    """Bytes by use on the fullest device."""
+    return max((_memory(model, plan, held) for held in hold_on_chain(model, plan)), key=lambda items: float(total(items)))
+
+
+def _memory(model: Lstm, plan: KernelPlan, held: Held) -> Items:
+    batch, ranks = model.global_batch / plan.data, plan.rows * plan.columns
+    products, table = held.product_weights(model), held.table_weights(model)
+    weight_ranks = plan.rows if plan.split == "inner" else plan.columns
+    return (
+        ("weights", model.value_bytes * (products + table) / weight_ranks),
+        ("transposed weights", model.value_bytes * products / plan.columns if plan.columns > 1 else 0.0),
+        ("gradients", model.gradient_bytes * (products + table) / ranks),
+        ("optimizer", model.optimizer_bytes * (products + table) / ranks),
+        ("activations", model.value_bytes * held.activations(model, batch) / ranks),
+        ("exchange buffer", model.value_bytes * batch * held.widest(model) * _gathered(plan)),
+    )
+
+
+def _gathered(plan: KernelPlan) -> float:
+    """The largest share of a result that one exchange brings together: over columns, over rows, or partial sums of all of it."""
+    if plan.split == "inner":
+        return 1.0
+    return max(1.0 / plan.rows if plan.columns > 1 else 0.0, 1.0 / plan.columns if plan.rows > 1 else 0.0)
+
+
+# The price of training an LSTM language model: step time, memory and energy of one kernel plan, for one device or an array of devices.
+#
+# The network is unrolled over S steps and laid on a chain of devices. Each device works in one fixed order, step by step and within a step
+# from the input to the softmax (backward in reverse), which keeps every precedence and never holds back the next device. A chain of devices
+# and links with the same work in every step is a flow shop of equal jobs: device d is done after
+#
+#     finish_d = sum of one step's work and transfers up to d + (S - 1) * the longest of them
+#
+# Only + and max appear, so the step time falls when any operation does. Forward and backward chains follow each other; a device reduces and
+# updates its weights when its own backward chain is done.
 
 
 @dataclass(frozen=True, slots=True)

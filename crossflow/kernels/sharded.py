@@ -27,9 +27,7 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.resharding import Lay, MeshAxis, Piece, reshard_time
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
-from crossopt.crossflow.kernels.casts import cast
-from crossopt.crossflow.kernels.element_wise import element_wise
+from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward, cast, element_wise
 from crossopt.crossflow.projections import WIDE, named_projections, projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost, stream_cost

@@ -20,8 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
-from crossopt.crossflow.traces.replay import followers_of, order_along_streams
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, followers_of, order_along_streams
 
 Transform = Literal[
     "scale", "amp", "fuse", "remove", "unwait", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"

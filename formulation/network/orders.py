@@ -18,9 +18,7 @@ from math import comb
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.astra.chunks import Chunk, Order, chunk_sizes
-from crossopt.crossflow.astra.collective import jobs_of
-from crossopt.crossflow.astra.flow_shop import Operation
+from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, jobs_of
 from crossopt.instances.network.collective.question import CollectiveQuestion
 
 MOST_LOOKS = 1_000_000

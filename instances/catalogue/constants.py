@@ -10,9 +10,14 @@ from typing import Final, TypeAlias
 
 from crossopt.crossflow.fields import Bounds, NonZero
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.crossflow.kernels.attention_kernel import ContextConstants, GenerationConstants
-from crossopt.crossflow.kernels.collective_kernel import OPERATIONS, CollectiveConstants
-from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductConstants
+from crossopt.crossflow.kernels.fitted import (
+    FORMATS,
+    OPERATIONS,
+    CollectiveConstants,
+    ContextConstants,
+    GenerationConstants,
+    ProductConstants,
+)
 from crossopt.instances.files.annotations import Slot, slots_of
 from crossopt.instances.files.units import nearest, quoted
 

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.kernels.attention_kernel import SHARED_HEADS, AttentionFormat, ContextCall, GenerationCall
-from crossopt.crossflow.kernels.collective_kernel import OPERATIONS, CollectiveCall
-from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductCall
+from crossopt.crossflow.kernels.fitted import (
+    FORMATS,
+    OPERATIONS,
+    SHARED_HEADS,
+    AttentionFormat,
+    CollectiveCall,
+    ContextCall,
+    GenerationCall,
+    ProductCall,
+)
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.files.tables import Cells, columns_of, count, number, read_table
 from crossopt.instances.files.units import quoted

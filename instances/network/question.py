@@ -13,7 +13,7 @@ from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.astra.fluid import fluid_loads, share_of
+from crossopt.crossflow.astra.collective import fluid_loads, share_of
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from crossopt.crossflow.astra.dimension import Collective, Shape
+from crossopt.crossflow.astra.phases import Collective, Shape
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Money, Prose, Unit
 
 Tier = Literal["chiplet", "package", "node", "pod"]

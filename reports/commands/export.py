@@ -154,7 +154,7 @@ def export_certificate(path: Path, out: Path | None) -> None:
 
 def _of_strategies(path: Path) -> dict[str, Any]:
     """Only what the checker accepts; says where its bound is another one than the result's."""
-    from crossopt.solvers.sharding.integer.certificate import certificate_of  # noqa: PLC0415 - most exports are of designs
+    from crossopt.solvers.sharding.certificate import certificate_of  # noqa: PLC0415 - most exports are of designs
     from crossopt.solvers.standalone import check as proved  # noqa: PLC0415
 
     family, result = read_saved(path, "sharding")

@@ -15,8 +15,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding_exchange, head_exchange
-from crossopt.crossflow.exchanges.replicas import messages_time
-from crossopt.crossflow.exchanges.shared_links import free, messages_each_way
+from crossopt.crossflow.exchanges.replicas import free, messages_each_way, messages_time
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import Layout, in_turn, lay_out

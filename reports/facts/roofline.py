@@ -15,8 +15,7 @@ import numpy as np
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.exchanges.context import around_attention
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
-from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
-from crossopt.crossflow.kernels.element_wise import element_wise
+from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward, element_wise
 from crossopt.crossflow.layer import trained_costs
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.traces.excerpt import excerpt
+from crossopt.crossflow.traces.graph import excerpt
 from crossopt.crossflow.traces.transforms import changed
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of, write_whole

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.traces.graph import KINDS
-from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.graph import KINDS, replay
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.errors import RefusedError

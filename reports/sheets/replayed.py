@@ -1,6 +1,6 @@
 """When each operator on the CPU runs, of a placement that the judge has timed: the judge tells pieces, and this what lies between them.
 
-A node on the CPU starts when all whose output it takes are done (solvers/placement/latency/judge.py); cores are not counted. Times here
+A node on the CPU starts when all whose output it takes are done (solvers/placement/judge.py); cores are not counted. Times here
 are for the eye: sums of floating-point numbers, where the judge has exact ones.
 """
 

@@ -8,7 +8,7 @@ from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.sheets.amounts import seconds_of
 from crossopt.reports.sheets.sheet import Column, Limit, Limits, Part, Search, Section, Sheet, Table, answer_sheet, counts, names
 from crossopt.solvers.proofs import Reductions, Steps
-from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, Meaning
+from crossopt.solvers.sharding.judge import IN_FLOATS, WHOLE, Answer, Meaning
 
 _KNOWN = "It was read anew for this page. The counts of the reductions, the seconds and the notes are the result's own."
 _PLANS = 12

@@ -7,11 +7,8 @@ from pathlib import Path
 from crossopt.instances.measured.kernels import Kernels, Of, kernels_in, read_kernels
 from crossopt.instances.measured.runs import Measured, read_measured
 from crossopt.reports.commands.progress import notes_on
-from crossopt.solvers.measured.calibrate import calibrate, of_kind, registry_text, used_rows
-from crossopt.solvers.measured.kernels.accuracy import of_device
-from crossopt.solvers.measured.kernels.fitting import fit_kernels
-from crossopt.solvers.measured.kernels.sections import sections_text
-from crossopt.solvers.measured.stack_fit import fit_stack, of_stacks, section_text
+from crossopt.solvers.measured.calibrate import calibrate, fit_stack, of_kind, of_stacks, registry_text, section_text, used_rows
+from crossopt.solvers.measured.kernels import fit_kernels, of_device, sections_text
 
 
 def fitted_sections(paths: Sequence[Path], gpu: str, of: Of | None, stacks: Sequence[str] = ()) -> str:

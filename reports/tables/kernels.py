@@ -17,15 +17,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import read_file
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.measured.kernels import Kernels, Of, read_kernels
-from crossopt.solvers.measured.kernels.accuracy import (
-    BY,
-    KernelErrors,
-    PricedKernel,
-    errors_of,
-    kernel_errors,
-    price_kernels,
-    worst_kernels,
-)
+from crossopt.solvers.measured.kernels import BY, KernelErrors, PricedKernel, errors_of, kernel_errors, price_kernels, worst_kernels
 
 _PAGE: Final = 108
 _LABEL: Final = 52

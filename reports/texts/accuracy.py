@@ -7,8 +7,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from crossopt.reports.drawing.plots import Labels, Series, scatter
-from crossopt.solvers.measured.accuracy import BY, NOMINAL, Accuracy, Line, Priced, set_of, worst
-from crossopt.solvers.measured.provenance import fitted_to
+from crossopt.solvers.measured.accuracy import BY, NOMINAL, Accuracy, Line, Priced, fitted_to, set_of, worst
 
 _PAGE: Final = 108
 _LABEL: Final = 26

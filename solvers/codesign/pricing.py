@@ -10,10 +10,10 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole, distinct
 from crossopt.crossflow.bill import Spent, total
 from crossopt.crossflow.hardware import Cluster, Hardware, take, variants_of
-from crossopt.crossflow.kernels.gemm import memory as gemm_memory
-from crossopt.crossflow.kernels.gemm import price as price_gemm
+from crossopt.crossflow.kernels.distributed_product import memory as gemm_memory
+from crossopt.crossflow.kernels.distributed_product import price as price_gemm
+from crossopt.crossflow.kernels.lstm import memory as lstm_memory
 from crossopt.crossflow.kernels.lstm import price as price_lstm
-from crossopt.crossflow.kernels.lstm_memory import memory as lstm_memory
 from crossopt.crossflow.memory import host_memory, peak_memory
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans
 from crossopt.crossflow.plan import joined as joined_tables

@@ -1,11 +1,9 @@
-"""How far the model is from measured step times: predictions of all runs at once, and their errors by source, device or model.
+"""How well predicted times rank plans of which the real times are known."""
 
-Measured and derived times (from tokens a second) are never in one figure. Rows that repeat the settings and the time of another, as
-successive editions of a table do, count once.
-"""
-
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import combinations
 from statistics import median
 from typing import Final, TypeAlias, TypeVar
 
@@ -16,13 +14,108 @@ from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, under_all
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.entries import StackEntry
 from crossopt.instances.catalogue.known_runs import errors_like, features
-from crossopt.instances.catalogue.registry import device
-from crossopt.instances.catalogue.stack_sets import USUAL
+from crossopt.instances.catalogue.registry import device, names
+from crossopt.instances.catalogue.stack_sets import USUAL, lender
 from crossopt.instances.measured.machines import Machine
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected, device_for
-from crossopt.solvers.measured.provenance import fitted_to
-from crossopt.solvers.measured.ranking import Choice, Ranking, ranking
+
+FEWEST: Final = 3
+"""Plans of one question from which on their order says something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One plan of a question: its measured and its predicted seconds."""
+
+    measured: float
+    predicted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How plans are ranked, over several questions."""
+
+    groups: int
+    tau: float
+    """Mean Kendall tau-a."""
+    mean_regret: float
+    largest_regret: float
+    best_found: float
+    """Share of the questions whose regret is zero."""
+
+
+def kendall_tau(choices: Sequence[Choice]) -> float:
+    """Kendall's tau-a: (pairs in the same order - pairs in opposite order) / all pairs; a tie is in neither (Kendall 1938)."""
+    pairs = list(combinations(choices, 2))
+    return sum(_agreement(one, other) for one, other in pairs) / len(pairs)
+
+
+def regret(choices: Sequence[Choice]) -> float:
+    """Measured time of the plan that is predicted to be fastest over the best measured time, less 1; of plans that tie, the slowest."""
+    first = min(choice.predicted for choice in choices)
+    chosen = max(choice.measured for choice in choices if choice.predicted == first)
+    return chosen / min(choice.measured for choice in choices) - 1.0
+
+
+def ranking(groups: Sequence[Sequence[Choice]]) -> Ranking | None:
+    """The mean over all questions with enough plans; None if there are none."""
+    large = [group for group in groups if len(group) >= FEWEST]
+    if not large:
+        return None
+    regrets = [regret(group) for group in large]
+    return Ranking(
+        groups=len(large),
+        tau=sum(kendall_tau(group) for group in large) / len(large),
+        mean_regret=sum(regrets) / len(large),
+        largest_regret=max(regrets),
+        best_found=regrets.count(0.0) / len(large),
+    )
+
+
+def _agreement(one: Choice, other: Choice) -> int:
+    product = (one.measured - other.measured) * (one.predicted - other.predicted)
+    return (product > 0.0) - (product < 0.0)
+
+
+# Whether the constants that price a measured run were fitted to runs like it: by the same hands, on the same kind of device.
+#
+# A set of constants tells its sources under `rows`. One that is taken over from another kind of device saw no run of this kind; one that is
+# taken over from another stack of the same kind saw those of that stack.
+
+_EDITION: Final = re.compile(r"\s+\S*\d\d\.\d\d.*")
+
+
+def publisher(source: str) -> str:
+    """Who measured, without the edition of a table."""
+    return _EDITION.sub("", source)
+
+
+def fitted_to(run: Measurement) -> bool:
+    """Whether the set that prices the run was fitted to runs of its source: that of its stack, or where there is none the device's own."""
+    entry = device(run.gpu)
+    if (found := entry.stacks.get(run.stack or USUAL)) is not None:
+        return publisher(run.source) in _lent(found, run.gpu).rows
+    return entry.calibration is not None and run.source in entry.calibration.rows
+
+
+def _lent(entry: StackEntry, gpu: str) -> StackEntry:
+    """The set that was fitted, where this one is taken over from another of the same kind of device."""
+    whose, stack = lender(entry)
+    alike = whose in names("hardware") and kind_of(whose) == kind_of(gpu)
+    return device(whose).stacks.get(stack, entry) if alike else entry
+
+
+def kind_of(gpu: str) -> str:
+    """An A100 of 40 GB and one of 80 GB differ in their memory only."""
+    return gpu.partition("-")[0]
+
+
+# How far the model is from measured step times: predictions of all runs at once, and their errors by source, device or model.
+#
+# Measured and derived times (from tokens a second) are never in one figure. Rows that repeat the settings and the time of another, as
+# successive editions of a table do, count once.
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -1,29 +1,246 @@
-"""Who chooses bandwidths: a convex program where they may be anything, parts of it for catalogues, lines at costs where costs count."""
+"""Branch and bound over catalogues: parts of them, each a convex program, until no part may hold anything better."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
+from heapq import heappop, heappush
+from itertools import count
+from math import fsum, inf, sqrt
 from time import monotonic
 
 from crossopt.formulation.network.program import (
     Multipliers,
+    Options,
+    Program,
     at_cost,
+    bound_of,
     broken_rows,
     cheapest,
     cost_of,
+    cut,
     options_of,
+    part_of,
     program_of,
     total_time,
     weighed_bound,
 )
 from crossopt.instances.network.question import NetworkQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Watch
-from crossopt.solvers.network.answer import Bandwidths
-from crossopt.solvers.network.parts import planted, solved
-from crossopt.solvers.network.reasons import why_none
-from crossopt.solvers.network.rivals import by_bytes, by_root, equal_split, rivals_of
-from crossopt.solvers.network.start import Point, fixed_in, inside
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.network.barrier import Point, fixed_in, inside, kept_exactly, minimise, strictly_inside
+from crossopt.solvers.network.family import why_none
+from crossopt.solvers.network.judge import Bandwidths
 from crossopt.solvers.proofs import Tangent, Tangents
+
+NONE = Multipliers((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the catalogues: its bound, what proves it, and where its program is best."""
+
+    options: Options
+    bound: float
+    multipliers: Multipliers
+    point: Point
+
+
+@dataclass(slots=True)
+class Tree:
+    """Parts by the way that leads to them: cuts with their two sides, and parts that are not cut; the best answer so far."""
+
+    question: NetworkQuestion
+    program: Program
+    cuts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)
+    waiting: list[tuple[float, int, str]] = field(default_factory=list)
+    turn: "count[int]" = field(default_factory=count)
+    best: Point | None = None
+    value: float = inf
+
+    @property
+    def bound(self) -> float:
+        """Of all parts that are not cut."""
+        return min(part.bound for way, part in self.parts.items() if way not in self.cuts)
+
+    def look(self, way: str, options: Options) -> None:
+        """Bound a part, and see what answers it leads to."""
+        self.parts[way] = part = bounded(self.question, self.program, options)
+        heappush(self.waiting, (part.bound, next(self.turn), way))
+        for point in candidates(self.program, part) if part.bound < inf else ():
+            if (time := total_time(self.question, point)) < self.value:
+                self.best, self.value = point, time
+
+    def branch(self) -> bool:
+        """Cut the part with the least bound; False where there is nothing left to choose in it."""
+        way = self.waiting[0][2]
+        dimension, last = where(self.parts[way])
+        if dimension < 0:
+            return False
+        heappop(self.waiting)
+        self.cuts[way] = (dimension, last)
+        for side, options in zip("ab", cut(self.parts[way].options, dimension, last), strict=True):
+            self.look(f"{way}{side}", options)
+        return True
+
+    def proof(self) -> Tangents:
+        ways = list(self.ways(""))
+        own = [self.parts[way].multipliers for way in ways if way not in self.cuts]
+        by = f"convex duality in {len(own):,} parts of the catalogues" if len(own) > 1 else "convex duality"
+        return Tangents(by, tuple(map(self.cuts.get, ways)), tuple(Tangent(one.shares, one.prices) for one in own))
+
+    def ways(self, way: str) -> Iterator[str]:
+        yield way
+        if way in self.cuts:
+            yield from self.ways(f"{way}a")
+            yield from self.ways(f"{way}b")
+
+
+def planted(question: NetworkQuestion) -> Tree:
+    """The whole question as one part."""
+    tree = Tree(question, program_of(question))
+    tree.look("", options_of(question))
+    return tree
+
+
+def bounded(question: NetworkQuestion, program: Program, options: Options) -> Part:
+    """The convex program of a part."""
+    own = part_of(program, options)
+    if own is None:
+        return Part(options, inf, NONE, program.lows)
+    multipliers, point = solved(own)
+    return Part(options, question.compute + bound_of(own, multipliers), multipliers, point)
+
+
+def solved(own: Program, near: Point | None = None) -> tuple[Multipliers, Point]:
+    """The best point of a program that keeps every row exactly, with its multipliers; the low ends where there is no room.
+
+    It begins at the point that is given, where that is strictly inside."""
+    fixed = fixed_in(own)
+    given = near is not None and strictly_inside(own, near, fixed)
+    start = None if all(fixed) else near if given else inside(own, fixed)
+    if start is None:
+        times = [[size / rate for size, rate in zip(sent, own.lows, strict=True)] for sent in own.sent]
+        shares = tuple(tuple(float(place == one.index(max(one))) for place in range(len(one))) for one in times)
+        return Multipliers(shares, (0.0,) * len(own.rows)), own.lows
+    found = minimise(own, start, fixed)
+    return found.multipliers, kept_exactly(own, found.point)
+
+
+def candidates(program: Program, part: Part) -> Iterator[Point]:
+    """The point where it is an answer; else the options below it, raised one after another where rows let them."""
+    if not any(part.options):
+        yield part.point
+        return
+    own = part_of(program, part.options)
+    if own is None:
+        return
+    ways = list(zip(part.point, own.lows, part.options, strict=True))
+    for near in (True, False):
+        found = [max(one for one in allowed or (low,) if one <= (at * (1.0 + 1e-9) if near else low)) for at, low, allowed in ways]
+        found = [max(one, low) if allowed else at for one, (at, low, allowed) in zip(found, ways, strict=True)]
+        for place in sorted(range(len(found)), key=lambda place: -max(sent[place] / found[place] for sent in program.sent)):
+            for option in part.options[place] or ():
+                raised = (*found[:place], option, *found[place + 1 :])
+                if option > found[place] and not broken_rows(own, raised):
+                    found[place] = option
+        if not broken_rows(own, found):
+            yield tuple(found)
+
+
+def where(part: Part) -> tuple[int, int]:
+    """The dimension whose point lies farthest from its options, and the last option below it; -1 where all have one option."""
+    best, found = -1.0, (-1, -1)
+    for place, (own, at) in enumerate(zip(part.options, part.point, strict=True)):
+        if own is None or len(own) == 1:
+            continue
+        last = min(max(sum(option <= at for option in own) - 1, 0), len(own) - 2)
+        away = min(abs(at - own[last]), abs(own[last + 1] - at)) / at
+        best, found = max((best, found), (away, (place, last)))
+    return found
+
+
+# Rules to compare with: as much bandwidth on every dimension, as much money, and shares by the bytes that dimensions carry.
+#
+# With b_d the weighted bytes of all collectives on dimension d:
+#
+#     by bytes            B_d ~ b_d, so that all dimensions are busy equally long
+#     by root of bytes    B_d ~ sqrt(b_d / p_d), the least of  sum b_d / B_d  for a sum of p_d B_d: Kleinrock's square-root assignment
+#                         of capacities (Communication Nets 1964), without the waiting that his messages have; p_d are the prices where
+#                         cost is what is limited, and 1 elsewhere
+#
+# The second is the optimum where each collective uses one dimension alone, as none then waits for the slowest of several.
+
+_HALVINGS, _LITTLE = 60, 1e-6
+
+
+def rivals_of(question: NetworkQuestion) -> tuple[Rival[Bandwidths], ...]:
+    """All rules; those of money where dimensions have prices."""
+    rules = {"equal bandwidths": (1.0,) * len(question.lows)}
+    if question.costs is not None and min(question.costs) > 0.0:
+        rules["equal spending"] = tuple(1.0 / cost for cost in question.costs)
+    rules |= {"by bytes": _bytes_of(question), "by root of bytes": _rooted(question)}
+    found = [(name, _along(question, weights)) for name, weights in rules.items()]
+    return tuple(Rival(name, None, answer, "" if answer else "no such bandwidths keep the limits") for name, answer in found)
+
+
+def equal_split(question: NetworkQuestion) -> Bandwidths | None:
+    """As much on every dimension; None where that keeps no limits."""
+    return _along(question, (1.0,) * len(question.lows))
+
+
+def by_bytes(question: NetworkQuestion) -> Bandwidths | None:
+    """In proportion to bytes; None where that keeps no limits."""
+    return _along(question, _bytes_of(question))
+
+
+def by_root(question: NetworkQuestion) -> Bandwidths | None:
+    """By the root of bytes; None where that keeps no limits."""
+    return _along(question, _rooted(question))
+
+
+def _bytes_of(question: NetworkQuestion) -> tuple[float, ...]:
+    """That each dimension carries, by weight, and a little for those that carry nothing."""
+    found = [fsum(sent.weight * sent.bytes[place] for sent in question.sent) for place in range(len(question.lows))]
+    least = max(found) * _LITTLE or 1.0
+    return tuple(max(one, least) for one in found)
+
+
+def _rooted(question: NetworkQuestion) -> tuple[float, ...]:
+    prices = (1.0,) * len(question.lows)
+    if question.costs is not None and min(question.costs) > 0.0 and question.file.budget.total is None:
+        prices = question.costs
+    return tuple(sqrt(size / price) for size, price in zip(_bytes_of(question), prices, strict=True))
+
+
+def _along(question: NetworkQuestion, weights: tuple[float, ...]) -> Bandwidths | None:
+    """The most in these proportions, but for ends and options, that the budgets let be; for `time_cost` the least that they ask for."""
+    program = part_of(program_of(question), options_of(question))
+    if program is None:
+        return None
+    lacking = question.file.budget.at_least is not None
+    low, high = 0.0, max(one / weight for one, weight in zip((_reach(program)), weights, strict=True))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fits = not broken_rows(program, _at(question, program, weights, middle))
+        low, high = (low, middle) if fits == lacking else (middle, high)
+    point = _at(question, program, weights, high if lacking else low)
+    return None if broken_rows(program, point) else Bandwidths(point)
+
+
+def _reach(program: Program) -> list[float]:
+    asked = max([-most for most in program.most], default=0.0)
+    return [high if high < inf else 4.0 * low + 2.0 * asked for low, high in zip(program.lows, program.highs, strict=True)]
+
+
+def _at(question: NetworkQuestion, program: Program, weights: tuple[float, ...], share: float) -> tuple[float, ...]:
+    found = list[float]()
+    for weight, low, high, options in zip(weights, program.lows, program.highs, options_of(question), strict=True):
+        wanted = min(max(share * weight, low), high)
+        found.append(wanted if options is None else max(option for option in options if option <= wanted))
+    return tuple(found)
+
+
+# Who chooses bandwidths: a convex program where they may be anything, parts of it for catalogues, lines at costs where costs count.
 
 _NEAR = 2e-8
 """A part whose bound is so near to the best answer is not cut."""
@@ -31,7 +248,7 @@ _NEAR_COST = 3e-8
 """The same of time times cost, where two errors meet."""
 _LINES, _STALLS = 200, 6
 """Costs that are looked at, and those in a row that raise no bound."""
-_LITTLE = 1e-8
+_LITTLE_OF_COST = 1e-8
 _ROOM = 1.0 + 1e-6
 """Above the least cost, so that there is room inside."""
 IMPOSSIBLE = Tangents("no bandwidths keep the limits", (None,), (Tangent((), ()),))
@@ -92,7 +309,7 @@ def at_one_cost(question: NetworkQuestion, cost: float, near: Point) -> tuple[Mu
 
     What is added goes to the price of the cost's row, so that the multipliers bound the time alone."""
     own, costs = at_cost(question, cost), question.costs or ()
-    little = _LITTLE * total_time(question, near) / cost
+    little = _LITTLE_OF_COST * total_time(question, near) / cost
     multipliers, point = solved(replace(own, linear=tuple(price * little for price in costs)), near)
     place = len(question.rows)
     prices = (*multipliers.prices[:place], multipliers.prices[place] + little, *multipliers.prices[place + 1 :])

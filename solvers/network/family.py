@@ -1,13 +1,123 @@
-"""Bandwidths of a network as a family of questions: what is asked again, who answers, who judges, what proves."""
+"""Bandwidths of a network as a problem type, and their bounds counted anew from multipliers without engine or solver."""
 
+from collections.abc import Iterator
+from math import inf
 from typing import Any
 
+from crossopt.formulation.network.program import (
+    Multipliers,
+    Options,
+    bound_of,
+    broken_rows,
+    cut,
+    least_point,
+    options_of,
+    part_of,
+    program_of,
+    weighed_bound,
+)
 from crossopt.instances.network.question import NetworkQuestion
-from crossopt.solvers.answer import Number
-from crossopt.solvers.family import Family, later
-from crossopt.solvers.network.answer import Bandwidths, Network
-from crossopt.solvers.network.judge import judge
-from crossopt.solvers.network.prove import prove
+from crossopt.solvers.answer import Number, Result, Watch
+from crossopt.solvers.family import Family, Proved, later
+from crossopt.solvers.network.judge import Bandwidths, Network, judge
+from crossopt.solvers.proofs import Tangent, Tangents
+
+# Why no bandwidths keep the limits: the least ones that keep ends and orders already break one, or the most are too few.
+
+
+def why_none(question: NetworkQuestion) -> tuple[str, ...]:
+    """In words; none where some bandwidths keep all limits."""
+    program = program_of(question)
+    least = least_point(program, options_of(question))
+    if least is None:
+        return ("what dimensions have at the least, in the order that is asked for, is more than one of them may have",)
+    broken = [place for place in broken_rows(program, least) if min(program.rows[place][0]) >= 0.0]
+    if broken:
+        names = [question.rows[place].name for place in broken]
+        return tuple(f"{name}: the least bandwidths of all dimensions already take more" for name in names)
+    asked = question.file.budget.at_least
+    if asked is not None and most_together(question) < asked:
+        return (f"budget.at_least: all dimensions together may have {most_together(question) / 1e9:.6g} GB/s at the most",)
+    return ()
+
+
+def most_together(question: NetworkQuestion) -> float:
+    """The most that all dimensions may have together, within their ends and orders."""
+    highs = list(question.highs)
+    for more, less in question.descending:
+        highs[less] = min(highs[less], highs[more])
+    return sum(highs) if max(highs) < inf else inf
+
+
+# Bounds on bandwidths counted anew from multipliers, of every part that catalogues are cut into; no engine and no solver.
+
+_MOST = 100_000
+
+
+def prove(question: NetworkQuestion, saved: Result[Bandwidths, Network], _: Watch) -> Proved:
+    """The bound counted anew."""
+    if not isinstance(saved.proof, Tangents):
+        return Proved((), ("proof: bounds on bandwidths are shown by multipliers",))
+    try:
+        shown = shown_by(question, saved.proof)
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        return Proved((), (f"proof: {error}",))
+    said = inf if saved.bound is None else saved.bound
+    parts = len(saved.proof.tangents)
+    fault = f"bound: its multipliers show {shown!r}, the result says that none is below {said!r}"
+    done = f"a bound was counted anew from the multipliers of {parts:,} programs"
+    return Proved((done,), () if said <= shown else (fault,), by=_called(question, parts))
+
+
+def _called(question: NetworkQuestion, programs: int) -> str:
+    """What a proof by so many programs is called."""
+    if why_none(question):
+        return "no bandwidths keep the limits"
+    if question.file.objective == "time_cost":
+        return f"convex duality at {programs - 1} costs"
+    return f"convex duality in {programs:,} parts of the catalogues" if programs > 1 else "convex duality"
+
+
+def shown_by(question: NetworkQuestion, proof: Tangents) -> float:
+    """The bound that multipliers show; infinite where nothing keeps the limits, a ValueError where they are none of the question."""
+    if why_none(question):
+        return inf
+    if len(proof.branches) > _MOST or len(proof.tangents) > _MOST:
+        raise ValueError(f"more than {_MOST:,} parts are none that a check looks at")
+    if question.file.objective == "time_cost":
+        if proof.branches != (None,) or not 1 <= len(proof.tangents) <= 1_000:
+            raise ValueError("time times cost is bounded by multipliers of one part")
+        return weighed_bound(question, _multipliers(proof.tangents[0]), [_multipliers(one) for one in proof.tangents[1:]])[0]
+    program, least = program_of(question), inf
+    parts = list(_parts(options_of(question), proof.branches))
+    if len(parts) != len(proof.tangents):
+        raise ValueError(f"{len(proof.tangents)} sets of multipliers are given for {len(parts)} parts")
+    for options, tangent in zip(parts, proof.tangents, strict=True):
+        own = part_of(program, options)
+        least = min(least, inf if own is None else question.compute + bound_of(own, _multipliers(tangent)))
+    return least
+
+
+def _parts(whole: Options, branches: tuple[tuple[int, int] | None, ...]) -> Iterator[Options]:
+    """The parts of a tree of branches, which is told from the root down, each before its parts."""
+    waiting = [whole]
+    for branch in branches:
+        if not waiting:
+            raise ValueError("there are more branches than parts")
+        options = waiting.pop()
+        if branch is None:
+            yield options
+        else:
+            waiting += reversed(cut(options, *branch))
+    if waiting:
+        raise ValueError("a part has neither branches nor multipliers")
+
+
+def _multipliers(tangent: Tangent) -> Multipliers:
+    return Multipliers(tangent.shares, tangent.prices)
+
+
+# Bandwidths of a network as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.network.engines"
 _TANGENTS = later(_ENGINES, "tangents")

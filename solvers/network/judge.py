@@ -1,15 +1,50 @@
-"""The judge of bandwidths: times of the workloads from the question's own figures, the cost, and every limit counted exactly."""
+"""Bandwidths of a network, and their judge: times of the workloads from the question's own figures, the cost, and every limit."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, inf
 
-from crossopt.crossflow.astra.fluid import fluid_bytes
+from crossopt.crossflow.astra.collective import fluid_bytes
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkQuestion, loads_of
 from crossopt.instances.network.section import NetworkFile, WorkloadSection
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.network.answer import Bandwidths, Exchanged, Network
+
+# Bandwidths of a network, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidths:
+    """Of an NPU on each dimension, bytes a second."""
+
+    bandwidths: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """Collectives of one sort: bytes and seconds on each dimension, of which the longest is their time."""
+
+    workload: str
+    collective: str
+    bytes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a network does."""
+
+    times: tuple[float, ...]
+    """Seconds of each workload, its work and its collectives."""
+    exchanged: tuple[Exchanged, ...]
+    total: float
+    """Bytes a second of all dimensions together."""
+    cost: float | None
+    """USD; None where a dimension has no price."""
+
+
+# The judge of bandwidths: times of the workloads from the question's own figures, the cost, and every limit counted exactly.
 
 
 def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:

@@ -11,8 +11,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Found, Rival, Trace, Verdict
-from crossopt.solvers.placement.judge import PlacementLoads, judge
-from crossopt.solvers.placement.latency.judge import judge_latency
+from crossopt.solvers.placement.judge import PlacementLoads, judge, judge_latency
 from crossopt.solvers.proofs import Counted
 
 LEAST_GAP = 1e-7

@@ -1,14 +1,95 @@
-"""Placements as a family of questions: what is asked again, who answers, who judges, what proves."""
+"""Placements as a problem type, and their bounds proved anew: sizes counted, stages looked at, or saved proofs counted again."""
 
 from functools import partial
 from math import inf
 from typing import Any
 
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.family import Family, later
+from crossopt.instances.placement.question import too_large
+from crossopt.solvers.answer import Result, Watch
+from crossopt.solvers.family import Family, Proved, later
 from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
-from crossopt.solvers.placement.judge import PlacementLoads
-from crossopt.solvers.placement.prove import BY_LONGEST, CALLED, Answer, prove
+from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.judge import PlacementLoads, judge
+from crossopt.solvers.proofs import Branched, Counted, OnPath, Priced, Proof, Surrounded, Swept, Word
+
+# Bounds on placements proved anew: sizes counted, stages looked at, or what a result holds of its proof counted again; else told.
+
+Answer = Result[Placement, PlacementLoads]
+CALLED: dict[type, str] = {
+    Priced: "prices of the blocks, and the sets that a device can hold",
+    Surrounded: "the least that a device with one of the blocks must do, by minimum cuts",
+    Swept: "a dynamic program along the blocks",
+    Branched: "a tree of branches in whole numbers",
+    OnPath: "a dynamic program along a path of the data",
+}
+BY_LONGEST = "the longest path of the data"
+
+
+def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
+    """Sizes counted, or all stages looked at, or what the result holds counted again; else whose word it is."""
+    if saved.value is None and (reasons := too_large(question)):
+        others = () if reasons == saved.reasons else (f"reasons: {'; '.join(reasons)}",)
+        return Proved(("sizes were counted anew: there is no placement",), others, by=COUNTING.by)
+    what = "the bound" if saved.bound is not None else "that there is none"
+    value, bound = (inf if figure is None else figure for figure in (saved.value, saved.bound))
+    shown = _shown(question, saved.proof, bound)
+    if shown is not None and bound <= shown:
+        return Proved((f"{what} was proved anew by {_counted(saved.proof)}",), by=_called(saved.proof))
+    staged = question.problem == "throughput" and question.contiguity == "stages"
+    best = best_by_ideals(question, value) if staged else None
+    if best is not None and bound <= best.bound:
+        return Proved((f"{what} was proved anew by {best.proof}",), by=best.proof if isinstance(saved.proof, Counted) else "")
+    refused = _better_stages(question, saved, best)
+    match saved.proof:
+        case Word():
+            return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
+        case Priced() | Surrounded() | Swept() | OnPath() | Branched():
+            most = "nothing" if shown is None else f"that none is below {shown!r} ms"
+            return Proved((), (*refused, f"proof: {_counted(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))
+        case _:
+            return Proved((), (*refused, f"proof: counting does not show {what}"))
+
+
+def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> float | None:
+    """Milliseconds below which no placement is, as what a result holds shows; None where it shows nothing."""
+    if not isinstance(proof, Priced | Surrounded | Swept | OnPath | Branched):
+        return None
+    from crossopt.solvers.placement.shown import shown_by  # noqa: PLC0415 - it loads models, which other proofs do not need
+
+    return shown_by(question, proof, bound)
+
+
+def _counted(proof: Proof | None) -> str:
+    match proof:
+        case Priced():
+            return "prices of the blocks"
+        case Surrounded():
+            return "minimum cuts round a block"
+        case Swept():
+            return "the program along the blocks"
+        case Branched():
+            return "a tree in whole numbers"
+        case _:
+            return "pieces along a path of the data"
+
+
+def _called(proof: Proof | None) -> str:
+    """What proofs of a form are called."""
+    longest = isinstance(proof, OnPath) and proof.longest == "least"
+    return BY_LONGEST if longest else CALLED[type(proof)]
+
+
+def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None) -> tuple[str, ...]:
+    """What stages show the bound to be wrong."""
+    verdict = None if best is None or best.device_of is None else judge(question, best.device_of)
+    if verdict is None or not verdict.accepted or (saved.bound is not None and verdict.value >= saved.bound):
+        return ()
+    said = "that there is no placement" if saved.bound is None else f"that none is below {saved.bound!r}"
+    return (f"bound: a placement takes {verdict.value!r} ms, the result says {said}",)
+
+
+# Placements as a family of questions: what is asked again, who answers, who judges, what proves.
 
 __all__ = ("FAMILY", "Answer")
 _ANSWERED = later("crossopt.solvers.placement.engines", "answered")
@@ -39,7 +120,7 @@ FAMILY: Family[PlacementQuestion, Placement, PlacementLoads] = Family(
     prove=prove,
     said=_SAID,
     described=_described,
-    quick=later("crossopt.solvers.placement.search.quick", "quick"),
+    quick=later("crossopt.solvers.placement.quick", "quick"),
     least_gap=LEAST_GAP,
     summing=1e-12,
 )

@@ -1,21 +1,24 @@
-"""The judge of placements: what every device does, recomputed from the graph of the file, node by node, and which rules it keeps.
-
-It shares nothing with the models that find placements. Sums are exactly rounded (`math.fsum`), so that they do not depend on an order.
-
-    accelerator   sum of its nodes' times + transfer time of each node whose output it takes in or hands out (once each)
-    cpu           sum of its nodes' times
-    value         the busiest device
-"""
+"""Judges of placements: what every device does, or one sample replayed, recomputed from the graph of the file node by node."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from math import fsum
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.placement.graph import Graph, PlacementQuestion
 from crossopt.solvers.answer import Verdict
+
+# The judge of placements: what every device does, recomputed from the graph of the file, node by node, and which rules it keeps.
+#
+# It shares nothing with the models that find placements. Sums are exactly rounded (`math.fsum`), so that they do not depend on an order.
+#
+#     accelerator   sum of its nodes' times + transfer time of each node whose output it takes in or hands out (once each)
+#     cpu           sum of its nodes' times
+#     value         the busiest device
 
 LISTED = 4
 
@@ -174,3 +177,159 @@ def named(graph: Graph, rows: Sequence[int]) -> str:
     """The first few of these nodes by their ids."""
     shown = ", ".join(str(graph.ids[row]) for row in rows[:LISTED])
     return f"node{'s' * (len(rows) != 1)} {shown}{', ...' if len(rows) > LISTED else ''}"
+
+
+# The judge of latency: one sample is replayed on the graph of the file, node by node, and every rule is looked at.
+#
+# It shares nothing with what finds placements. Times are exact fractions, rounded once in the end, so that they do not depend on an order.
+#
+#     CPU node    starts when all whose output it takes are done, and takes its CPU time; cores are not counted
+#     piece       nodes that an accelerator runs as one: it starts when every output that it takes from outside is there and the piece
+#                 before it on the same accelerator is done, and takes
+#                     transfer of each node outside whose output it takes + times of its nodes + transfer of each node whose output leaves
+#                               it
+#                 (once each); all its nodes are done when it is
+#     value       when the last node is done
+#
+# All data between pieces pass through the memory of the host, also between two pieces of one accelerator, as an accelerator keeps nothing.
+# Pieces that wait for each other in a circle never start, which breaks a rule.
+
+_Place = tuple[int, int]
+"""The device and the piece of a node."""
+
+
+def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole) -> Verdict[PlacementLoads]:
+    """When one sample is through, what every piece does and when, and broken rules.
+
+    For each row of the graph the number of its device (the last is the CPU) and, on an accelerator, the number of its piece from 0.
+    """
+    graph, cpu = question.graph, question.accelerators
+    if not len(device_of) == len(piece_of) == len(graph):
+        raise ValueError(f"a placement names a device and a piece for each of the {len(graph)} nodes")
+    if any(not 0 <= device <= cpu for device in device_of.tolist()):
+        raise ValueError(f"a placement names one of the {cpu + 1} devices for each node")
+    if any(not 0 <= piece < question.pieces for piece in piece_of.tolist()):
+        raise ValueError(f"an accelerator runs {question.pieces} pieces, numbered from 1")
+    places: list[_Place] = list(zip(device_of.tolist(), piece_of.tolist(), strict=True))
+    loads, parts = _loads(question, places), _parts(question, places)
+    broken = [*unsupported(question, device_of), *beyond_memory(question, loads), *apart(graph, device_of)]
+    step_of = _steps(question, places)
+    arcs = _arcs(question, places, step_of)
+    circle = cycle_of(sorted(arcs), max(step_of) + 1)
+    if circle:
+        words = " -> ".join(_word(question, step_of, places, step) for step in (*circle, circle[0]))
+        rule = f"pieces and nodes wait for each other in a circle: {words}"
+        return Verdict(float("inf"), (*broken, rule), PlacementLoads(loads))
+    runs, value = _replayed(question, places, step_of, arcs, parts)
+    return Verdict(value, tuple(broken), PlacementLoads(loads, runs))
+
+
+def _piece_crossing(graph: Graph, places: Sequence[_Place]) -> tuple[dict[_Place, set[int]], dict[_Place, set[int]]]:
+    """For every piece the nodes whose output it takes in, and those whose output leaves it."""
+    taken, given = defaultdict[_Place, set[int]](set), defaultdict[_Place, set[int]](set)
+    for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        if places[start] != places[end]:
+            given[places[start]].add(start)
+            taken[places[end]].add(start)
+    return taken, given
+
+
+def _parts(question: PlacementQuestion, places: Sequence[_Place]) -> dict[_Place, tuple[list[float], list[float], list[float]]]:
+    """What each piece takes in, computes and hands out, figure by figure."""
+    graph = question.graph
+    taken, given = _piece_crossing(graph, places)
+    rows = defaultdict[_Place, list[int]](list)
+    for row, place in enumerate(places):
+        if place[0] < question.accelerators:
+            rows[place].append(row)
+    return {
+        place: (
+            [float(graph.transfer[row]) for row in sorted(taken[place])],
+            [float(graph.accelerator_time[row]) for row in rows[place]],
+            [float(graph.transfer[row]) for row in sorted(given[place])],
+        )
+        for place in sorted(rows)
+    }
+
+
+def _loads(question: PlacementQuestion, places: Sequence[_Place]) -> tuple[Load, ...]:
+    """What every device does, over all its pieces."""
+    graph, parts, loads = question.graph, _parts(question, places), []
+    for device, name in enumerate(question.devices):
+        rows = [row for row, (place, _) in enumerate(places) if place == device]
+        accelerator = device < question.accelerators
+        own = [part for (place, _), part in parts.items() if place == device]
+        compute = [figure for part in own for figure in part[1]] if accelerator else [float(graph.cpu_time[row]) for row in rows]
+        moved = [figure for part in own for figure in (*part[0], *part[2])]
+        size = fsum(float(graph.size[row]) for row in rows) if accelerator else 0.0
+        loads.append(Load(name, fsum(compute), fsum(moved), fsum([*compute, *moved]), size, len(rows)))
+    return tuple(loads)
+
+
+def _steps(question: PlacementQuestion, places: Sequence[_Place]) -> list[int]:
+    """The number of the step that each node is done in: a piece, or a node on a CPU."""
+    numbers: dict[object, int] = {}
+    for row, place in enumerate(places):
+        numbers.setdefault(place if place[0] < question.accelerators else row, len(numbers))
+    return [numbers[place if place[0] < question.accelerators else row] for row, place in enumerate(places)]
+
+
+def _arcs(question: PlacementQuestion, places: Sequence[_Place], step_of: Sequence[int]) -> set[tuple[int, int]]:
+    """Which step waits for which: for data, and for the piece before it on the same accelerator."""
+    graph = question.graph
+    pairs = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
+    arcs = {(step_of[one], step_of[other]) for one, other in pairs if step_of[one] != step_of[other]}
+    pieces = {place: step_of[row] for row, place in enumerate(places) if place[0] < question.accelerators}
+    queue = sorted(pieces)
+    return arcs | {(pieces[one], pieces[other]) for one, other in pairwise(queue) if one[0] == other[0]}
+
+
+def _replayed(
+    question: PlacementQuestion,
+    places: Sequence[_Place],
+    step_of: Sequence[int],
+    arcs: set[tuple[int, int]],
+    parts: dict[_Place, tuple[list[float], list[float], list[float]]],
+) -> tuple[tuple[Run, ...], float]:
+    """Start and end of every piece, and when all is done; `arcs` hold no circle."""
+    graph, steps = question.graph, max(step_of) + 1
+    if any(figure == float("inf") for part in parts.values() for figure in part[1]):
+        return (), float("inf")
+    lasts = [Fraction(0)] * steps
+    for row, step in enumerate(step_of):
+        part = parts.get(places[row])
+        figures = [float(graph.cpu_time[row])] if part is None else [figure for kind in part for figure in kind]
+        if part is None or not lasts[step]:
+            lasts[step] = sum(map(Fraction, figures), Fraction(0))
+    starts = _starts(steps, arcs, lasts)
+    runs = []
+    for place, (taken, compute, given) in parts.items():
+        step = step_of[places.index(place)]
+        begin, end = float(starts[step]), float(starts[step] + lasts[step])
+        name, nodes = question.devices[place[0]], sum(one == place for one in places)
+        runs.append(Run(name, place[1] + 1, begin, end, fsum(taken), fsum(compute), fsum(given), nodes))
+    return tuple(runs), float(max(start + last for start, last in zip(starts, lasts, strict=True)))
+
+
+def _starts(steps: int, arcs: set[tuple[int, int]], lasts: Sequence[Fraction]) -> list[Fraction]:
+    after, waiting = defaultdict[int, list[int]](list), [0] * steps
+    for one, other in arcs:
+        after[one].append(other)
+        waiting[other] += 1
+    starts, free = [Fraction(0)] * steps, [step for step in range(steps) if not waiting[step]]
+    while free:
+        step = free.pop()
+        for other in after[step]:
+            starts[other] = max(starts[other], starts[step] + lasts[step])
+            waiting[other] -= 1
+            if not waiting[other]:
+                free.append(other)
+    return starts
+
+
+def _word(question: PlacementQuestion, step_of: Sequence[int], places: Sequence[_Place], step: int) -> str:
+    row = step_of.index(step)
+    device, piece = places[row]
+    if device == question.accelerators:
+        return named(question.graph, [row])
+    return question.devices[device] + (f" (piece {piece + 1})" if question.pieces > 1 else "")

@@ -14,11 +14,20 @@ from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.latency import greatest_of, model_within
 from crossopt.formulation.placement.throughput import machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
+from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_with
-from crossopt.solvers.placement.latency.paths import LARGEST, between, critical_path, least_pieces, least_time, path_by, whole_of
-from crossopt.solvers.placement.latency.side_nodes import MOST_REPEATED as MOST_PIECES
-from crossopt.solvers.placement.latency.side_nodes import looked_at, sharper
+from crossopt.solvers.placement.latency.paths import (
+    LARGEST,
+    between,
+    critical_path,
+    least_pieces,
+    least_time,
+    looked_at,
+    path_by,
+    sharper,
+    whole_of,
+)
+from crossopt.solvers.placement.latency.paths import MOST_REPEATED as MOST_PIECES
 from crossopt.solvers.proofs import Branched, OnPath, Priced, Proof, Surrounded, Swept
 
 

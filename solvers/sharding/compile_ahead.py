@@ -15,12 +15,10 @@ from crossopt.formulation.sharding.dual import fixed, no_dual
 from crossopt.formulation.sharding.reductions import reduced
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.sharding.messages.ascent import ascent_of, climb
-from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
+from crossopt.solvers.sharding.local import descend
+from crossopt.solvers.sharding.messages import ascent_of, climb, cool, cooling_of
 from crossopt.solvers.sharding.run import EnoughError, Run
-from crossopt.solvers.sharding.search.local import descend
-from crossopt.solvers.sharding.search.walk import pull, walked
-from crossopt.solvers.sharding.search.walker import walker_of
+from crossopt.solvers.sharding.search import pull, walked, walker_of
 
 WORDS = "compiling, once per installation (`crossopt compile` does it ahead)"
 _NODES, _STRATEGIES = 8, 3

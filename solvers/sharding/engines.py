@@ -1,13 +1,11 @@
-"""Engines for strategies, and the way to what they find: reduce, solve what is left, go back.
-
-An engine is a function of a Run (solvers.sharding.run): it offers choices of the reduced core and tells bounds, and ends when it is done,
-or by an EnoughError. What it offered stays, however it ends.
-"""
+"""The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from time import monotonic
+
+import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, unreduced
@@ -19,19 +17,66 @@ from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
 from crossopt.solvers.proofs import Certificate, Counted, ProofStep, Reductions, Steps
-from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, WHOLE, Strategies
-from crossopt.solvers.sharding.compile_ahead import warmed
+from crossopt.solvers.sharding.compile_ahead import warm_search, warmed
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive
-from crossopt.solvers.sharding.integer.certify_bound import close
-from crossopt.solvers.sharding.integer.cpsat import cpsat
-from crossopt.solvers.sharding.integer.milp import milp, weak
-from crossopt.solvers.sharding.judge import weigh
-from crossopt.solvers.sharding.memory_fits import nothing_fits, too_much, too_much_together
-from crossopt.solvers.sharding.rivals import rivals_of
+from crossopt.solvers.sharding.integer import close, cpsat, milp, weak
+from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, WHOLE, Strategies, weigh
+from crossopt.solvers.sharding.local import greedy, local
+from crossopt.solvers.sharding.prove import nothing_fits, rivals_of, too_much, too_much_together
+from crossopt.solvers.sharding.quick import quick, simplest
 from crossopt.solvers.sharding.run import EnoughError, Run
-from crossopt.solvers.sharding.search.engine import search, spared
-from crossopt.solvers.sharding.search.local import greedy, local
-from crossopt.solvers.sharding.search.quick import quick, simplest
+from crossopt.solvers.sharding.search import searched
+
+_HORIZON = 120.0
+"""Seconds of a search that nobody limits."""
+_SPARED, _WRITTEN = 0.04, 1.0
+"""Of the time, for the last proof, the way back and the judge; up to twice as much where that is not even the second that writing takes."""
+
+
+def search(run: Run) -> None:
+    """Offers choices and bounds until the time is up, or an EnoughError."""
+    run.tick()
+    warm_search(run.watch, lambda: run.left <= 0.0)
+    _search(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
+    if np.isfinite(run.limits.seconds) and not run.near:
+        raise EnoughError
+
+
+def spared(seconds: float) -> float:
+    """What a search leaves of its time to those who come after it."""
+    return max(_SPARED * seconds, min(_WRITTEN, 2.0 * _SPARED * seconds)) if np.isfinite(seconds) else 0.0
+
+
+def _search(run: Run, seconds: float) -> None:
+    if run.chosen is None:
+        greedy(run)
+    run.words = "multipliers and neighbourhoods"
+    searched(run.core, _clock(run, seconds), run.limits.seed, _reporting(run), run.bound_proved, run.chosen)
+
+
+def _clock(run: Run, seconds: float) -> Callable[[], float]:
+    began = monotonic()
+
+    def clock() -> float:
+        return 1.0 if run.near or seconds <= 0.0 else (monotonic() - began) / seconds
+
+    return clock
+
+
+def _reporting(run: Run) -> Callable[[Whole | None, int | None, float], None]:
+    def report(labels: Whole | None, cost: int | None, bound: float) -> None:
+        del cost, bound  # the run counts them itself
+        if labels is not None:
+            run.offer(labels)
+        run.show()
+
+    return report
+
+
+# Engines for strategies, and the way to what they find: reduce, solve what is left, go back.
+#
+# An engine is a function of a Run (solvers.sharding.run): it offers choices of the reduced core and tells bounds, and ends when it is done,
+# or by an EnoughError. What it offered stays, however it ends.
 
 Engine = Callable[[Run], None]
 ENGINES: dict[str, Engine] = {

@@ -9,7 +9,7 @@ from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.formulation.sharding.core import Core, Timeline, timeline_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN
-from crossopt.solvers.sharding.answer import BY_EVERY
+from crossopt.solvers.sharding.judge import BY_EVERY
 from crossopt.solvers.sharding.run import Run
 
 MOST = 10_000

@@ -5,8 +5,7 @@ from typing import Any
 
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.family import Family, later
-from crossopt.solvers.sharding.answer import ENGINES, Meaning, Strategies
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import ENGINES, Meaning, Strategies, judge
 from crossopt.solvers.sharding.prove import own_faults, prove
 
 _ANSWERED = later("crossopt.solvers.sharding.engines", "answered")
@@ -35,6 +34,6 @@ FAMILY: Family[ShardingQuestion, Strategies, Meaning] = Family(
     judged="what is forbidden, cost, memory at every time",
     prove=prove,
     described=_described,
-    quick=later("crossopt.solvers.sharding.search.quick", "quick"),
+    quick=later("crossopt.solvers.sharding.quick", "quick"),
     faults=own_faults,
 )

@@ -1,18 +1,17 @@
-"""Proofs about strategies, carried out anew: the problem is reduced, and prices and messages are counted in whole numbers.
-
-What a solver said beyond that is told as its word; no solver is asked.
-"""
+"""Whether memory can be kept at all: what is in use at least at each time, from the arrays of the file alone."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossopt.instances.sharding.problem import FORBIDDEN
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.sharding.network import Network
+from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Watch
+from crossopt.solvers.answer import Rival, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Certificate, Counted, ProofStep, Reductions, Steps, Word
-from crossopt.solvers.sharding.answer import (
+from crossopt.solvers.sharding.judge import (
     ASKING_NOBODY,
     BY_ARCS,
     BY_DUAL,
@@ -24,15 +23,82 @@ from crossopt.solvers.sharding.answer import (
     UNKEPT,
     WHOLE,
     Answer,
+    Strategies,
     lowered,
+    peak_of,
+    weigh,
 )
-from crossopt.solvers.sharding.memory_fits import nothing_fits, too_much, too_much_together
-from crossopt.solvers.sharding.rivals import rivals_of
 
 if TYPE_CHECKING:
     from crossopt.formulation.sharding.core import Core
     from crossopt.formulation.sharding.reductions import Reduction
     from crossopt.formulation.sharding.tree import Step
+
+
+_NAMED = 8
+
+
+def too_much(problem: Problem) -> tuple[str, ...]:
+    """Why no choice keeps the limit: a time and what its nodes take at least; nothing where that does not show."""
+    return _said(problem, least_usages(problem), "")
+
+
+def nothing_fits(problem: Problem) -> tuple[str, ...]:
+    """What is said where every choice was looked at, or a solver says that there is none."""
+    kept = "" if problem.limit is None else f" and keeps the limit of {problem.limit:,} bytes at every time"
+    return (f"no choice takes allowed strategies and pairs only{kept}",)
+
+
+def too_much_together(problem: Problem) -> tuple[str, ...]:
+    """The same of the strategies that forbidden pairs leave (arc consistency), where some are left of every node."""
+    from crossopt.formulation.sharding.core import unreduced  # noqa: PLC0415
+    from crossopt.formulation.sharding.reductions import consistent  # noqa: PLC0415 - most questions are answered without
+
+    core = consistent(unreduced(problem)).core
+    least = np.zeros(len(problem), np.int64)
+    if len(core.member_nodes):
+        least[np.flatnonzero(problem.starts < problem.ends)] = np.minimum.reduceat(core.usages, core.usage_offsets[:-1])
+    return _said(problem, least, " by strategies that forbidden pairs leave")
+
+
+def _said(problem: Problem, least: Whole, how: str) -> tuple[str, ...]:
+    if problem.limit is None:
+        return ()
+    peak, time = peak_of(problem, least)
+    if peak <= problem.limit:
+        return ()
+    alive = np.flatnonzero((problem.starts <= time) & (time < problem.ends) & (least > 0))
+    largest = alive[np.argsort(-least[alive], kind="stable")]
+    named = ", ".join(f"{node} ({least[node]:,})" for node in largest[:_NAMED].tolist())
+    more = f" and {len(largest) - _NAMED:,} more" if len(largest) > _NAMED else ""
+    return (
+        f"at time {time} the nodes that are alive take {peak:,} bytes at least{how}, the limit is {problem.limit:,}",
+        f"these nodes, with what each takes at least: {named}{more}",
+    )
+
+
+def least_usages(problem: Problem) -> Whole:
+    """What each node takes at least, of the strategies that it may choose; of all, where it may choose none."""
+    usages = np.where(problem.costs < FORBIDDEN, problem.usages, FORBIDDEN)
+    least = np.minimum.reduceat(usages, problem.offsets[:-1])
+    return np.where(least < FORBIDDEN, least, np.minimum.reduceat(problem.usages, problem.offsets[:-1]))
+
+
+# Megatron-LM's plans on the same mesh, where the cost model made the problem.
+
+
+def rivals_of(network: Network | None) -> tuple[Rival[Strategies], ...]:
+    """Each as its strategies, the best first, and those whose memory does not fit last."""
+    if network is None:
+        return ()
+    found = [(name, choice, weigh(network.problem, choice)) for name, choice in network.rules.items()]
+    found.sort(key=lambda row: (bool(row[2].violations), 0 if row[2].violations else row[2].cost))
+    return tuple(Rival(name, None, Strategies(tuple(choice))) for name, choice, _ in found)
+
+
+# Proofs about strategies, carried out anew: the problem is reduced, and prices and messages are counted in whole numbers.
+#
+# What a solver said beyond that is told as its word; no solver is asked.
 
 _SOLVERS = {IN_FLOATS: ("milp", "weak"), "cpsat": ("cpsat",)}
 """How the names of those begin whose word a bound may be, and the engines that ask them."""

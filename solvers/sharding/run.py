@@ -15,7 +15,7 @@ from crossopt.formulation.sharding.integer import chosen_memory
 from crossopt.formulation.sharding.tree import Step
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.sharding.answer import BY_DUAL, BY_TREE, IN_FLOATS, lowered
+from crossopt.solvers.sharding.judge import BY_DUAL, BY_TREE, IN_FLOATS, lowered
 
 _EVERY = 0.2
 

@@ -13,8 +13,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.family import solve
+from crossopt.solvers.stages.chain.engine import best_plans
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.optimum import best_plans
 from tests.solvers.stages.chain.chains import SHAPES, asked_of, text_of
 
 LAYERS = (24, 48, 96, 192, 384, 960)

@@ -24,8 +24,7 @@ import numpy as np
 
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.measured.runs import Measured, Measurement
-from crossopt.solvers.measured.accuracy import Priced, choices, predictions
-from crossopt.solvers.measured.ranking import FEWEST, Ranking, ranking
+from crossopt.solvers.measured.accuracy import FEWEST, Priced, Ranking, choices, predictions, ranking
 from tests.benchmarks.rival_tables import section, share, table_head, table_row
 
 _DRAWS, _SEED = 2000, 0

@@ -23,11 +23,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.measured.runs import Measured, Measurement
-from crossopt.solvers.measured.accuracy import Priced, choices, predictions
-from crossopt.solvers.measured.calibrate import CONSTANTS
-from crossopt.solvers.measured.cross_validation import enough
+from crossopt.solvers.measured.accuracy import Priced, choices, predictions, ranking
+from crossopt.solvers.measured.calibrate import CONSTANTS, enough
 from crossopt.solvers.measured.fitting import Task, fitted, relative, row_weights
-from crossopt.solvers.measured.ranking import ranking
 from tests.benchmarks.rival_tables import section, share, table_head, table_row
 
 _FOLDS, _PENALTY, _NEAREST, _NEAR = 5, 100.0, 20, 1e-3

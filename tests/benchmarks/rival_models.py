@@ -21,10 +21,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.instances.measured.runs import Measured, Measurement, read_measured
 from crossopt.solvers.measured.accuracy import Line, accuracy
-from crossopt.solvers.measured.calibrate import CONSTANTS
-from crossopt.solvers.measured.cross_validation import by_model, by_source, folds
-from crossopt.solvers.measured.fitting import Constant, relative, row_weights
-from crossopt.solvers.measured.least_squares import Problem, fit_together
+from crossopt.solvers.measured.calibrate import CONSTANTS, by_model, by_source, folds
+from crossopt.solvers.measured.fitting import Constant, Problem, fit_together, relative, row_weights
 from tests.benchmarks.long_pages import write_pages
 from tests.benchmarks.rival_ceilings import ceiling_table
 from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of

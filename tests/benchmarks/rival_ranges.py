@@ -15,11 +15,9 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement, device_for
 from crossopt.reports.texts.accuracy import fitted_words
-from crossopt.solvers.measured.accuracy import NOMINAL, likely, once, predictions, with_variants
-from crossopt.solvers.measured.cross_validation import by_source, folds, without
+from crossopt.solvers.measured.accuracy import NOMINAL, fitted_to, likely, once, predictions, with_variants
+from crossopt.solvers.measured.calibrate import STACK_CONSTANTS, by_source, folds, of_stacks, without
 from crossopt.solvers.measured.fitting import fitted
-from crossopt.solvers.measured.provenance import fitted_to
-from crossopt.solvers.measured.stack_fit import CONSTANTS, of_stacks
 from tests.benchmarks.rival_tables import NARROW, section, table_head, table_row
 
 _STACKS = {("h100-sxm", "fsdp"): ("fsdp", "torchtitan"), ("gb200-nvl72", "megatron-core"): ("megatron-core",)}
@@ -85,7 +83,7 @@ def _calibrated(rows: Sequence[Measurement]) -> Iterator[str]:
 
 def _of_set(rows: Sequence[Measurement], entry: StackEntry, name: str) -> Iterator[str]:
     """The few constants of the set fitted anew without each source; its ranges are as wide as with it."""
-    constants = tuple(one for one in CONSTANTS if one.name in entry.constants)
+    constants = tuple(one for one in STACK_CONSTANTS if one.name in entry.constants)
     masks = folds(rows, constants, by_source)
     for mask, point in zip(masks, fitted(rows, constants, without(rows, masks)), strict=True):
         own = [row for row, out in zip(rows, mask, strict=True) if out]

@@ -14,10 +14,9 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.measured.runs import Measured, Measurement, device_for
-from crossopt.solvers.measured.accuracy import once, predictions
+from crossopt.solvers.measured.accuracy import fitted_to, once, predictions
 from crossopt.solvers.measured.calibrate import CONSTANTS
 from crossopt.solvers.measured.fitting import Task, at_bound, fitted, relative, row_weights
-from crossopt.solvers.measured.provenance import fitted_to
 from tests.benchmarks.rival_ranges import EDITION
 from tests.benchmarks.rival_tables import NARROW, section, share, table_head, table_row
 

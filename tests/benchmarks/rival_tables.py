@@ -11,10 +11,8 @@ from crossopt.crossflow.arrays import Array
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
 from crossopt.reports.texts.accuracy import fitted_words
-from crossopt.solvers.measured.accuracy import Errors, Line, accuracy, likely, predictions, with_variants
-from crossopt.solvers.measured.kernels.accuracy import price_kernels
-from crossopt.solvers.measured.kernels.fitting import KernelFit, fit_kernels
-from crossopt.solvers.measured.ranking import Ranking
+from crossopt.solvers.measured.accuracy import Errors, Line, Ranking, accuracy, likely, predictions, with_variants
+from crossopt.solvers.measured.kernels import KernelFit, fit_kernels, price_kernels
 
 NARROW = {"fp8", "fp4"}
 

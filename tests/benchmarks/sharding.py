@@ -21,7 +21,7 @@ from pathlib import Path
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve
-from crossopt.solvers.sharding.answer import WHOLE
+from crossopt.solvers.sharding.judge import WHOLE
 from crossopt.solvers.sharding.family import FAMILY
 path, engine, seconds, began = json.loads(sys.argv[1])
 question = read(Path(path))

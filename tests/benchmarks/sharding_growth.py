@@ -15,9 +15,9 @@ import numpy as np
 from crossopt.formulation.sharding.core import Core, timeline_of, unreduced
 from crossopt.formulation.sharding.reductions import reduced
 from crossopt.instances.sharding.reading import read_problem
-from crossopt.solvers.sharding.messages.passes import Network, State, network_of, passed, state_of
-from crossopt.solvers.sharding.search import walk
-from crossopt.solvers.sharding.search.walker import walker_of
+from crossopt.solvers.sharding import search
+from crossopt.solvers.sharding.messages import Network, State, network_of, passed, state_of
+from crossopt.solvers.sharding.search import walker_of
 
 
 def main() -> None:
@@ -58,9 +58,9 @@ def growth(files: list[Path]) -> Iterator[str]:
             passed(network, state, turn % 2 == 1)
         passing = (perf_counter() - start) / 10
         walker = _walker(core)
-        walk.walked(walker, 1, 1, 0.01)
+        search.walked(walker, 1, 1, 0.01)
         start = perf_counter()
-        walk.walked(walker, 500, 1 << 40, 0.01)
+        search.walked(walker, 500, 1 << 40, 0.01)
         moving = (perf_counter() - start) / 500
         sizes = f"{len(problem):,} | {len(problem.costs):,} | {len(problem.entries):,}"
         left = f"{len(core):,} | {len(core.entries):,}"
@@ -68,7 +68,7 @@ def growth(files: list[Path]) -> Iterator[str]:
         yield f"| {letter_of(path)} | {sizes} | {times} |"
 
 
-def _walker(core: Core) -> walk.Walker:
+def _walker(core: Core) -> search.Walker:
     """Where every node takes its first strategy."""
     return walker_of(core, np.zeros(len(core), np.int64), np.zeros(len(timeline_of(core).times)), 0)
 

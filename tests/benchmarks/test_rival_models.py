@@ -11,9 +11,8 @@ from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.measured.machines import Machine
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
-from crossopt.solvers.measured.accuracy import Errors, Line, predictions
+from crossopt.solvers.measured.accuracy import Errors, Line, Ranking, predictions
 from crossopt.solvers.measured.fitting import row_weights
-from crossopt.solvers.measured.ranking import Ranking
 from tests.benchmarks.long_pages import read_pages
 from tests.benchmarks.rival_ceilings import highest_tau, least_regret, rising, spread
 from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_efficiency, run_of, runs_of

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware
-from crossopt.crossflow.kernels.casts import cast, casts
-from crossopt.crossflow.kernels.element_wise import element_wise
+from crossopt.crossflow.kernels.layer_kernels import cast, casts, element_wise
 from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_activations

@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.crossflow.bill import total
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.kernels.gemm import bill, price
+from crossopt.crossflow.kernels.distributed_product import bill, price
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
 from crossopt.crossflow.workload import Gemm
 from tests.paths import reference

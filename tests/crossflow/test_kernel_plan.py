@@ -3,9 +3,8 @@
 import pytest
 
 from crossopt.crossflow.hardware import Cluster, Link
-from crossopt.crossflow.kernels.distributed_product import grid, shared_links
+from crossopt.crossflow.kernels.distributed_product import Mesh, grid, shared_links
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, broken_rules, kernel_plans
-from crossopt.crossflow.kernels.mesh import Mesh
 from crossopt.crossflow.workload import Gemm, Lstm
 
 MODEL = Lstm("language model", layers=2, hidden=19968, vocabulary=800_000, sequence=20, global_batch=4096)

@@ -9,17 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.attention_kernel import (
+from crossopt.crossflow.kernels.fitted import (
+    FORMATS,
     AttentionFormat,
+    CollectiveCall,
+    CollectiveConstants,
     ContextCall,
     ContextConstants,
     GenerationCall,
     GenerationConstants,
+    ProductCall,
+    ProductConstants,
+    collective_time,
     context_time,
     generation_time,
+    product_time,
 )
-from crossopt.crossflow.kernels.collective_kernel import CollectiveCall, CollectiveConstants, collective_time
-from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductCall, ProductConstants, product_time
 from crossopt.instances.catalogue.registry import build_device, device
 
 H100 = build_device(device("h100-sxm"), "h100-sxm", "bf16", 1)

@@ -8,7 +8,7 @@ import pytest
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.context import Around
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
-from crossopt.crossflow.kernels.attention_core import attention_core, attention_core_backward
+from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward
 from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops

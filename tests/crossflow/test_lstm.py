@@ -12,9 +12,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Bill, total
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
-from crossopt.crossflow.kernels.lstm import bill, finish_times, price, step_flops
-from crossopt.crossflow.kernels.lstm_memory import hold_on_chain, memory
-from crossopt.crossflow.kernels.lstm_operations import HOST_BANDWIDTH
+from crossopt.crossflow.kernels.lstm import HOST_BANDWIDTH, bill, finish_times, hold_on_chain, memory, price, step_flops
 from crossopt.crossflow.workload import Lstm
 from tests.every import every
 from tests.extent import examples

@@ -13,8 +13,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
-from crossopt.crossflow.kernels.lstm import bill, price
-from crossopt.crossflow.kernels.lstm_memory import memory
+from crossopt.crossflow.kernels.lstm import bill, memory, price
 from crossopt.crossflow.workload import Lstm
 from tests.crossflow.test_case_study import GIB, architecture_of, case_study, inputs_of, technology_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads, placement
+from crossopt.crossflow.kernels.distributed_product import LinkLoads, Mesh, link_loads, placement
 from tests.paths import reference
 
 DERATES = "crossflow/derates.csv"

@@ -9,8 +9,7 @@ import pytest
 from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
-from crossopt.crossflow.kernels.attention_core import attention_core
-from crossopt.crossflow.kernels.element_wise import element_wise
+from crossopt.crossflow.kernels.layer_kernels import attention_core, element_wise
 from crossopt.crossflow.layer import forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, peak_memory, stage_memory, stage_weights

@@ -17,8 +17,8 @@ from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read, read_again
-from crossopt.solvers.stages.chain.brute_force import every_plan
 from crossopt.solvers.stages.chain.judge import judge as judge_chain
+from crossopt.solvers.stages.chain.prove import every_plan
 from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import written

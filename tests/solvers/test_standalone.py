@@ -21,7 +21,7 @@ from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
 from crossopt.solvers import standalone
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding.integer.certificate import certificate_of, document_of
+from crossopt.solvers.sharding.certificate import certificate_of, document_of
 from tests.every import every
 from tests.instances.sharding.files import answered, solved, written
 from tests.instances.sharding.tiny import least, tiny

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from crossopt.crossflow.astra.dimension import GIGABYTE, Algorithm, Collective, Shape
+from crossopt.crossflow.astra.phases import GIGABYTE, Algorithm, Collective, Shape
 from crossopt.crossflow.fields import Bounds
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, read_text

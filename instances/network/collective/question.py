@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.crossflow.astra.collective import Network
-from crossopt.crossflow.astra.dimension import GIGABYTE, Collective, Dimension, Endpoint
+from crossopt.crossflow.astra.phases import GIGABYTE, Collective, Dimension, Endpoint
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from crossopt.crossflow.astra.dimension import Algorithm, Collective, Shape
+from crossopt.crossflow.astra.phases import Algorithm, Collective, Shape
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Prose
 
 MOST_CHUNKS = 256

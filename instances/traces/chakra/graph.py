@@ -3,7 +3,7 @@
 Nodes wait for what they read (`data_deps`). Control edges of PyTorch say which call is inside which, not what comes first; they count where
 there are no others. What refers to ids that are not in the file is left out, and told, as public traces do that. Where nodes say when they
 began, those of one thread or stream follow in that order, and a gap is put before what began later than all that it waits for. Where none
-does, they take turns (crossflow/traces/turns.py): one at a time on each thread, stream, device and network. What the host does for a
+does, they take turns (crossflow/traces/graph.py): one at a time on each thread, stream, device and network. What the host does for a
 collective is work of its thread.
 """
 
@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, graph_of
-from crossopt.crossflow.traces.replay import replay
-from crossopt.crossflow.traces.turns import APART, RULE, are_apart, turns_of
+from crossopt.crossflow.traces.graph import APART, EDGES, KINDS, RULE, SPAN_ENDS, Graph, are_apart, graph_of, replay, turns_of
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, RECEIVE, SEND, Node
 from crossopt.instances.traces.chakra.reading import ChakraTrace, version_of
 from crossopt.instances.traces.graph_file import Trace, refuse_cycle

@@ -9,7 +9,7 @@ all-gathers are what each NPU brings, of all other collectives the whole.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crossopt.crossflow.astra.dimension import Collective
+from crossopt.crossflow.astra.phases import Collective
 from crossopt.instances.traces.chakra.messages import (
     COLLECTIVE,
     COLLECTIVES,

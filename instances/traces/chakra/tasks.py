@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import floor
 from typing import get_args
 
-from crossopt.crossflow.astra.dimension import Collective
 from crossopt.crossflow.astra.npus import Task
+from crossopt.crossflow.astra.phases import Collective
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, COLLECTIVES, COMP, RECEIVE, SEND, Node
 
 _MICRO = 1_000

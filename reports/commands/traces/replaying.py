@@ -6,9 +6,8 @@ from math import prod
 from pathlib import Path
 
 from crossopt.crossflow.astra.collective import Network
-from crossopt.crossflow.astra.dimension import GIGABYTE, Collective, Dimension, Endpoint
 from crossopt.crossflow.astra.npus import StuckError, Task, replay_npus
-from crossopt.crossflow.astra.phase import Phase, count_of
+from crossopt.crossflow.astra.phases import GIGABYTE, Collective, Dimension, Endpoint, Phase, count_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.network.collective.astra_files import Simulated, simulated

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
-from crossopt.crossflow.traces.replay import Replayed, critical_path, replay
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, Replayed, critical_path, replay
 from crossopt.instances.traces.imported import Imported, counted
 from crossopt.reports.texts.width import listed, page_width, wrapped
 

@@ -4,17 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from crossopt.crossflow.astra.chunks import Chunk
-from crossopt.crossflow.astra.collective import Network, jobs_of
-from crossopt.crossflow.astra.phase import Phase, Step, steps_of
-from crossopt.crossflow.astra.simulated import SETTINGS, npu_times
+from crossopt.crossflow.astra.collective import SETTINGS, Chunk, Network, jobs_of, npu_times
+from crossopt.crossflow.astra.phases import Phase, Step, steps_of
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.collective.question import CollectiveQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result
-from crossopt.solvers.network.collective.answer import Chunks, Schedule
+from crossopt.solvers.network.collective.judge import Chunks, Schedule
 
 _MESSAGES = 64
 """NPUs along a dimension of which every message is counted."""

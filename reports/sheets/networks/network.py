@@ -10,7 +10,7 @@ from crossopt.instances.network.section import NetworkFile
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in, times
 from crossopt.solvers.answer import Result
-from crossopt.solvers.network.answer import Bandwidths, Network
+from crossopt.solvers.network.judge import Bandwidths, Network
 
 _SHAPES = {"ring": "ring", "fully_connected": "fully connected", "switch": "switch"}
 

@@ -8,7 +8,7 @@ from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result
-from crossopt.solvers.network.synthesis.answer import Sends, Used
+from crossopt.solvers.network.synthesis.judge import Sends, Used
 
 _MOST_TRACKS = 32
 

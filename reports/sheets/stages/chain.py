@@ -5,8 +5,7 @@ from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages
 from crossopt.solvers.answer import Result
-from crossopt.solvers.stages.chain.judge import ChainLoads
-from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan
 
 _PACE = Pace(("compute", "transfer that nothing hides"), "a microbatch")
 _BRANCHES = "layers are the nodes of the profile in one order; where it branches, another order may be better"

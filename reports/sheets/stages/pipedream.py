@@ -8,9 +8,8 @@ from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages
 from crossopt.solvers.answer import Result
-from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, StageLoad
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
-from crossopt.solvers.stages.pipedream.plan import Stage as Nodes
+from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, StageLoad
+from crossopt.solvers.stages.pipedream.judge import Stage as Nodes
 
 _PACE = Pace(("compute", "sum of gradients"), "a minibatch", beside="transfers")
 _OF_OTHERS = "with the cuts and charges of the public optimizer"

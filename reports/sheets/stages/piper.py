@@ -10,8 +10,7 @@ from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages
 from crossopt.solvers.answer import Result
-from crossopt.solvers.stages.piper.judge import PiperLoads, StageLoad
-from crossopt.solvers.stages.piper.plan import NamedStage, PiperPlan
+from crossopt.solvers.stages.piper.judge import NamedStage, PiperLoads, PiperPlan, StageLoad
 
 _PACE = Pace(("compute", "transfer", "exchange"), "a sample")
 

@@ -6,7 +6,7 @@ from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, size
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result
-from crossopt.solvers.traces.benchmark.answer import Runs, Stands
+from crossopt.solvers.traces.benchmark.judge import Runs, Stands
 
 _MOST = 40
 _LONGEST = 240

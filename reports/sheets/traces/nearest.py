@@ -3,7 +3,7 @@
 from crossopt.formulation.traces.whatif import Model, places_in
 from crossopt.instances.traces.whatif.question import WhatIfQuestion
 from crossopt.reports.sheets.amounts import digits, listed
-from crossopt.solvers.traces.whatif.nearest import nearest
+from crossopt.solvers.traces.whatif.search import nearest
 
 _CLOSE = 0.1
 """What a change saves is assumed, and hardly known better than to a tenth."""

@@ -6,8 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import inf
 
-from crossopt.crossflow.traces.graph import KINDS
-from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.graph import KINDS, replay
 from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of, places_in
 from crossopt.instances.files.units import format_quantity
@@ -20,7 +19,7 @@ from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, T
 from crossopt.reports.sheets.traces.nearest import nearest_words
 from crossopt.reports.sheets.traces.waiting import waiting_words
 from crossopt.solvers.answer import Result
-from crossopt.solvers.traces.whatif.answer import Changed, Changes
+from crossopt.solvers.traces.whatif.judge import Changed, Changes
 
 _MOST_TRACKS, _MOST_DRAWN = 8, 2_000
 """Threads and streams, and operations, of a timeline."""

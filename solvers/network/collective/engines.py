@@ -1,19 +1,281 @@
-"""Who orders chunks: a search that ends at its bound or when its time is over, and the rules of the simulator."""
+"""Engines that order chunks: a search that ends at its bound or its time limit, and the rules of the simulator."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from math import inf
 from random import Random
 from time import monotonic
 
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, equal_chunks, jobs_of, run_shop, themis_chunks
 from crossopt.formulation.model import Shop
-from crossopt.formulation.network.orders import asked_of, least_time
+from crossopt.formulation.network.orders import Asked, asked_of, beginnings, compositions, least_time, of_beginning, times_of
+from crossopt.formulation.network.program import Program
 from crossopt.instances.network.collective.question import CollectiveQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.backends.cpsat import scheduled
-from crossopt.solvers.network.collective.answer import Chunks
-from crossopt.solvers.network.collective.rivals import best, rivals_of
-from crossopt.solvers.network.collective.search import Walk, weights_of
+from crossopt.solvers.network.barrier import minimise
+from crossopt.solvers.network.collective.judge import Chunks
 from crossopt.solvers.proofs import Weighed, Word
+
+# Sequences of chunks by a rule: whenever a dimension is free, the waiting chunk with the least key is next.
+
+Key = Callable[[int, int], float]
+"""Of a chunk and the place of its phase."""
+Jobs = Sequence[Sequence[Operation]]
+
+
+def dispatched(jobs: Jobs, dimensions: int, key: Key, most: float = inf) -> tuple[float, tuple[tuple[int, ...], ...]]:
+    """When all is done, and who follows whom on each dimension; infinite where that is not below the most."""
+    waiting: list[list[tuple[float, int]]] = [[] for _ in range(dimensions)]
+    busy, place = [False] * dimensions, [0] * len(jobs)
+    found: list[list[int]] = [[] for _ in range(dimensions)]
+    events, end = list[tuple[int, int]](), 0
+
+    def join(chunk: int) -> None:
+        heappush(waiting[jobs[chunk][place[chunk]].phase.dimension], (key(chunk, place[chunk]), chunk))
+
+    def start(dimension: int, now: int) -> None:
+        if not busy[dimension] and waiting[dimension]:
+            _, chunk = heappop(waiting[dimension])
+            busy[dimension] = True
+            found[dimension].append(chunk)
+            heappush(events, (now + jobs[chunk][place[chunk]].duration, chunk))
+
+    for chunk in range(len(jobs)):
+        join(chunk)
+    for dimension in range(dimensions):
+        heapify(waiting[dimension])
+        start(dimension, 0)
+    while events:
+        end = events[0][0]
+        if end >= most:
+            return inf, ()
+        while events and events[0][0] == end:
+            _, chunk = heappop(events)
+            busy[jobs[chunk][place[chunk]].phase.dimension] = False
+            place[chunk] += 1
+            if place[chunk] < len(jobs[chunk]):
+                join(chunk)
+        for dimension in range(dimensions):
+            start(dimension, end)
+    return end, tuple(map(tuple, found))
+
+
+def finished(jobs: Jobs, sequences: Sequence[Sequence[int]]) -> int:
+    """When all is done in given sequences, each operation as early as may be."""
+    place, came = [0] * len(jobs), [0] * len(jobs)
+    free, served = [0] * len(sequences), [0] * len(sequences)
+    left = sum(map(len, sequences))
+    while left:
+        for dimension, sequence in enumerate(sequences):
+            while served[dimension] < len(sequence):
+                chunk = sequence[served[dimension]]
+                operation = jobs[chunk][place[chunk]]
+                if operation.phase.dimension != dimension:
+                    break
+                came[chunk] = free[dimension] = max(free[dimension], came[chunk]) + operation.duration
+                place[chunk] += 1
+                served[dimension] += 1
+                left -= 1
+    return max(free)
+
+
+def rules_of(jobs: Jobs) -> list[Key]:
+    """Simple rules: by what is left of a chunk, how long a phase is, how far out it is, and the first come."""
+    tails = [[sum(one.duration for one in job[place:]) for place in range(len(job) + 1)] for job in jobs]
+    middle = (len(jobs[0]) - 1) / 2.0
+    return [
+        lambda chunk, place: -float(place),
+        lambda chunk, place: float(place),
+        lambda chunk, place: float(tails[chunk][place]),
+        lambda chunk, place: -float(tails[chunk][place]),
+        lambda chunk, place: -float(tails[chunk][place + 1]),
+        lambda chunk, place: float(jobs[chunk][place].duration),
+        lambda chunk, place: -float(jobs[chunk][place].duration),
+        lambda chunk, place: abs(place - middle),
+        lambda chunk, place: -abs(place - middle),
+        lambda chunk, place: float(chunk),
+        lambda chunk, place: place + (len(jobs[0]) if place in (0, len(jobs[0]) - 1) else 0.0),
+    ]
+
+
+# A search for chunks: numbers of chunks by order with the least bounds, sequences by simple rules, and keys changed at random.
+
+_SCALE, _FEW = 1 << 30, 12
+
+
+def weights_of(asked: Asked) -> tuple[tuple[int, ...], ...]:
+    """For each set of dimensions to begin with the weights that bound best; none where choices are few enough to be looked at."""
+    if asked.few:
+        return ()
+    return tuple(_weights(asked, tuple(of_beginning(asked, begun)))[0] for begun in beginnings(asked))
+
+
+@lru_cache(maxsize=256)
+def _weights(asked: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list[float]]:
+    """Weights of dimensions, and shares of orders: the least time T with  sum of shares * loads + around <= T,  and its prices."""
+    loads = asked.loads[list(rows)].astype(float) * asked.chunks
+    around = (asked.heads[list(rows)].min(axis=0) + asked.tails[list(rows)].min(axis=0)).astype(float)
+    count, size = len(rows), float(loads.max() + around.max())
+    program = Program(
+        (),
+        (*([0.0] * count), 1.0),
+        (*((*(float(one) for one in column / size), -1.0) for column in loads.T), (*([-1.0] * count), 0.0)),
+        (*(float(-one / size) for one in around), -1.0),
+        (0.0,) * (count + 1),
+        (2.0,) * count + (10.0,),
+    )
+    solved = minimise(program, (*([1.2 / count] * count), 4.0), (False,) * (count + 1))
+    weights = tuple(int(price * _SCALE) for price in solved.multipliers.prices[:-1])
+    total = sum(solved.point[:count])
+    return (weights if any(weights) else (1,) * len(around)), [share / total for share in solved.point[:count]]
+
+
+def promising(asked: Asked) -> Whole:
+    """Numbers of chunks by order with the least bounds, the least first."""
+    if asked.few:
+        every = compositions(asked.chunks, len(asked.orders))
+        times = times_of(asked, every)
+        return every[np.argsort(times, kind="stable")[:_FEW]]
+    found = [_rounded(asked, rows) for begun in beginnings(asked) if (rows := of_beginning(asked, begun))]
+    every = np.unique(np.array(found), axis=0)
+    return every[np.argsort(times_of(asked, every), kind="stable")[:_FEW]]
+
+
+def _rounded(asked: Asked, rows: list[int]) -> list[int]:
+    """Whole numbers near the shares that bound best, bettered by moving a chunk from one order to another."""
+    shares = np.zeros(len(asked.orders))
+    shares[rows] = _weights(asked, tuple(rows))[1]
+    counts = np.floor(shares * asked.chunks).astype(np.int64)
+    for row in np.argsort(counts - shares * asked.chunks, kind="stable")[: asked.chunks - int(counts.sum())]:
+        counts[row] += 1
+    while True:
+        moves = [counts]
+        for less in np.flatnonzero(counts):
+            for more in range(len(counts)):
+                if more != less:
+                    moves.append(counts.copy())
+                    moves[-1][less] -= 1
+                    moves[-1][more] += 1
+        best = moves[int(times_of(asked, np.array(moves)).argmin())]
+        if best is counts:
+            return [int(one) for one in counts]
+        counts = best
+
+
+@dataclass(slots=True)
+class Walk:
+    """The best chunks of one number so far."""
+
+    asked: Asked
+    option: int
+    random: Random
+    value: float = inf
+    best: Chunks | None = None
+    order: tuple[int, ...] = ()
+    keys: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def rules(self, bound: int, deadline: float) -> None:
+        """Every promising number of chunks by order, spread evenly and in blocks, by every rule, until one meets the bound."""
+        for counts in promising(self.asked):
+            for rows in _arranged(counts):
+                if self.value <= bound or (self.best is not None and monotonic() > deadline):
+                    return
+                for number in range(len(rules_of([self.asked.operations[0]]))):
+                    self.tried(rows, number)
+
+    def take_schedule(self, rows: tuple[int, ...], sequences: tuple[tuple[int, ...], ...]) -> None:
+        """A schedule of somebody else, run as early as its sequences let it."""
+        jobs = [self.asked.operations[row] for row in rows]
+        value = finished(jobs, sequences)
+        if value < self.value:
+            orders = tuple(self.asked.orders[row] for row in rows)
+            self.value, self.best, self.order = value, Chunks(self.option, orders, sequences), rows
+
+    def tried(self, rows: tuple[int, ...], rule: int) -> None:
+        jobs = [self.asked.operations[row] for row in rows]
+        key = rules_of(jobs)[rule]
+        if self._take(rows, key):
+            places = range(len(jobs[0]))
+            self.keys = {(chunk, place): key(chunk, place) for chunk in range(len(jobs)) for place in places}
+
+    def step(self) -> None:
+        """The keys of the best with a few of them exchanged, or two chunks of different orders exchanged."""
+        keys, rows = dict(self.keys), list(self.order)
+        some = self.random.sample(sorted(keys), min(len(keys), self.random.choice((1, 2, 4, 8))))
+        values = sorted(keys.values())
+        for one in some:
+            keys[one] = self.random.choice(values) + self.random.uniform(-0.01, 0.01) * (values[-1] - values[0] + 1.0)
+        if self.random.random() < 0.3:
+            rows[self.random.randrange(len(rows))] = self.random.randrange(len(self.asked.orders))
+        if self._take(tuple(rows), lambda chunk, place: keys[chunk, place]):
+            self.keys = keys
+
+    def _take(self, rows: tuple[int, ...], key: Key) -> bool:
+        """Whether these chunks are better than all before."""
+        jobs = [self.asked.operations[row] for row in rows]
+        value, sequences = dispatched(jobs, self.asked.loads.shape[1], key, self.value)
+        if value >= self.value:
+            return False
+        orders: tuple[Order, ...] = tuple(self.asked.orders[row] for row in rows)
+        self.value, self.best, self.order = value, Chunks(self.option, orders, sequences), rows
+        return True
+
+
+def _arranged(counts: Whole) -> Iterator[tuple[int, ...]]:
+    """Chunks by the places of their orders: spread evenly, in blocks, and in blocks the other way round."""
+    places = [(row, number) for row, count in enumerate(counts.tolist()) for number in range(count)]
+    yield tuple(row for row, _ in sorted(places, key=lambda one: (one[1] + 0.5) / counts[one[0]]))
+    if np.count_nonzero(counts) > 1:
+        yield tuple(row for row, _ in places)
+        yield tuple(row for row, _ in reversed(places))
+
+
+# Rules to compare with, as the simulator runs them: all chunks in the natural order, and in Themis's orders.
+
+
+def rivals_of(question: CollectiveQuestion) -> tuple[Rival[Chunks], ...]:
+    """Both, each with the number of chunks that suits it best."""
+    return tuple(Rival(name, None, best(question, name)) for name in RULES)
+
+
+def best(question: CollectiveQuestion, rule: str) -> Chunks:
+    """The number of chunks that suits a rule best."""
+    found = [as_run(question, option, RULES[rule](question, option)) for option in question.options]
+    return min(found, key=lambda one: one[0])[1]
+
+
+def natural(question: CollectiveQuestion, option: int) -> list[Chunk]:
+    return equal_chunks(question.collective, question.size, option, len(question.network.dimensions))
+
+
+def themis(question: CollectiveQuestion, option: int) -> list[Chunk]:
+    """By the bandwidth that an NPU really drives; chunks that do not divide stay as large as the others."""
+    dimensions = question.network.dimensions
+    driven = [one.driven for one in dimensions]
+    chunks = themis_chunks(question.collective, question.size, option, dimensions, driven)
+    sizes = chunk_sizes(question.size, option)
+    return [Chunk(size, one.order) for size, one in zip(sizes, chunks, strict=True)]
+
+
+RULES = {"natural order": natural, "Themis": themis}
+
+
+def as_run(question: CollectiveQuestion, option: int, chunks: Sequence[Chunk]) -> tuple[int, Chunks]:
+    """What the simulator makes of chunks, first come first served, and who follows whom there."""
+    jobs = jobs_of(chunks, question.collective, question.network, "two_way")
+    runs = sorted(run_shop(jobs), key=lambda run: run.start)
+    places = range(len(question.network.dimensions))
+    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.place].phase.dimension == place) for place in places)
+    return max(run.end for run in runs), Chunks(option, tuple(one.order for one in chunks), sequences)
+
+
+# Who orders chunks: a search that ends at its bound or when its time is over, and the rules of the simulator.
 
 _PATIENCE = {"auto": 120.0, "search": 4.0}
 """Seconds of solvers, and of exchanges at random, where nobody gives a limit."""

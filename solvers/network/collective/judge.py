@@ -1,13 +1,50 @@
-"""The judge of chunks: every phase by the exact model, one after another on each dimension in the sequence that is given."""
+"""Chunks of a collective in their orders, and their judge: every phase by the exact model, in the sequence that is given."""
 
 from collections import Counter
+from dataclasses import dataclass
 
-from crossopt.crossflow.astra.chunks import Chunk, chunk_sizes
-from crossopt.crossflow.astra.collective import jobs_of, time_collective
-from crossopt.crossflow.astra.flow_shop import Operation
+from crossopt.crossflow.astra.collective import Chunk, Operation, chunk_sizes, jobs_of, time_collective
 from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.network.collective.answer import Chunks, Ran, Schedule
+
+# Chunks in their orders, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """How many, in which order each passes the dimensions, and who follows whom on each dimension."""
+
+    chunks: int
+    """One of the question's options."""
+    orders: tuple[tuple[int, ...], ...]
+    sequences: tuple[tuple[int, ...], ...]
+    """Of each dimension the chunks by their numbers; one that comes back stands there twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One phase of a chunk."""
+
+    chunk: int
+    dimension: int
+    collective: str
+    bytes: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When everything runs, ns."""
+
+    busy: tuple[int, ...]
+    """Of each dimension."""
+    fifo: int
+    """What the same chunks take in the simulator, where every dimension serves first who came first."""
+    runs: tuple[Ran, ...]
+
+
+# The judge of chunks: every phase by the exact model, one after another on each dimension in the sequence that is given.
 
 
 def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:

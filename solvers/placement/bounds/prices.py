@@ -20,7 +20,7 @@ from crossopt.formulation.compiled import compiled
 from crossopt.formulation.model import floored, real
 from crossopt.formulation.placement.blocks import Blocks, Figures, figures_of
 from crossopt.formulation.placement.throughput import Machine, contract
-from crossopt.solvers.placement.bounds.order import Step, Sweep, swept
+from crossopt.solvers.placement.bounds.along import Step, Sweep, swept
 
 BEYOND = 1 << 60
 """The load of a set that is not there."""

@@ -21,8 +21,7 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.placement.answer import Placement, judged, middle, rival
-from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed
-from crossopt.solvers.placement.latency.greedy import greedy
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed
 from crossopt.solvers.placement.latency.search import along, annealed, first_pieces
 
 _MOVES, _MOVES_A_BLOCK = 30_000, 300

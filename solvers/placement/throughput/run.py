@@ -1,6 +1,6 @@
 """What engines of throughput have in common: the best placement so far with its bound, how one is written, and why there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -8,17 +8,17 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.model import real
-from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.latency import greatest_of
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Trace, Watch
 from crossopt.solvers.family import solve
-from crossopt.solvers.placement.answer import COUNTING, Placement, placement_of
+from crossopt.solvers.placement.answer import COUNTING, Placement, placement_of, rival
 from crossopt.solvers.placement.family import FAMILY
-from crossopt.solvers.placement.intervals import LARGE
+from crossopt.solvers.placement.intervals import LARGE, Staged, best_stages
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search.quick import equal_shares
+from crossopt.solvers.placement.quick import equal_shares
 from crossopt.solvers.proofs import Proof, Word
 
 ROUNDED = 1.0 + 1e-9
@@ -124,3 +124,47 @@ def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int]
 def in_time(quanta: int | None, quantum: float) -> float | None:
     """Milliseconds, where quanta are known."""
     return None if quanta is None else real(quanta, quantum)
+
+
+# What is done without a proof: everything on one device, equal shares of the work, and the cheapest of a few orders.
+
+Rule = Callable[[PlacementQuestion, Blocks], Whole | None]
+
+
+def one_device(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
+    """Everything on the first accelerator."""
+    del blocks
+    return np.zeros(len(question.graph), np.int64) if question.accelerators else None
+
+
+def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
+    """Along the order of the graph as many blocks to a stage as make its work an equal share."""
+    if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
+        return None
+    total = float(blocks.accelerator_time.sum())
+    middle = np.cumsum(blocks.accelerator_time) - blocks.accelerator_time / 2.0
+    stage = np.minimum((middle / max(total, 1e-300) * question.accelerators).astype(np.int64), question.accelerators - 1)
+    return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
+
+
+def one_order(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
+    """The best stages along the topological order that the graph comes in."""
+    overlapped = question.communication == "overlapped"
+    found = best_stages(blocks, np.arange(len(blocks)), question.accelerators, question.cpus, question.memory, overlapped)
+    return None if found.value == float("inf") else on_devices(question, blocks, found)
+
+
+def on_devices(question: PlacementQuestion, blocks: Blocks, found: Staged) -> Whole:
+    """Stages on devices of their kinds, in their order."""
+    accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
+    device = np.array([next(cpus) if kind else next(accelerators) for kind in found.cpu], np.int64)
+    return np.asarray(device[np.array(found.stage)[blocks.block_of]])
+
+
+RULES: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages, "one order": one_order}
+
+
+def rivals_of(question: PlacementQuestion) -> tuple[Rival[Placement], ...]:
+    """Every rule's placement."""
+    blocks = blocks_of(question.graph, staged=True)
+    return tuple(rival(question, name, rule(question, blocks)) for name, rule in RULES.items())

@@ -1,29 +1,74 @@
-"""Stages along many orders, then what bounds them, then the integer model of all stages, solved by CP-SAT."""
+"""What the stage must do that holds a certain block, where data must flow in stages: a bound by a small integer model.
+
+There a set of blocks is what lies between two cuts of the network, which costs more than a set of any shape (`bounds.blocks`). Blocks of
+the stage that is busiest in what is known are asked for, where work alone would leave the devices idle.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
 
+import numpy as np
+
 from crossopt.formulation.model import real
-from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.throughput import Stages, stage_of, stage_values_at, stages_model
-from crossopt.instances.errors import FailedError
+from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
+from crossopt.formulation.placement.throughput import Stages, one_stage_model, stage_of, stage_values_at, stages_model
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended
-from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
+from crossopt.solvers.placement.bounds.blocks import PROOF, alone, least_busiest
 from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
-from crossopt.solvers.placement.bounds.one_stage import least_stage
+from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.intervals import LARGE, Staged
-from crossopt.solvers.placement.search.orders import staged_start
-from crossopt.solvers.placement.throughput.rivals import rivals_of
-from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, start_many
+from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, rivals_of, start_many
 from crossopt.solvers.proofs import Branched, Counted, Surrounded, Word
+
+_STEPS = 1 << 40
+_ASKED, _SHARE = 4, 0.1
+"""Blocks of the busiest stage that are asked for, and the share of the time that is left which each may take."""
+
+
+def least_stage(
+    question: PlacementQuestion, blocks: Blocks, start: Staged, greatest: float, least: float, spend: Spend
+) -> tuple[float, str] | None:
+    """The bound that one stage gives, and who says so; None where it gives no more than `least`, or where work decides."""
+    accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
+        return None
+    overlapped, word = question.communication == "overlapped", ""
+    figures = figures_of(blocks, question.memory, greatest, _STEPS)
+    most = alone(blocks, figures)
+    for block in sorted(_busiest(blocks, start), key=lambda one: -most[one])[:_ASKED]:
+        model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
+        answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
+        if answer.status == "INFEASIBLE" and not question.cpus:
+            raise SolverError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
+        bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
+        bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
+        if bound > least:
+            least, word = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
+        if least >= greatest * (1.0 - LEAST_GAP):
+            break
+    return (least, word) if word else None
+
+
+def _busiest(blocks: Blocks, start: Staged) -> list[int]:
+    """The blocks of the stage that is busiest."""
+    stage, work = np.array(start.stage), np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    load = np.where(start.cpu, np.bincount(stage, blocks.cpu_time, len(start.cpu)), np.bincount(stage, work, len(start.cpu)))
+    for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
+        touched = {int(stage[pin]) for pin in pins}
+        load[list(touched)] += cost * (len(touched) > 1)
+    return [int(block) for block in np.flatnonzero(stage == int(load.argmax()))]
+
+
+# Stages along many orders, then what bounds them, then the integer model of all stages, solved by CP-SAT.
 
 _WORKERS = 3
 _STARTING, _STARTING_MANY, _LOOKING = 0.1, 0.6, 0.4

@@ -5,8 +5,7 @@ from time import monotonic
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
 from crossopt.solvers.family import Family, later
-from crossopt.solvers.stages.chain.judge import ChainLoads, judge
-from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
 from crossopt.solvers.stages.chain.prove import prove
 
 _ROUNDINGS = 64 * 2.0**-52
@@ -20,7 +19,7 @@ def _lowered(question: ChainQuestion, bound: Number) -> Number:
 
 def _quick(question: ChainQuestion, deadline: float) -> ChainPlan | None:
     """The best equal split."""
-    from crossopt.solvers.stages.chain.optimum import equal_splits  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.stages.chain.engine import equal_splits  # noqa: PLC0415 - a check loads no engine
 
     def tick() -> None:
         if monotonic() > deadline:

@@ -1,15 +1,41 @@
-"""The judge of plans for chains: the time of a batch and the memory of every stage, recomputed layer by layer.
-
-It shares nothing with the search but the formulas, which `solvers.stages.chain.cuts` says; sums are exactly rounded (`math.fsum`).
-"""
+"""A plan for a chain of layers, and its judge: the time of a batch and the memory of every stage, layer by layer."""
 
 from dataclasses import dataclass
 from math import ceil, fsum
 
 from crossopt.instances.files.units import bytes_beyond
-from crossopt.instances.stages.chain import MOST_MICROBATCHES, ChainQuestion, Width
+from crossopt.instances.stages.chain import MOST_MICROBATCHES, ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.stages.chain.plan import ChainPlan
+
+# A plan for a chain of layers.
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPlan:
+    """How many layers each stage has, in their order, and what else is chosen."""
+
+    width: int
+    """Devices of a stage."""
+    recompute: Recompute
+    microbatch: int
+    """Microbatches of the question that run as one."""
+    data: int
+    """Replicas of the pipeline."""
+    stages: tuple[int, ...]
+
+
+def even(layers: int, stages: int) -> tuple[int, ...]:
+    """As many layers to a stage as the rounded mean, while one is left for each stage behind it; the last takes the rest."""
+    mean, sizes, left = (2 * layers + stages) // (2 * stages), list[int](), layers
+    for behind in range(stages - 1, 0, -1):
+        sizes.append(max(1, min(mean, left - behind)))
+        left -= sizes[-1]
+    return (*sizes, left)
+
+
+# The judge of plans for chains: the time of a batch and the memory of every stage, recomputed layer by layer.
+#
+# It shares nothing with the search but the formulas, which `solvers.stages.chain.cuts` says; sums are exactly rounded (`math.fsum`).
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,9 @@
-"""Bounds on chains proved anew: every plan looked at where plans are few, and else a second dynamic program, which leaves nothing out.
-
-It shares no code with the search, and neither its order nor its short cuts. With t seconds of a stage from layer i up to j, and s stages
-from it to the end, for layers from the last to the first and all s at once
-
-    slowest[s, i] = min over all j > i of  max(t(i, j), slowest[s - 1, j])
-    where a stage fits:  copies * parameters + activations + (s - 1) * stash <= memory
-
-Bytes are whole numbers, of which doubles hold all sums exactly. Times are lowered by more than sums and products of doubles can be off, so
-that no plan takes less than what comes out. Work is bounded by a count of steps: questions of more are told.
-"""
+"""Every plan of a small chain, one after the other: the slow path beside the search, which shares no code with it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, combinations, pairwise
 from math import isqrt
 
 import numpy as np
@@ -24,9 +14,47 @@ from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Counted
-from crossopt.solvers.stages.chain.brute_force import least_of_all
-from crossopt.solvers.stages.chain.judge import ChainLoads
-from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
+
+MOST_LAYERS, MOST_PLANS = 9, 10_000
+
+
+def least_of_all(question: ChainQuestion) -> float | None:
+    """The least value of any plan, infinite where none keeps the limits; None where there are too many."""
+    if len(question.layers) > MOST_LAYERS:
+        return None
+    least = float("inf")
+    for number, plan in enumerate(every_plan(question)):
+        if number == MOST_PLANS:
+            return None
+        verdict = judge(question, plan)
+        least = least if verdict.violations else min(least, verdict.value)
+    return least
+
+
+def every_plan(question: ChainQuestion) -> Iterator[ChainPlan]:
+    """All plans on the devices there are."""
+    count, file = len(question.layers), question.file
+    for width in question.widths:
+        for stages in range(1, count + 1):
+            for cuts in combinations(range(1, count), stages - 1):
+                sizes = tuple(stop - start for start, stop in pairwise((0, *cuts, count)))
+                for data in range(1, min(file.devices // (width.devices * stages), file.microbatches) + 1):
+                    for recompute in file.recompute:
+                        for microbatch in file.microbatch:
+                            yield ChainPlan(width.devices, recompute, microbatch, data, sizes)
+
+
+# Bounds on chains proved anew: every plan looked at where plans are few, and else a second dynamic program, which leaves nothing out.
+#
+# It shares no code with the search, and neither its order nor its short cuts. With t seconds of a stage from layer i up to j, and s stages
+# from it to the end, for layers from the last to the first and all s at once
+#
+#     slowest[s, i] = min over all j > i of  max(t(i, j), slowest[s - 1, j])
+#     where a stage fits:  copies * parameters + activations + (s - 1) * stash <= memory
+#
+# Bytes are whole numbers, of which doubles hold all sums exactly. Times are lowered by more than sums and products of doubles can be off,
+# so that no plan takes less than what comes out. Work is bounded by a count of steps: questions of more are told.
 
 MOST_STEPS = 300_000_000
 """Entries that are looked at, a few seconds of work."""

@@ -3,8 +3,7 @@
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Number, Result
 from crossopt.solvers.family import Family, Judge, judge_rival, later
-from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, judge
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
+from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, judge
 from crossopt.solvers.stages.pipedream.prove import all_seconds, prove
 from crossopt.solvers.stages.pipedream.rivals import best_rule, rivals_of
 

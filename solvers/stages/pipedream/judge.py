@@ -1,7 +1,4 @@
-"""The judge of pipelines: what every stage takes, recomputed from the profile node by node, and which rules it keeps.
-
-It shares nothing with the search but the formulas, which `solvers.stages.pipedream.charges` says; sums are exactly rounded (`math.fsum`).
-"""
+"""A plan for a profile, and its judge: what every stage takes, recomputed node by node, and which rules it keeps."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +9,31 @@ from math import fsum, prod
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.pipedream.question import MOST_DEVICES, PipelineQuestion
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
+
+# A plan: its stages in the order of the data.
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Nodes that run together, and on how many devices."""
+
+    nodes: tuple[str, ...]
+    group: tuple[int, ...]
+    """Numbers of the stages of higher levels that it is in, the highest first; none where there is one level."""
+    replicas: tuple[int, ...]
+    """Of it in its group, and of its groups in theirs, innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipedreamPlan:
+    """All of them."""
+
+    stages: tuple[Stage, ...]
+
+
+# The judge of pipelines: what every stage takes, recomputed from the profile node by node, and which rules it keeps.
+#
+# It shares nothing with the search but the formulas, which `solvers.stages.pipedream.charges` says; sums are exactly rounded (`math.fsum`).
 
 
 @dataclass(frozen=True, slots=True)

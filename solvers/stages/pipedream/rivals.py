@@ -6,8 +6,7 @@ import numpy as np
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Rival
-from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
+from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 
 
 def rules(question: PipelineQuestion) -> dict[str, PipedreamPlan]:

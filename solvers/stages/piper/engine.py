@@ -10,17 +10,11 @@ import numpy as np
 from crossopt.instances.stages.piper.graph import PiperQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.proofs import Counted, Word
-from crossopt.solvers.stages.piper.bounds import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, load_bound, too_large
-from crossopt.solvers.stages.piper.cuts.choose import price_of
-from crossopt.solvers.stages.piper.cuts.fronts import Bundling, Late
-from crossopt.solvers.stages.piper.cuts.ideals import cuts_near, ideals_of
-from crossopt.solvers.stages.piper.cuts.network import network_of
-from crossopt.solvers.stages.piper.cuts.options import Options, options_of
-from crossopt.solvers.stages.piper.cuts.search import Known, search, seconds_of
-from crossopt.solvers.stages.piper.cuts.tables import Tables, tables_of
-from crossopt.solvers.stages.piper.plan import PiperPlan, named
-from crossopt.solvers.stages.piper.rivals.every import rivals_of
-from crossopt.solvers.stages.piper.second import countable
+from crossopt.solvers.stages.piper.cuts import Bundling, Late, Options, cuts_near, ideals_of, network_of, options_of
+from crossopt.solvers.stages.piper.judge import PiperPlan, named
+from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, countable, load_bound, too_large
+from crossopt.solvers.stages.piper.rivals import rivals_of
+from crossopt.solvers.stages.piper.search import Known, Tables, price_of, search, seconds_of, tables_of
 
 _FIRST = ((20, 16), (60, 128))
 """Cuts between which first answers are found where there are more, and the points of their fronts."""

@@ -4,10 +4,8 @@ from typing import Any
 
 from crossopt.instances.stages.piper.graph import PiperQuestion
 from crossopt.solvers.family import Family, later
-from crossopt.solvers.stages.piper.bounds import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP
-from crossopt.solvers.stages.piper.judge import PiperLoads, judge
-from crossopt.solvers.stages.piper.plan import PiperPlan
-from crossopt.solvers.stages.piper.prove import prove
+from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan, judge
+from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, prove
 
 _CUTS = later("crossopt.solvers.stages.piper.engine", "cuts")
 _FIGURES = ("devices", "memory", "bandwidth", "microbatches")

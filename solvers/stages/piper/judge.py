@@ -1,7 +1,4 @@
-"""The judge of Piper's stages: time, memory and rules of every stage, recomputed from the graph of the file, layer by layer.
-
-It shares nothing with the search. Times are sums of exact fractions, rounded once; memory is counted in whole bytes.
-"""
+"""Stages of a network, and their judge: time, memory and rules of every stage, recomputed layer by layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +8,57 @@ from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
 from crossopt.instances.stages.piper.question import MOST_MICROBATCHES
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.stages.piper.plan import PiperPlan, Stage, stages_in
+
+# Stages of a network: by rows of the graph, as searches take them, and by the names of its layers, as results say them.
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Layers that run together, first stage first: their rows, replicas, devices of a replica, and the configuration of each layer."""
+
+    rows: tuple[int, ...]
+    data: int
+    tensor: int
+    configurations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStage:
+    """The same in words: its layers by id, each with its configuration."""
+
+    data: int
+    tensor: int
+    nodes: tuple[str, ...]
+    configurations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PiperPlan:
+    """All of them, first stage first."""
+
+    stages: tuple[NamedStage, ...]
+
+
+def named(question: PiperQuestion, stages: Sequence[Stage]) -> PiperPlan:
+    """Stages in words."""
+    ids = question.graph.ids
+    return PiperPlan(
+        tuple(NamedStage(stage.data, stage.tensor, tuple(str(ids[row]) for row in stage.rows), stage.configurations) for stage in stages)
+    )
+
+
+def stages_in(question: PiperQuestion, plan: PiperPlan) -> tuple[Stage, ...]:
+    """The stages back; a ValueError in words where they name what the graph does not have."""
+    rows = {str(name): row for row, name in enumerate(question.graph.ids)}
+    unknown = [name for stage in plan.stages for name in stage.nodes if name not in rows]
+    if unknown:
+        raise ValueError(f"node {unknown[0]} is none of the graph")
+    return tuple(Stage(tuple(rows[name] for name in stage.nodes), stage.data, stage.tensor, stage.configurations) for stage in plan.stages)
+
+
+# The judge of Piper's stages: time, memory and rules of every stage, recomputed from the graph of the file, layer by layer.
+#
+# It shares nothing with the search. Times are sums of exact fractions, rounded once; memory is counted in whole bytes.
 
 LISTED = 4
 

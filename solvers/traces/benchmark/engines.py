@@ -1,27 +1,315 @@
-"""Who chooses kernels: an integer program with its bound counted in whole numbers, every choice looked at, rules, and dropping."""
+"""Engines that choose kernels: an integer program with its bound counted in whole numbers, every choice looked at, and rules."""
 
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
-from math import inf
+from heapq import heapify, heapreplace
+from math import ceil, floor, inf
+from random import Random
 from time import monotonic
 
-from crossopt.formulation.certificate import Certificate, packed
-from crossopt.formulation.model import Model, Values
-from crossopt.formulation.traces.selection import Selection, selection
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.certificate import Branch, Certificate, Leaf, Split, Step, packed
+from crossopt.formulation.model import Linear, Model, Values, variables_of
+from crossopt.formulation.traces.selection import PARTS, Lever, Selection, limit_of, selection
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, Kernel, mix_of
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs
 from crossopt.solvers.backends.whole import Traced, trace
 from crossopt.solvers.proofs import Counted, Integers, Word
-from crossopt.solvers.traces.benchmark.answer import Runs
-from crossopt.solvers.traces.benchmark.clash import clash_of
-from crossopt.solvers.traces.benchmark.judge import judge
+from crossopt.solvers.traces.benchmark.judge import Runs, judge
 from crossopt.solvers.traces.benchmark.prove import least_of_all
-from crossopt.solvers.traces.benchmark.reasons import reasons
-from crossopt.solvers.traces.benchmark.rivals import apportioned, largest, rivals_of, rounded
-from crossopt.solvers.traces.benchmark.shrink import shrunk
-from crossopt.solvers.traces.benchmark.window import asks_for_window, window
+
+# The model where a mix leaves little to choose: kernels that a good benchmark has run in it, others do not, and those between are open.
+#
+# The relaxation runs most kernels wholly or not at all. Of those that it runs all but the least are held, of those that it does not all but
+# the next stay out (relaxation induced neighbourhoods: Danna, Rothberg and Le Pape 2005; kernel search: Angelelli, Mansini and Speranza
+# 2010). Next to it is what makes up for most of the mix, s T_k - min over x of |T_k / n_k x - s T_k|. Good benchmarks are found so, and no
+# bound rests on it.
+
+_AROUND = 20
+"""Kernels on either side that are open."""
+_DIGITS = 6
+"""Of what the relaxation has of a kernel."""
+
+
+def asks_for_window(question: BenchmarkQuestion) -> bool:
+    """Whether the fewest kernels near a mix are asked, of more than a window has."""
+    return question.file.mix is not None and question.file.objective == "kernels" and len(question.kernels) > 2 * _AROUND
+
+
+def window(question: BenchmarkQuestion, inside: Selection, relaxed: Sequence[float]) -> Model:
+    """The narrower model around what the relaxation has of each variable, kernels first."""
+    taken = [round(figure, _DIGITS) for figure in relaxed[: len(question.kernels)]]
+    made_up = [_made_up(kernel, question.file.share) for kernel in question.kernels]
+    order = sorted(range(len(taken)), key=lambda place: (-taken[place], -made_up[place], place))
+    runs, open_ = max(sum(part >= 1.0 for part in taken) - _AROUND, 0), sum(part > 0.0 for part in taken) + _AROUND
+    held = [Linear(f"runs {place}", ((1, inside.chosen[place]),), low=1) for place in order[:runs]]
+    none = [Linear(f"none {place}", ((1, inside.chosen[place]),), high=0) for place in order[open_:]]
+    model = inside.model
+    return Model(model.variables, (*model.constraints, *held, *none), model.objective)
+
+
+def _made_up(kernel: Kernel, share: Fraction) -> Fraction:
+    """ns by which the mix is nearer where the kernel runs as often as is best."""
+    below = floor(share * kernel.runs)
+    off = min(abs(Fraction(kernel.time * runs, kernel.runs) - share * kernel.time) for runs in (max(below, 1), min(below + 1, kernel.runs)))
+    return share * kernel.time - off
+
+
+# Limits of a benchmark that cannot all be kept, with a tree in whole numbers that proves it.
+#
+# Of the rows of the outer model those of one limit after another are left out, of the most kernels first, as long as the solver says that
+# nothing keeps the others. A tree about the few that are left is small, as it cuts at their kernels alone; told with the places that the
+# rows have in the whole model, it is a tree of that. Nothing rests on the solver's word: without a tree there is no proof.
+
+_CLASH_SHARE, _SHORTEST_CLASH_LOOK = 0.5, 0.1
+"""The share of the time for finding the limits, and seconds for a look at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Limits by their names, and the tree; None where it did not end in time."""
+
+    limits: tuple[str, ...]
+    tree: Certificate | None
+
+
+def clash_of(model: Model, seconds: float) -> Clash | None:
+    """The limits of an outer model that are in the way; None where the solver does not say that some are."""
+    deadline = monotonic() + seconds
+    names = [limit_of(row.name) for row in model.constraints]
+    kept = set(names)
+    if not _is_refuted(model, names, kept, seconds * _CLASH_SHARE):
+        return None
+    size = Counter[str]()
+    for name, row in zip(names, model.constraints, strict=True):
+        size[name] += len(list(variables_of(row)))
+    for number, name in enumerate(sorted(kept - {""}, key=lambda one: (-size[one], one))):
+        left = (deadline - monotonic()) * _CLASH_SHARE / (len(size) - number)
+        if _is_refuted(model, names, kept - {name}, max(left, _SHORTEST_CLASH_LOOK)):
+            kept.remove(name)
+    places = [place for place, name in enumerate(names) if name in kept]
+    rows = tuple(model.constraints[place] for place in places)
+    found = trace(Model(model.variables, rows), None, max(deadline - monotonic(), _SHORTEST_CLASH_LOOK))
+    steps = tuple(_placed(step, places) for step in found.certificate.steps)
+    return Clash(
+        tuple(dict.fromkeys(name for name in names if name in kept - {""})), Certificate(1, steps) if found.bound is None else None
+    )
+
+
+def _is_refuted(model: Model, names: Sequence[str], kept: Collection[str], seconds: float) -> bool:
+    """Whether the solver says that nothing keeps the rows of these limits."""
+    rows = tuple(row for name, row in zip(names, model.constraints, strict=True) if name in kept)
+    return highs(Model(model.variables, rows), Spend(seconds)).status == "INFEASIBLE"
+
+
+def _placed(step: Step, places: Sequence[int]) -> Step:
+    """The step with the places of rows in the whole model."""
+    if isinstance(step, Branch):
+        return step
+    if isinstance(step, Split):
+        return Split(places[step.row], step.first)
+    return Leaf(tuple(places[row] for row in step.rows), step.times, step.empty)
+
+
+# Why no benchmark keeps all limits: each limit that is in the way alone, with the nearest figure at which there is a benchmark.
+#
+# One limit after another is widened as far as it takes while the others stay. The figure is of a benchmark that was found, and the nearest
+# there is where the solver had time to show that.
+
+_SHORTEST_LOOK = 0.1
+"""Seconds for any look."""
+
+
+def reasons(question: BenchmarkQuestion, seconds: float) -> tuple[str, ...]:
+    """In words; where no single limit is known to be in the way, what all of them ask together."""
+    levers, deadline, found = _levers(question), monotonic() + seconds, list[str]()
+    for place, lever in enumerate(levers):
+        left = max((deadline - monotonic()) / (len(levers) - place), _SHORTEST_LOOK)
+        asked = selection(question, inner=True, widened=lever)
+        told = highs(asked.model, Spend(left))
+        if told.value is not None and told.values is not None:
+            found.append(_words(question, lever, told.value, [told.values[variable] for variable in asked.runs]))
+    return tuple(found) or (_together(question, max(deadline - monotonic(), _SHORTEST_LOOK)),)
+
+
+def _together(question: BenchmarkQuestion, seconds: float) -> str:
+    """Where no limit alone is known to be in the way: the totals that are to be met without all others."""
+    file = question.file
+    none = f"deviation: no runs of any kernels come within {float(file.deviation):.4%} of every total and keep the other limits"
+    alone = replace(question, file=replace(file, mix=None, coverage=Fraction(0), kernels=None, runs=None))
+    value = highs(selection(alone, inner=True, widened="deviation").model, Spend(seconds)).value
+    return none if value is None else f"{none}; without these some come within {value / PARTS:.2%}"
+
+
+def _levers(question: BenchmarkQuestion) -> tuple[Lever, ...]:
+    """The limits that can be wider."""
+    file = question.file
+    given: tuple[tuple[Lever, bool], ...] = (
+        ("deviation", file.deviation < 1),
+        ("mix", file.mix is not None),
+        ("coverage", file.coverage > 0),
+        ("kernels", file.kernels is not None),
+        ("runs", file.runs is not None),
+    )
+    return tuple(lever for lever, is_given in given if is_given)
+
+
+def _words(question: BenchmarkQuestion, lever: Lever, value: int, runs: list[int]) -> str:
+    file = question.file
+    if lever == "deviation":
+        none = f"deviation: no runs of any kernels come within {float(file.deviation):.4%} of every total"
+        none += "" if file.mix is None else f" with a mix within {float(file.mix):.4%}"
+        return f"{none}; some come within {value / PARTS:.2%}"
+    if lever == "mix":
+        within = ceil(mix_of(question, runs) * PARTS) / PARTS
+        return f"mix: with all other limits none is within {float(file.mix or 0):.4%}; some are within {within:.2%}"
+    if lever == "coverage":
+        return f"coverage: with all other limits none has {float(file.coverage):.4%}; some have {float(file.coverage) - value / PARTS:.2%}"
+    return f"{lever}: with all other limits none has {getattr(file, lever):,} or fewer; some have {value:,}"
+
+
+# Kernels dropped one after another: rounded shares, less the smallest kernel that the others can stand in for, until there is none.
+#
+# After each drop runs of the others go up or down by 1 or 3, whichever comes nearest to totals and mix, until these are met or nothing
+# comes nearer. The first descent drops the kernel with the least time first, further ones a drawn one. Each drop leaves one kernel fewer
+# and each repair comes nearer, so that every descent ends by itself. Counted in floating point: the judge has the word.
+
+_STARTS = 6
+_STEPS = (-3, -1, 1, 3)
+_MET = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a run of each kernel adds to the share of each total, and its time, how much of it is wanted, and how far off all may be."""
+
+    runs: Whole
+    adds: Array
+    times: Array
+    own: Array
+    deviation: float
+    mix: float
+
+    def off(self, shares: Array, away: Array) -> Array:
+        """How far off shares of the totals and times away from each kernel's are, beyond what is allowed; 0 where that is met."""
+        found: Array = np.maximum(np.abs(shares - 1.0) - self.deviation, 0.0).sum(-1)
+        found += np.maximum(away / (2.0 * self.own.sum()) - self.mix, 0.0)
+        return found
+
+
+def shrunk(question: BenchmarkQuestion, rounded: Runs, seed: int, deadline: float = inf) -> Runs | None:
+    """The best of all descents that keeps every limit; None where none does."""
+    draw, wanted, best, value = Random(seed), _wanted(question), None, inf
+    for start in range(_STARTS):
+        found = Runs(tuple(_descended(question, wanted, rounded, draw if start else None, deadline).tolist()))
+        verdict = judge(question, found)
+        if not verdict.violations and verdict.value < value:
+            best, value = found, verdict.value
+        if monotonic() > deadline:
+            break
+    return best
+
+
+def _wanted(question: BenchmarkQuestion) -> _Wanted:
+    file, share = question.file, float(question.file.share)
+    counts = np.array([kernel.runs for kernel in question.kernels], np.int64)
+    sums = np.array([kernel.sums for kernel in question.kernels], float).reshape(len(counts), -1)
+    times = np.array([kernel.time for kernel in question.kernels], float)
+    adds = sums / counts[:, None] / (share * np.array(question.sums, float))
+    return _Wanted(counts, adds, times / counts, share * times, float(file.deviation), inf if file.mix is None else float(file.mix))
+
+
+def _descended(question: BenchmarkQuestion, wanted: _Wanted, rounded: Runs, draw: Random | None, deadline: float) -> Whole:
+    """Fewer and fewer kernels, until none can go or time runs out."""
+    runs = np.array(rounded.runs, np.int64)
+    left = _nearer(wanted, runs, deadline)
+    while left is not None:
+        runs, left = left, None
+        inside = [int(place) for place in np.flatnonzero(runs)]
+        order = draw.sample(inside, len(inside)) if draw else sorted(inside, key=lambda place: question.kernels[place].time)
+        covered = sum(question.kernels[place].time for place in inside)
+        for place in order:
+            if covered - question.kernels[place].time < question.file.coverage * question.time or len(inside) == 1:
+                continue
+            fewer = runs.copy()
+            fewer[place] = 0
+            left = _nearer(wanted, fewer, deadline)
+            if left is not None or monotonic() > deadline:
+                break
+    return runs
+
+
+def _nearer(wanted: _Wanted, runs: Whole, deadline: float) -> Whole | None:
+    """Runs of the same kernels that meet all; None where no step comes nearer."""
+    shares, inside = runs @ wanted.adds, np.flatnonzero(runs)
+    places, steps = np.repeat(inside, len(_STEPS)), np.tile(_STEPS, len(inside))
+    away = np.abs(runs * wanted.times - wanted.own).sum()
+    off = float(wanted.off(shares, away))
+    while off > _MET and monotonic() < deadline:
+        then = runs[places] + steps
+        near = shares + steps[:, None] * wanted.adds[places]
+        left = np.abs(then * wanted.times[places] - wanted.own[places]) - np.abs(runs[places] * wanted.times[places] - wanted.own[places])
+        far = np.where((then >= 1) & (then <= wanted.runs[places]), wanted.off(near, away + left), inf)
+        best = int(far.argmin()) if len(far) else 0
+        if not len(far) or far[best] >= off:
+            return None
+        runs = runs.copy()
+        runs[places[best]], shares, away, off = then[best], near[best], away + left[best], float(far[best])
+    return runs if off <= _MET else None
+
+
+# Rules to compare with: a share of every kernel's runs, rounded; the highest averages; the largest in proportion; kernels dropped.
+
+
+def rivals_of(question: BenchmarkQuestion, seed: int, deadline: float) -> tuple[Rival[Runs], ...]:
+    """All rules, and kernels dropped one after another from rounded shares."""
+    shares = rounded(question)
+    rows = [("rounded shares", shares), ("highest averages", apportioned(question)), ("largest kernels", largest(question))]
+    left = shrunk(question, shares, seed, deadline)
+    dropped = Rival("smallest dropped", None, left, "" if left else "no descent meets every limit")
+    return (*(Rival(name, None, answer) for name, answer in rows), dropped)
+
+
+def rounded(question: BenchmarkQuestion) -> Runs:
+    """The share of each kernel's runs, to the nearest."""
+    return Runs(tuple(floor(question.file.share * kernel.runs + Fraction(1, 2)) for kernel in question.kernels))
+
+
+def apportioned(question: BenchmarkQuestion) -> Runs:
+    """The share of all runs, one after another to the kernel with the most runs for those that it has (D'Hondt 1878)."""
+    counts = [kernel.runs for kernel in question.kernels]
+    found = [0] * len(counts)
+    heap = [(Fraction(-count), place) for place, count in enumerate(counts)]
+    heapify(heap)
+    for _ in range(floor(question.file.share * sum(counts) + Fraction(1, 2))):
+        place = heap[0][1]
+        found[place] += 1
+        left = Fraction(-counts[place], found[place] + 1) if found[place] < counts[place] else Fraction(0)
+        heapreplace(heap, (left, place))
+    return Runs(tuple(found))
+
+
+def largest(question: BenchmarkQuestion) -> Runs:
+    """As many kernels as the coverage asks for, those with most time first, all in the same proportion to the share of time."""
+    covered, count = 0, 0
+    for kernel in question.kernels:
+        if covered >= question.file.coverage * question.time and count:
+            break
+        covered, count = covered + kernel.time, count + 1
+    part = question.file.share * question.time / covered
+    runs = [min(max(floor(part * kernel.runs + Fraction(1, 2)), 1), kernel.runs) for kernel in question.kernels[:count]]
+    return Runs((*runs, *[0] * (len(question.kernels) - count)))
+
+
+# Who chooses kernels: an integer program with its bound counted in whole numbers, every choice looked at, rules, and dropping.
 
 _PATIENCE, _SHORT = 60.0, 5.0
 """Seconds where nobody gives a limit, and those for a look at which limit is in the way."""

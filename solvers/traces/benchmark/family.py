@@ -4,8 +4,7 @@ from typing import Any
 
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.solvers.family import Family, later
-from crossopt.solvers.traces.benchmark.answer import Runs, Stands
-from crossopt.solvers.traces.benchmark.judge import judge
+from crossopt.solvers.traces.benchmark.judge import Runs, Stands, judge
 from crossopt.solvers.traces.benchmark.prove import prove
 
 _ENGINES = "crossopt.solvers.traces.benchmark.engines"

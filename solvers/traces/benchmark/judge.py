@@ -1,11 +1,46 @@
-"""The judge of benchmarks: every total from the trace's own figures, as fractions without rounding."""
+"""Kernels that run so often, and their judge: every total from the trace's own figures, as fractions without rounding."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.traces.benchmark.answer import Met, Runs, Stands
+
+# Kernels that run so often, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How often each kernel of the question runs, in its order."""
+
+    runs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A total: the share of the trace's that is wanted, what the benchmark has, and the share by which it is off."""
+
+    total: str
+    wanted: float
+    has: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """How the benchmark stands for the trace."""
+
+    kernels: int
+    runs: int
+    coverage: float
+    """Of the time of the trace, all runs of the chosen kernels."""
+    mix: float
+    """The share of its time that it gives to other kernels than the trace."""
+    totals: tuple[Met, ...]
+
+
+# The judge of benchmarks: every total from the trace's own figures, as fractions without rounding.
 
 
 def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:

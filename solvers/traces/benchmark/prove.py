@@ -11,7 +11,7 @@ from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, mix_
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Counted, Integers, Word
-from crossopt.solvers.traces.benchmark.answer import Runs, Stands
+from crossopt.solvers.traces.benchmark.judge import Runs, Stands
 
 _MOST_STEPS, _MOST_CHOICES = 100_000, 200_000
 _LARGEST = 62

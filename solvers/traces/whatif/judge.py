@@ -1,18 +1,53 @@
-"""The judge of changes: each applied to the trace, one after another, the trace run again, budgets and rules counted exactly."""
+"""Changes of a trace, and their judge: each applied in order, the trace run again, budgets and rules counted exactly."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from crossopt.crossflow.traces.graph import KINDS, Graph
-from crossopt.crossflow.traces.replay import Replayed, critical_path, replay
+from crossopt.crossflow.traces.graph import KINDS, Graph, Replayed, critical_path, replay
 from crossopt.crossflow.traces.transforms import changed
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of
 from crossopt.instances.traces.whatif.section import ChangeSection
 from crossopt.solvers.answer import Verdict
-from crossopt.solvers.traces.whatif.answer import Changed, Changes, OnPath
+
+# Changes that are made, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """By their names, in the order of the question."""
+
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnPath:
+    """ns on the critical path of one kind of operations, before and after the changes."""
+
+    kind: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What the changes make of the trace."""
+
+    traced: int
+    """ns of the trace run again as it is."""
+    span: int
+    """ns with the changes."""
+    days: float
+    memory: float
+    """Bytes taken, less what is freed."""
+    money: float
+    path: tuple[OnPath, ...]
+
+
+# The judge of changes: each applied to the trace, one after another, the trace run again, budgets and rules counted exactly.
 
 
 def judge(question: WhatIfQuestion, answer: Changes) -> Verdict[Changed]:

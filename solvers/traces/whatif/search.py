@@ -1,16 +1,19 @@
-"""Branch and bound on choices of changes: many choices are bounded at once, those with the least bounds first.
-
-A choice is cut at the open change whose gain alone is the greatest. Beside the bounds, choices are filled up with what still fits, by gain
-for cost, to find good answers early.
-"""
+"""Branch and bound on choices of changes, exchange search, and the nearest other choice."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import product
 from math import inf
+from random import Random
 from time import monotonic
 
-from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, open_of, settled
+from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, open_of, places_in, settled
+
+# Branch and bound on choices of changes: many choices are bounded at once, those with the least bounds first.
+#
+# A choice is cut at the open change whose gain alone is the greatest. Beside the bounds, choices are filled up with what still fits, by
+# gain for cost, to find good answers early.
 
 _AT_ONCE = 256
 """Choices that are cut before their parts are bounded together."""
@@ -137,3 +140,156 @@ def leaner(model: Model, inside: int) -> int:
         found = [(choice[0], now) for choice, now in zip(allowed, model.bounds(allowed), strict=True) if now <= value]
         going, (inside, value) = bool(found), found[0] if found else (inside, value)
     return inside
+
+
+# Exchange search: one change more, one less, or one for another, whichever is best, until none is better; from several starts.
+#
+# Choices are compared by how far they miss the target, then by their values, then by how many changes they make. Each step is better than
+# the one before, so that every descent ends by itself. What a change requires comes with it, and what requires one goes with it.
+
+_DRAWN = 6
+"""Starts that are drawn, beside those that are given."""
+Rank = tuple[float, float, int]
+
+
+def exchanged(model: Model, starts: Sequence[int | None], seed: int, deadline: float = inf) -> int | None:
+    """The best of all descents, each different start once; None where no choice keeps the rules."""
+    draw, root = Random(seed), settled(model.rules, 0, 0)
+    if root is None:
+        return None
+    orders = [draw.sample(range(model.rules.count), model.rules.count) for _ in range(_DRAWN)]
+    drawn = [list(filled(model, root, order))[-1] for order in orders]
+    ends = [
+        _descended(model, start, deadline) for start in dict.fromkeys([*starts, *drawn]) if start is not None and keeps(model.rules, start)
+    ]
+    return min(ends)[1] if ends else None
+
+
+def _descended(model: Model, inside: int, deadline: float) -> tuple[Rank, int]:
+    """Where no exchange leads to anything better, or where time ran out."""
+    [rank] = _ranks(model, [inside])
+    while monotonic() < deadline:
+        near = [one for one in dict.fromkeys(exchanges(model, inside)) if keeps(model.rules, one)]
+        best = min(zip(_ranks(model, near), near, strict=True), default=(rank, inside))
+        if best[0] >= rank:
+            break
+        rank, inside = best
+    return rank, inside
+
+
+def _ranks(model: Model, choices: Sequence[int]) -> list[Rank]:
+    whole = [(inside, model.rules.all & ~inside) for inside in choices]
+    spans = model.known_spans(whole)
+    values = [span if model.price is None else model.price.spent(choice[0]) for span, choice in zip(spans, whole, strict=True)]
+    return [(max(span - model.target, 0.0), value, inside.bit_count()) for span, value, inside in zip(spans, values, choices, strict=True)]
+
+
+def exchanges(model: Model, inside: int) -> Iterator[int]:
+    """Choices that differ in a change, or in one that came for another."""
+    fewer = [_without(model, inside, place) for place in places_in(inside)]
+    yield from fewer
+    for place in places_in(model.rules.all & ~inside):
+        for base in (inside, *fewer):
+            more = settled(model.rules, base | 1 << place, 0)
+            if more is not None:
+                yield more[0]
+
+
+def _without(model: Model, inside: int, place: int) -> int:
+    """Less a change, and less those that require it."""
+    left, before = inside & ~(1 << place), inside
+    while left != before:
+        left, before = sum(1 << one for one in places_in(left) if not model.rules.required[one] & ~left), left
+    return left
+
+
+# What is next to a choice of changes: of all others the one that is as quick as soon as changes save a little less than is assumed.
+#
+# With S the choice, R one without some changes of S, and T(.) the time of each, what S saves beyond the changes of both is T(S and R) -
+# T(S). If it were the share (T(R) - T(S)) / (T(S and R) - T(S)) less, R would be as quick. Of all R the one is looked for at which this
+# share is least, by branch and bound: of a part of the choices T(R) is no less than its bound, and T(S and R) no more than without each
+# change that only shortens and is not in for certain, whatever others of S are in that may lengthen.
+
+_MOST_WORK, _FEWEST_RUNS = 1 << 24, 256
+"""Operations that are looked at in all runs, and runs that are made however many operations there are."""
+_MOST_LENGTHENING = 6
+"""Changes of which each combination is looked at for the longest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A choice, and how near it is."""
+
+    share: float
+    beyond: int
+    """ns that it takes more."""
+    inside: int
+    """Its changes, as bits."""
+    runs: int
+    """Of the trace, by which it was found."""
+    is_nearest: bool
+    """Whether none is nearer for certain."""
+
+
+Other = tuple[float, int, int]
+"""The share, the ns beyond, and the changes: the least is the nearest."""
+
+
+def nearest(model: Model, best: int, most_runs: int | None = None) -> Near | None:
+    """The nearest to a choice; None where there is no other."""
+    most = most_runs or max(_MOST_WORK // max(len(model.variants.operations), 1), _FEWEST_RUNS)
+    gains, root = gains_of(model), settled(model.rules, 0, 0)
+    near = min(_others(model, best, list(exchanges(model, best))), default=None)
+    waiting, parts = list[tuple[float, Choice]](), [] if root is None else [root]
+    while parts and len(model.known) < most:
+        left = [part for part in parts if best & ~part[0]]
+        ended = [inside for inside, outside in left if inside | outside == model.rules.all]
+        near = min([*_others(model, best, ended), *([near] if near else [])], default=None)
+        left = [part for part in left if open_of(model.rules, part)]
+        for least, part in zip(_least_shares(model, best, left), left, strict=True):
+            heappush(waiting, (least, part))
+        if near is not None and waiting and waiting[0][0] >= near[0]:
+            waiting.clear()
+        taken = [heappop(waiting)[1] for _ in range(min(_AT_ONCE, len(waiting)))]
+        cuts = (cut(model.rules, part, _where(model, best, gains, part)) for part in taken)
+        parts = [part for both in cuts for part in both if part is not None]
+    return None if near is None else Near(*near, runs=len(model.known), is_nearest=not parts)
+
+
+def _others(model: Model, best: int, insides: Sequence[int]) -> list[Other]:
+    """Of choices those that lack some change of the best and keep the rules, with how near they are."""
+    kept = [inside for inside in dict.fromkeys(insides) if best & ~inside and keeps(model.rules, inside)]
+    span, *spans = _spans(model, [best, *kept])
+    common = _spans(model, [inside & best for inside in kept])
+    shares = ((found - span) / (both - span) if both > span else 1.0 for found, both in zip(spans, common, strict=True))
+    return list(zip(shares, (found - span for found in spans), kept, strict=True))
+
+
+def _least_shares(model: Model, best: int, parts: Sequence[Choice]) -> list[float]:
+    """What no choice of each part is nearer than; as both are whole and division rounds in order, no float falls below."""
+    common = [list(_longest(model, best, part)) for part in parts]
+    bounds = model.known_spans(parts)
+    span, *spans = _spans(model, [best, *(inside for insides in common for inside in insides)])
+    ahead, found = iter(spans), list[float]()
+    for bound, insides in zip(bounds, common, strict=True):
+        room = max((next(ahead) for _ in insides), default=0) - span
+        found.append(min(max(bound - span, 0) / room, 1.0) if room > 0 else 1.0 if insides else 0.0)
+    return found
+
+
+def _longest(model: Model, best: int, part: Choice) -> Iterator[int]:
+    """What choices of a part may have in common with the best one, of which one takes longest; nothing where these are many."""
+    inside, outside = part
+    either = list(places_in(best & ~inside & ~outside & ~model.shortens))
+    if len(either) <= _MOST_LENGTHENING:
+        for some in product((0, 1), repeat=len(either)):
+            yield best & inside | sum(chosen << place for chosen, place in zip(some, either, strict=True))
+
+
+def _spans(model: Model, insides: Sequence[int]) -> list[int]:
+    return model.known_spans([(inside, model.rules.all & ~inside) for inside in insides])
+
+
+def _where(model: Model, best: int, gains: Sequence[int], part: Choice) -> int:
+    """The change at which a part is cut: of the best choice first, and of these the one that saves most alone."""
+    return max(open_of(model.rules, part), key=lambda place: (best >> place & 1, gains[place]))

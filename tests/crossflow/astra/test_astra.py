@@ -6,15 +6,33 @@ from collections.abc import Mapping
 
 import pytest
 
-from crossopt.crossflow.astra.chunks import Chunk, Passing, chunk_sizes, equal_chunks
-from crossopt.crossflow.astra.collective import Network, congested_times, operation_time, time_collective
-from crossopt.crossflow.astra.dimension import Collective, Dimension, Endpoint, Shape
-from crossopt.crossflow.astra.flow_shop import Policy
-from crossopt.crossflow.astra.links import congested, route, unhindered
-from crossopt.crossflow.astra.messages import finish_times
-from crossopt.crossflow.astra.phase import Phase, phase_time
-from crossopt.crossflow.astra.simulated import Scheduling, Setting, npu_times
-from crossopt.crossflow.astra.themis import themis_chunks
+from crossopt.crossflow.astra.collective import (
+    Chunk,
+    Network,
+    Passing,
+    Policy,
+    Scheduling,
+    Setting,
+    chunk_sizes,
+    congested_times,
+    equal_chunks,
+    npu_times,
+    operation_time,
+    themis_chunks,
+    time_collective,
+)
+from crossopt.crossflow.astra.phases import (
+    Collective,
+    Dimension,
+    Endpoint,
+    Phase,
+    Shape,
+    congested,
+    finish_times,
+    phase_time,
+    route,
+    unhindered,
+)
 from tests.paths import reference
 
 SHAPES: Mapping[str, Shape] = {"Ring": "ring", "FullyConnected": "fully_connected", "Switch": "switch"}

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crossopt.crossflow.astra.collective import Network, congested_times
-from crossopt.crossflow.astra.dimension import Collective, Dimension, Endpoint
 from crossopt.crossflow.astra.npus import StuckError, Task, between, replay_npus, ring_time
+from crossopt.crossflow.astra.phases import Collective, Dimension, Endpoint
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
 from crossopt.instances.traces.chakra.tasks import Roofline, task_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as draw
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_to_all, all_to_all_once
-from crossopt.crossflow.exchanges.dispatch import _one_different, to_experts
+from crossopt.crossflow.exchanges.experts import _one_different, to_experts
 from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table

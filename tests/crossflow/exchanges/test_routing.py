@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossopt.crossflow.exchanges.routing import launched_in_the_open, permutations
+from crossopt.crossflow.exchanges.experts import launched_in_the_open, permutations
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
 from crossopt.crossflow.layer import backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out

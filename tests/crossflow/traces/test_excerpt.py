@@ -3,9 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.excerpt import excerpt
-from crossopt.crossflow.traces.graph import EDGES
-from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.graph import EDGES, excerpt, replay
 from tests.crossflow.traces.test_transforms import step
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import Graph, graph_of
-from crossopt.crossflow.traces.replay import critical_path, order_of, replay
+from crossopt.crossflow.traces.graph import Graph, critical_path, graph_of, order_of, replay
 
 
 @st.composite

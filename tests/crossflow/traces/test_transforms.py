@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, graph_of
-from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, graph_of, replay
 from crossopt.crossflow.traces.transforms import (
     Effect,
     Rescale,

@@ -6,9 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import Graph, graph_of
-from crossopt.crossflow.traces.replay import replay
-from crossopt.crossflow.traces.turns import turns_of
+from crossopt.crossflow.traces.graph import Graph, graph_of, replay, turns_of
 
 
 def with_turns(graph: Graph, turns: list[tuple[int, int]]) -> Graph:

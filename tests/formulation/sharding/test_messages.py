@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.formulation.sharding.core import Core, in_use, timeline_of
 from crossopt.formulation.sharding.dual import bound_of
-from crossopt.solvers.sharding.messages.ascent import ascent_of, climb, priced, proof_of
+from crossopt.solvers.sharding.messages import ascent_of, climb, priced, proof_of
 from tests.every import every
 from tests.instances.sharding.cores import cores
 from tests.instances.sharding.tiny import choices_of, peak

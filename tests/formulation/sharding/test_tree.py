@@ -12,9 +12,8 @@ from crossopt.formulation.sharding.dual import Dual, message_offsets, no_dual
 from crossopt.formulation.sharding.tree import Branch, branched, closes
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding.integer import certify_bound as closing
-from crossopt.solvers.sharding.integer.certify_bound import close
-from crossopt.solvers.sharding.integer.milp import milp
+from crossopt.solvers.sharding import integer as closing
+from crossopt.solvers.sharding.integer import close, milp
 from crossopt.solvers.sharding.run import EnoughError, Run
 from tests.every import every
 from tests.instances.sharding.tiny import choices_of, tiny

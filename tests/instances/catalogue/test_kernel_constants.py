@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crossopt.crossflow.fields import Given
-from crossopt.crossflow.kernels.collective_kernel import CollectiveConstants
-from crossopt.crossflow.kernels.product_kernel import ProductConstants
+from crossopt.crossflow.kernels.fitted import CollectiveConstants, ProductConstants
 from crossopt.instances.catalogue.constants import kernel_constants
 from crossopt.instances.catalogue.data_sheets import completed
 from crossopt.instances.catalogue.entries import DeviceEntry

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.crossflow.kernels.attention_kernel import AttentionFormat, ContextCall, GenerationCall
-from crossopt.crossflow.kernels.collective_kernel import CollectiveCall
-from crossopt.crossflow.kernels.product_kernel import FORMATS, ProductCall
+from crossopt.crossflow.kernels.fitted import FORMATS, AttentionFormat, CollectiveCall, ContextCall, GenerationCall, ProductCall
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.measured.kernels import NEEDED, Kernel, Of, kernels_in, read_kernels
 from tests.every import every

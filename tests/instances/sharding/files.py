@@ -10,9 +10,8 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve
-from crossopt.solvers.sharding.answer import Answer, Meaning, Strategies
 from crossopt.solvers.sharding.family import FAMILY
-from crossopt.solvers.sharding.judge import weigh
+from crossopt.solvers.sharding.judge import Answer, Meaning, Strategies, weigh
 from tests.instances.sharding.tiny import least, tiny
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
-from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.imported import Imported

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.replay import replay
+from crossopt.crossflow.traces.graph import replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.kineto.graph import imported_kineto

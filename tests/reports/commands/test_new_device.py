@@ -13,15 +13,15 @@ from crossopt.instances.catalogue import registry
 from crossopt.instances.measured import machines
 from crossopt.instances.measured.runs import device_for, read_measured
 from crossopt.reports.cli import main
-from crossopt.solvers.measured import stack_fit
+from crossopt.solvers.measured import calibrate
 from crossopt.solvers.measured.accuracy import predictions
-from crossopt.solvers.measured.stack_fit import CONSTANTS
+from crossopt.solvers.measured.calibrate import STACK_CONSTANTS
 
 COLUMNS = "source,model,layers,hidden,heads,ffn,vocab,seq,gpu,gpus,precision,tp,pp,mbs,gbs,zero_fsdp,framework,time_per_iter_s"
 MODELS = ((16, 2048), (32, 4096))
 TRUTH = {"matrix": 0.56, "attention": 0.2}
 """What the runs of the made-up table reach; not what an L40S does."""
-ALL = tuple(one.name for one in CONSTANTS)
+ALL = tuple(one.name for one in STACK_CONSTANTS)
 """Which constants runs ask for is chosen among these: two that are off, and others that are not."""
 QUESTION = """\
 kind: codesign
@@ -81,7 +81,7 @@ def table(path: Path) -> None:
 def test_a_gpu_is_added_by_three_commands(
     tried: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stack_fit, "CONSTANTS", tuple(one for one in CONSTANTS if one.name in tried))
+    monkeypatch.setattr(calibrate, "STACK_CONSTANTS", tuple(one for one in STACK_CONSTANTS if one.name in tried))
     new, runs, fitted = folder / "registry/hardware/l40s.yaml", folder / "runs.csv", folder / "set.yaml"
     assert main(["list", "hardware", "--sheet", "h100-sxm"]) == 0
     new.write_text(sheet_of(capsys.readouterr().out), encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from crossopt.crossflow import transformer
 from crossopt.crossflow.arrays import distinct
 from crossopt.crossflow.bill import Prices
-from crossopt.crossflow.kernels import gemm, lstm
+from crossopt.crossflow.kernels import distributed_product, lstm
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.instances.codesign.boxes import corners, grid, whole
@@ -29,7 +29,8 @@ from tests.stack_questions import stack_question
 
 
 @pytest.mark.parametrize(
-    ("instance", "price"), [(ask(LSTM), lstm.price), (ask(GEMM), gemm.price), (read_instance(INSTANCES / "tiny.yaml"), transformer.price)]
+    ("instance", "price"),
+    [(ask(LSTM), lstm.price), (ask(GEMM), distributed_product.price), (read_instance(INSTANCES / "tiny.yaml"), transformer.price)],
 )
 def test_memory_without_time_is_the_memory_of_the_price(instance: Instance, price: Callable[..., Prices]) -> None:
     plans = joined(list(plan_blocks(instance)))

@@ -16,8 +16,21 @@ from crossopt.crossflow.evaluate import Design, evaluate
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
 from crossopt.reports.cli import main
-from crossopt.solvers.measured.accuracy import Accuracy, InRange, accuracy, choices, errors, likely, predictions, with_variants, worst
-from crossopt.solvers.measured.ranking import Choice, kendall_tau, ranking, regret
+from crossopt.solvers.measured.accuracy import (
+    Accuracy,
+    Choice,
+    InRange,
+    accuracy,
+    choices,
+    errors,
+    kendall_tau,
+    likely,
+    predictions,
+    ranking,
+    regret,
+    with_variants,
+    worst,
+)
 from tests.solvers.measured.measured_rows import foretold, reference_runs
 
 HEADER = (

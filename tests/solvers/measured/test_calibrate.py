@@ -14,9 +14,8 @@ from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import predictions
-from crossopt.solvers.measured.calibrate import CONSTANTS, Calibration, calibrate, of_kind, registry_text, used_rows
+from crossopt.solvers.measured.calibrate import CONSTANTS, Calibration, calibrate, of_kind, outside, registry_text, used_rows
 from crossopt.solvers.measured.fitting import Constant, relative, row_weights
-from crossopt.solvers.measured.uncertainty import outside
 from tests.solvers.measured.measured_rows import CONSTANTS as FEW
 from tests.solvers.measured.measured_rows import TRUTH, reference_runs, timed
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.measured.runs import Measurement
-from crossopt.solvers.measured.cross_validation import by_model, by_source, cross_validate, folds, left_out_errors, without
+from crossopt.solvers.measured.calibrate import by_model, by_source, cross_validate, folds, left_out_errors, without
 from tests.solvers.measured.measured_rows import CONSTANTS, TRUTH, timed
 
 ROWS = timed(("even", "odd"))

@@ -11,10 +11,7 @@ from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.reports.api import accuracy
 from crossopt.reports.cli import main
-from crossopt.solvers.measured.kernels.accuracy import errors_of, kernel_errors, price_kernels
-from crossopt.solvers.measured.kernels.fitting import fit_kernels, folds
-from crossopt.solvers.measured.kernels.forms import form_of, times
-from crossopt.solvers.measured.kernels.sections import sections_text
+from crossopt.solvers.measured.kernels import errors_of, fit_kernels, folds, form_of, kernel_errors, price_kernels, sections_text, times
 from tests.paths import reference
 
 Captured = pytest.CaptureFixture[str]

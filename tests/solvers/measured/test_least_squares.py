@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.solvers.measured.least_squares import Problem, fit, fit_together
+from crossopt.solvers.measured.fitting import Problem, fit, fit_together
 
 TIMES = np.linspace(0.0, 3.0, 40)
 

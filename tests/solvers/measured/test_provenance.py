@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.measured.runs import read_measured
-from crossopt.solvers.measured.provenance import fitted_to
+from crossopt.solvers.measured.accuracy import fitted_to
 
 COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,framework"
 FOUNDRY, TITAN, CLOUD = "mosaicml/llm-foundry training benchmarks", "torchtitan benchmarks", "NVIDIA DGX Cloud benchmarking recipes v25.05"

@@ -13,8 +13,7 @@ from crossopt.crossflow.transformer import step_times
 from crossopt.instances.measured.runs import Measurement, device_for
 from crossopt.solvers.measured.accuracy import predictions
 from crossopt.solvers.measured.calibrate import CONSTANTS
-from crossopt.solvers.measured.fitting import relative
-from crossopt.solvers.measured.recorded import Recorded, Tape, program
+from crossopt.solvers.measured.fitting import Recorded, Tape, program, relative
 from tests.solvers.measured.measured_rows import timed
 
 ROWS = timed()

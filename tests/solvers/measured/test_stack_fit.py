@@ -12,9 +12,8 @@ from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.cli import main
-from crossopt.solvers.measured.accuracy import once, predictions
-from crossopt.solvers.measured.provenance import publisher
-from crossopt.solvers.measured.stack_fit import CONSTANTS, StackFit, fit_stack, of_stacks, section_text
+from crossopt.solvers.measured.accuracy import once, predictions, publisher
+from crossopt.solvers.measured.calibrate import STACK_CONSTANTS, StackFit, fit_stack, of_stacks, section_text
 from tests.solvers.measured.measured_rows import reference_runs, timed
 
 
@@ -37,7 +36,7 @@ def test_runs_that_the_device_explains_tell_no_constant() -> None:
 def test_runs_left_out_have_no_say_in_which_constants_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """All runs take 1.3 times as long, which the matrix rate explains in part with both sources in view; runs of one of them do not ask
     for it, so that the other is as far off as by the device's own constants, 1 - 1/1.3."""
-    monkeypatch.setattr("crossopt.solvers.measured.stack_fit.CONSTANTS", CONSTANTS[:1])
+    monkeypatch.setattr("crossopt.solvers.measured.calibrate.STACK_CONSTANTS", STACK_CONSTANTS[:1])
     fit = fit_stack([replace(row, seconds=1.3 * row.seconds) for row in as_the_model_says()])
     assert list(fit.entry.constants) == ["matrix"]
     assert fit.steps[1] == "with matrix: 15.9% off, each source by values that did not see it"
@@ -46,7 +45,7 @@ def test_runs_left_out_have_no_say_in_which_constants_there_are(monkeypatch: pyt
 
 
 def test_models_are_left_out_of_a_single_source_and_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crossopt.solvers.measured.stack_fit.CONSTANTS", CONSTANTS[:1])
+    monkeypatch.setattr("crossopt.solvers.measured.calibrate.STACK_CONSTANTS", STACK_CONSTANTS[:1])
     fit = fit_stack([replace(row, seconds=1.3 * row.seconds, source="one") for row in as_the_model_says()])
     assert fit.steps[1].endswith("off, each hidden size by values that did not see it")
     assert fit.steps[-1].startswith("each hidden size by constants that were chosen and fitted without it: ")

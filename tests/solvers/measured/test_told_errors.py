@@ -10,8 +10,7 @@ from crossopt.instances.catalogue.known_runs import FEW, MEASURED, SEEN, errors_
 from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
-from crossopt.solvers.measured.accuracy import Priced, choices
-from crossopt.solvers.measured.ranking import FEWEST, ranking
+from crossopt.solvers.measured.accuracy import FEWEST, Priced, choices, ranking
 from tests.solvers.measured.measured_rows import foretold, reference_runs
 
 CORE: Final = ("NeMo", "Megatron-Bridge", "DGX Cloud", "Megatron-LM README", "Korthikanti")

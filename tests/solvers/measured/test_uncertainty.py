@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.solvers.measured import uncertainty
+from crossopt.solvers.measured import calibrate
+from crossopt.solvers.measured.calibrate import extremes, intervals, outside, resample, tilted
 from crossopt.solvers.measured.fitting import fitted, relative, row_weights
-from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resample, tilted
 from tests.solvers.measured.measured_rows import CONSTANTS, TRUTH, timed
 
 ROWS = timed(("one", "other"))
@@ -50,7 +50,7 @@ def test_of_the_tilted_fits_those_with_a_twentieth_of_the_rows_beyond_them_are_t
     half = len(tilted(np.ones(20), TRUTH)) // 2
     beyond = np.arange(20)[:, None] < np.arange(half)[None, :]
     predicted = np.hstack([np.where(beyond, 1.1, 0.9), np.where(beyond, 0.9, 1.1)])
-    monkeypatch.setattr(uncertainty, "relative", lambda *_: predicted)
+    monkeypatch.setattr(calibrate, "relative", lambda *_: predicted)
     points = np.arange(2.0 * half)[:, None]
     assert extremes([], CONSTANTS, np.ones(20), points) == (1, half + 1)
 
@@ -63,7 +63,7 @@ def test_rows_are_outside_where_all_predictions_are_on_one_side(monkeypatch: pyt
         low = np.where(first, np.where([row.line == 0 for row in ROWS], 1.1, 0.9), 0.8)
         return np.column_stack([low, np.where(first, 1.2, 0.9)])
 
-    monkeypatch.setattr(uncertainty, "relative", made)
+    monkeypatch.setattr(calibrate, "relative", made)
     below, above = outside(ROWS, CONSTANTS, np.empty((2, 3)))
     assert below == {"one": 0.5, "other": 0.0}
     assert above == {"one": 0.0, "other": 1.0}

@@ -11,9 +11,9 @@ import yaml
 
 from crossopt.instances.network.collective.question import CollectiveQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.network.answer import Bandwidths
-from crossopt.solvers.network.collective.answer import Chunks
+from crossopt.solvers.network.collective.judge import Chunks
 from crossopt.solvers.network.collective.judge import judge as judge_chunks
+from crossopt.solvers.network.judge import Bandwidths
 from crossopt.solvers.network.judge import judge as judge_bandwidths
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")

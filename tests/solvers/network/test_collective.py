@@ -21,10 +21,9 @@ from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.family import solve
 from crossopt.solvers.network.collective import engines
-from crossopt.solvers.network.collective.answer import Chunks
+from crossopt.solvers.network.collective.engines import as_run, themis, weights_of
 from crossopt.solvers.network.collective.family import FAMILY
-from crossopt.solvers.network.collective.rivals import as_run, themis
-from crossopt.solvers.network.collective.search import weights_of
+from crossopt.solvers.network.collective.judge import Chunks
 from tests.paths import INSTANCES
 from tests.solvers.network.drawn import chunks, least_of
 

@@ -16,8 +16,8 @@ from crossopt.instances.question import read
 from crossopt.reports.sheets.networks.network import sheet
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
-from crossopt.solvers.network.answer import Bandwidths, Network
 from crossopt.solvers.network.family import FAMILY
+from crossopt.solvers.network.judge import Bandwidths, Network
 from tests.paths import INSTANCES, reference
 from tests.solvers.network.drawn import catalogue
 

@@ -13,9 +13,8 @@ from crossopt.instances.question import read, read_given
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.family import solve
-from crossopt.solvers.network.synthesis.answer import Sends
 from crossopt.solvers.network.synthesis.family import FAMILY
-from crossopt.solvers.network.synthesis.judge import judge
+from crossopt.solvers.network.synthesis.judge import Sends, judge
 from tests.extent import examples
 from tests.paths import ROOT
 

@@ -12,11 +12,10 @@ from crossopt.formulation.placement.latency import greatest_of
 from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.placement.bounds.along import bound as sweep
-from crossopt.solvers.placement.bounds.along.bound import along
-from crossopt.solvers.placement.bounds.order import put, swept
+from crossopt.solvers.placement.bounds import along as sweep
+from crossopt.solvers.placement.bounds.along import along, put, swept
+from crossopt.solvers.placement.heuristics import annealed
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search.anneal import annealed
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
 from tests.solvers.placement.test_portfolio import asked_at_random

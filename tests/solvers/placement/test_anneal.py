@@ -6,8 +6,8 @@ import numpy as np
 
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.throughput import machine_of
+from crossopt.solvers.placement.heuristics import annealed
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search.anneal import annealed
 from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 

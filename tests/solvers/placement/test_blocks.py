@@ -12,8 +12,8 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
-from crossopt.solvers.placement.bounds.one_stage import least_stage
-from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.placement.heuristics import staged_start
+from crossopt.solvers.placement.throughput.stages import least_stage
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference

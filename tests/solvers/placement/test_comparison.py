@@ -11,9 +11,8 @@ from crossopt.formulation.placement.throughput import Machine
 from crossopt.reports.cli import main
 from crossopt.reports.commands.graphs import placement as by_placement
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.placement.heuristics import by_rank, by_work, equal_shares
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search.lists import by_rank, by_work
-from crossopt.solvers.placement.search.minimum_cut import equal_shares
 from crossopt.solvers.placement.throughput.comparison import SEARCHES, SEEDED, compared, local_search
 from tests.benchmarks.placements import held_to
 from tests.instances.placement.graphs import graph, question, random_graph

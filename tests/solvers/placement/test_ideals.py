@@ -17,8 +17,8 @@ from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.answer import placement_of
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.family import FAMILY
+from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.proofs import Word
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph

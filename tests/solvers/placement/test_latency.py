@@ -16,11 +16,9 @@ from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, Verdict
 from crossopt.solvers.placement.family import Answer
-from crossopt.solvers.placement.judge import PlacementLoads
-from crossopt.solvers.placement.latency.exact import exactly, values_at
-from crossopt.solvers.placement.latency.flow import flow_of, placed, replayed, rows_placed, timed
-from crossopt.solvers.placement.latency.greedy import greedy
-from crossopt.solvers.placement.latency.judge import judge_latency
+from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
+from crossopt.solvers.placement.latency.engine import exactly, values_at
+from crossopt.solvers.placement.latency.flow import flow_of, greedy, placed, replayed, rows_placed, timed
 from tests.every import every
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried

@@ -8,8 +8,7 @@ import pytest
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.placement.latency.paths import LARGEST, between, least_pieces, least_time, weighed, whole_of
-from crossopt.solvers.placement.latency.side_nodes import sharper
+from crossopt.solvers.placement.latency.paths import LARGEST, between, least_pieces, least_time, sharper, weighed, whole_of
 from tests.every import every
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried

@@ -21,7 +21,7 @@ from crossopt.solvers.family import certify
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.family import FAMILY, Answer
-from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.throughput import portfolio, stages
 from crossopt.solvers.proofs import Word
 from tests.instances.placement.graphs import graph, question, random_graph

@@ -15,10 +15,10 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Found, Limits
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import certify
+from crossopt.solvers.placement.bounds import along as along_bound
 from crossopt.solvers.placement.bounds import blocks as blocks_bound
 from crossopt.solvers.placement.bounds import set_partitioning
-from crossopt.solvers.placement.bounds.along import bound as along_bound
-from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
+from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.bounds.set_partitioning import priced
 from crossopt.solvers.placement.family import FAMILY, Answer

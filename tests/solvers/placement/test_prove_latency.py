@@ -13,7 +13,7 @@ from crossopt.solvers.checking import check_answer
 from crossopt.solvers.placement import shown
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.latency import engine
-from crossopt.solvers.placement.latency.exact import Exactly
+from crossopt.solvers.placement.latency.engine import Exactly
 from crossopt.solvers.placement.latency.paths import FIGURES
 from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, Word

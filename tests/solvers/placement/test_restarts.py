@@ -10,9 +10,9 @@ import pytest
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.question import read
+from crossopt.solvers.placement import heuristics
+from crossopt.solvers.placement.heuristics import improved
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search import restarts
-from crossopt.solvers.placement.search.restarts import improved
 from tests.instances.placement.graphs import question, random_graph
 from tests.paths import reference
 
@@ -24,7 +24,7 @@ def last(found: Iterator[Whole], known: Whole) -> Whole:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_rounds_only_improve_and_keep_every_rule(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restarts, "_MOVES_A_BLOCK", 100)
+    monkeypatch.setattr(heuristics, "_MOVES_A_BLOCK", 100)
     graph = random_graph(seed, 16, training=bool(seed % 2))
     asked = question(graph, 3, seed % 2, float(graph.size.sum()) * 0.7, "no", "overlapped" if seed % 3 == 0 else "calls")
     blocks = blocks_of(graph, staged=False)
@@ -47,8 +47,8 @@ def test_what_is_known_is_kept_where_time_is_up_and_where_shares_break_the_memor
 @pytest.mark.data
 def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a graph of operators one block at a time leads nowhere from the best stages (29.58 ms, the optimum is 28.33 ms)."""
-    monkeypatch.setattr(restarts, "_MOVES", 60_000)
-    monkeypatch.setattr(restarts, "_ROUNDS", 4)
+    monkeypatch.setattr(heuristics, "_MOVES", 60_000)
+    monkeypatch.setattr(heuristics, "_ROUNDS", 4)
     asked = read(reference("placement/throughput/operator/bert_l-6_inference.json"), ("contiguous=no",))
     from crossopt.solvers.placement.throughput.portfolio import staged_devices
 

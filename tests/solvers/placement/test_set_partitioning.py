@@ -13,7 +13,7 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.bounds import prices as counting
 from crossopt.solvers.placement.bounds import set_partitioning as columns
-from crossopt.solvers.placement.bounds.order import swept
+from crossopt.solvers.placement.bounds.along import swept
 from crossopt.solvers.placement.bounds.prices import (
     BEYOND,
     least_busiest_of,

@@ -15,7 +15,7 @@ from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement import intervals
 from crossopt.solvers.placement.intervals import best_stages
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.search.quick import quick
+from crossopt.solvers.placement.quick import quick
 from crossopt.solvers.placement.throughput import run as runs
 from crossopt.solvers.placement.throughput import stages as engine
 from tests.every import every

@@ -11,9 +11,9 @@ from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.sharding import engines as searching
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.judge import weigh
-from crossopt.solvers.sharding.search import engine as searching
 from tests.instances.sharding.files import answered, checked, feasible, solved, written
 from tests.instances.sharding.tiny import least
 from tests.paths import reference

@@ -15,10 +15,10 @@ from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines, run
+from crossopt.solvers.sharding import engines as searching
 from crossopt.solvers.sharding.compile_ahead import WORDS, warm_search, warmed
 from crossopt.solvers.sharding.judge import weigh
-from crossopt.solvers.sharding.search import engine as searching
-from crossopt.solvers.sharding.search.quick import quick, simplest
+from crossopt.solvers.sharding.quick import quick, simplest
 from tests.instances.sharding.files import answered, written
 
 
@@ -44,7 +44,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
     warm_search(said.append, lambda: False)
     before = _compiled()
     assert sum(map(bool, before.values())) > 10
-    assert all(before[f"crossopt.solvers.sharding.messages.{name}"] for name in ("passes.passed", "smoothing.smoothed"))
+    assert all(before[f"crossopt.solvers.sharding.messages.{name}"] for name in ("passed", "smoothed"))
     for seed in range(8):
         question = read(written(tmp_path, seed))
         for engine in ("auto", "milp", "local", "search"):

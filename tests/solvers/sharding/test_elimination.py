@@ -6,10 +6,19 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import unreduced
-from crossopt.solvers.sharding.search.elimination import NODES, best_choice, region_of
-from crossopt.solvers.sharding.search.layout import Layout, layout_of, standing_of
-from crossopt.solvers.sharding.search.moves import closed, difference, gathered, opened
-from crossopt.solvers.sharding.search.xorshift import seed_of
+from crossopt.solvers.sharding.regions import (
+    NODES,
+    Layout,
+    best_choice,
+    closed,
+    difference,
+    gathered,
+    layout_of,
+    opened,
+    region_of,
+    seed_of,
+    standing_of,
+)
 from tests.every import every
 from tests.instances.sharding.tiny import tiny
 

@@ -14,12 +14,11 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding import answer
 from crossopt.solvers.sharding import exhaustive as every
-from crossopt.solvers.sharding.answer import BY_EVERY
+from crossopt.solvers.sharding import judge
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.exhaustive import best_of_all, choices_in
-from crossopt.solvers.sharding.judge import weigh
+from crossopt.solvers.sharding.judge import BY_EVERY, weigh
 from tests.instances.sharding.cores import cores
 from tests.instances.sharding.files import answered, checked, written
 from tests.instances.sharding.tiny import choices_of, least, peak, tiny
@@ -95,10 +94,10 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
             said = verdicts[worse[0]]
             edited = replace(
                 result,
-                answer=answer.Strategies(worse[0]),
+                answer=judge.Strategies(worse[0]),
                 value=said.cost,
                 bound=said.cost,
-                details=answer.Meaning(said.peak, said.peak_time, ()),
+                details=judge.Meaning(said.peak, said.peak_time, ()),
                 trace=(),
             )
             assert checked(edited, tmp_path).refused == (f"bound: a choice costs {result.value:,}, below {said.cost:,}",)
@@ -125,4 +124,4 @@ def test_the_greatest_costs_are_counted_exactly() -> None:
 
 
 def test_results_name_the_engines_there_are() -> None:
-    assert set(answer.ENGINES) == {"auto", *ENGINES}
+    assert set(judge.ENGINES) == {"auto", *ENGINES}

@@ -13,8 +13,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding import exhaustive as every
-from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, Meaning, Strategies
-from crossopt.solvers.sharding.judge import weigh
+from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, Meaning, Strategies, weigh
 from tests.instances.sharding.files import answered, checked, feasible, solved
 
 

@@ -15,10 +15,8 @@ from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.reading import read_problem
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.arrays import Look, Session
-from crossopt.solvers.sharding.answer import WHOLE
-from crossopt.solvers.sharding.integer.certify_bound import close
-from crossopt.solvers.sharding.integer.milp import milp
-from crossopt.solvers.sharding.judge import weigh
+from crossopt.solvers.sharding.integer import close, milp
+from crossopt.solvers.sharding.judge import WHOLE, weigh
 from crossopt.solvers.sharding.run import EnoughError, Run
 from tests.instances.sharding.tiny import choices_of, least, tiny
 from tests.paths import reference

@@ -9,10 +9,10 @@ import pytest
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import bound_of
-from crossopt.solvers.sharding.messages.ascent import ascent_of
-from crossopt.solvers.sharding.search import neighbourhoods as search
-from crossopt.solvers.sharding.search.layout import layout_of, least_slack, moved, standing_of
-from crossopt.solvers.sharding.search.neighbourhoods import Clock, searched
+from crossopt.solvers.sharding import search
+from crossopt.solvers.sharding.messages import ascent_of
+from crossopt.solvers.sharding.regions import layout_of, least_slack, moved, standing_of
+from crossopt.solvers.sharding.search import Clock, searched
 from tests.every import every
 from tests.instances.sharding.cores import cores
 from tests.instances.sharding.tiny import choices_of, peak

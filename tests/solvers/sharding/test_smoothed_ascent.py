@@ -11,11 +11,20 @@ from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import bound_of
 from crossopt.formulation.sharding.reductions import reduced
 from crossopt.instances.question import read
-from crossopt.solvers.sharding.messages import smoothed_ascent
-from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
-from crossopt.solvers.sharding.messages.passes import State, network_of, passed, state_of
-from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
-from crossopt.solvers.sharding.messages.smoothing import smoothed
+from crossopt.solvers.sharding import messages
+from crossopt.solvers.sharding.messages import (
+    Ascent,
+    State,
+    ascent_of,
+    climb,
+    cool,
+    cooling_of,
+    network_of,
+    passed,
+    proof_of,
+    smoothed,
+    state_of,
+)
 from tests.every import every
 from tests.instances.sharding.cores import cores
 from tests.instances.sharding.tiny import choices_of
@@ -57,8 +66,8 @@ def test_the_heat_falls_with_the_share_of_the_time_that_is_gone(monkeypatch: pyt
     ascent, heats, shares = ascent_of(cores()[0]), list[float](), iter((0.0, 0.5, 1.0))
     climb(ascent, lambda _: True, 1)
     cooling = cooling_of(ascent)
-    monkeypatch.setattr(smoothed_ascent, "smoothed", lambda network, state, weights, heat, forward: heats.append(heat) or 0.0)
-    monkeypatch.setattr(smoothed_ascent, "_step", lambda *_: None)
+    monkeypatch.setattr(messages, "smoothed", lambda network, state, weights, heat, forward: heats.append(heat) or 0.0)
+    monkeypatch.setattr(messages, "_smoothed_step", lambda *_: None)
     cool(ascent, cooling, lambda: next(shares), lambda: True, 3)
     assert sorted(heats, reverse=True) == heats
     assert [heat / cooling.heat for heat in heats[:: len(heats) // 3]] == pytest.approx([1.0, 0.003**0.5, 0.003])

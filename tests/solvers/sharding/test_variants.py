@@ -12,8 +12,7 @@ from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding.answer import Answer
-from crossopt.solvers.sharding.judge import peak_of, weigh
+from crossopt.solvers.sharding.judge import Answer, peak_of, weigh
 from tests.instances.sharding.files import answered
 from tests.paths import reference
 

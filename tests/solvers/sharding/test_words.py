@@ -16,7 +16,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
-from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, lowered
+from crossopt.solvers.sharding.judge import IN_FLOATS, WHOLE, Answer, lowered
 from tests.instances.sharding.files import answered, checked
 from tests.instances.sharding.tiny import least
 
@@ -107,7 +107,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(folder: Path, monkeypat
     none = np.zeros(0)
     monkeypatch.setattr(Session, "relaxed", lambda session, seconds, look: Relaxed("infeasible", 0.0, none, none))
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
-    monkeypatch.setattr("crossopt.solvers.sharding.integer.milp.descend", lambda run: None)
+    monkeypatch.setattr("crossopt.solvers.sharding.integer.descend", lambda run: None)
     unknown = 0
     for _, result, best in _answers(folder, range(8), 1, Limits()):
         assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)

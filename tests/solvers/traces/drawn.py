@@ -17,10 +17,9 @@ from crossopt.instances.question import read
 from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.instances.traces.whatif.question import WhatIfQuestion
-from crossopt.solvers.traces.benchmark.answer import Runs
+from crossopt.solvers.traces.benchmark.judge import Runs
 from crossopt.solvers.traces.benchmark.judge import judge as judge_runs
-from crossopt.solvers.traces.whatif.answer import Changes
-from crossopt.solvers.traces.whatif.judge import judge
+from crossopt.solvers.traces.whatif.judge import Changes, judge
 from tests.trace_steps import few_kernels
 
 

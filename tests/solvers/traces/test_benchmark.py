@@ -21,10 +21,9 @@ from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Integers
 from crossopt.solvers.traces.benchmark import engines
-from crossopt.solvers.traces.benchmark.answer import Runs
-from crossopt.solvers.traces.benchmark.clash import Clash, clash_of
+from crossopt.solvers.traces.benchmark.engines import Clash, apportioned, clash_of, rounded
 from crossopt.solvers.traces.benchmark.family import FAMILY
-from crossopt.solvers.traces.benchmark.rivals import apportioned, rounded
+from crossopt.solvers.traces.benchmark.judge import Runs
 from tests.paths import INSTANCES
 from tests.solvers.traces.drawn import asked, kernels
 from tests.trace_steps import few_kernels

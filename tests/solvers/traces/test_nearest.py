@@ -8,7 +8,7 @@ from crossopt.reports.sheets.traces.nearest import nearest_words
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.traces.whatif.family import FAMILY
-from crossopt.solvers.traces.whatif.nearest import nearest
+from crossopt.solvers.traces.whatif.search import nearest
 from tests.solvers.traces.drawn import asked, changes
 from tests.trace_steps import few_kernels
 

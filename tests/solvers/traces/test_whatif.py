@@ -11,9 +11,8 @@ from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Chosen
-from crossopt.solvers.traces.whatif.answer import Changes
 from crossopt.solvers.traces.whatif.family import FAMILY
-from crossopt.solvers.traces.whatif.judge import judge
+from crossopt.solvers.traces.whatif.judge import Changes, judge
 from tests.paths import INSTANCES
 from tests.solvers.traces.drawn import asked, changes
 

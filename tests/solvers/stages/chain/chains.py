@@ -9,8 +9,7 @@ from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.judge import ChainLoads
-from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Word
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.judge import ChainLoads
-from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan
 from tests.every import every
 from tests.paths import INSTANCES, reference
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain

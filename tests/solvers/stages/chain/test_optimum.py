@@ -6,11 +6,10 @@ import pytest
 
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve
-from crossopt.solvers.stages.chain.brute_force import every_plan, least_of_all
+from crossopt.solvers.stages.chain.engine import best_plans, equal_splits
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.judge import judge
-from crossopt.solvers.stages.chain.optimum import best_plans, equal_splits
-from crossopt.solvers.stages.chain.plan import ChainPlan, even
+from crossopt.solvers.stages.chain.judge import ChainPlan, even, judge
+from crossopt.solvers.stages.chain.prove import every_plan, least_of_all
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain, text_of
 
 GOLDEN = {

@@ -14,10 +14,9 @@ from crossopt.solvers.checking import check
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Counted, Word
 from crossopt.solvers.stages.chain import prove
-from crossopt.solvers.stages.chain.brute_force import every_plan
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.judge import ChainLoads, judge
-from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
+from crossopt.solvers.stages.chain.prove import every_plan
 from tests.extent import examples
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain, text_of
 from tests.solvers.stages.chain.test_optimum import SCHEDULES

@@ -10,8 +10,7 @@ from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.pipedream.family import FAMILY
-from crossopt.solvers.stages.pipedream.judge import PipedreamLoads
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
+from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan
 
 Answer = Result[PipedreamPlan, PipedreamLoads]
 

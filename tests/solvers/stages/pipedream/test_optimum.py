@@ -6,11 +6,9 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.stages.pipedream.brute_force import every_plan
-from crossopt.solvers.stages.pipedream.ideals import ideals_of
-from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.optimum import best_stages
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
+from crossopt.solvers.stages.pipedream.engine import best_stages, ideals_of
+from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
+from crossopt.solvers.stages.pipedream.prove import every_plan
 from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN, answered, asked_of, random_profile
 

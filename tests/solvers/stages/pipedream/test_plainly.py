@@ -8,9 +8,8 @@ import pytest
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.stages.pipedream.brute_force import every_plan, least_of_all
-from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
+from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
+from crossopt.solvers.stages.pipedream.prove import every_plan, least_of_all
 from tests.solvers.stages.pipedream.plainly import Plainly, closed, seen
 from tests.solvers.stages.pipedream.profiles import Answer, answered, asked_of, checked, random_profile
 

@@ -11,10 +11,10 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Found, Limits, Progress, gap_between
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Counted, Word
-from crossopt.solvers.stages.pipedream import second
+from crossopt.solvers.stages.pipedream import prove
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.second import least_slowest, steps_of
+from crossopt.solvers.stages.pipedream.prove import least_slowest, steps_of
 from tests.extent import examples
 from tests.paths import reference
 from tests.solvers.stages.pipedream.plainly import Plainly, seen
@@ -104,14 +104,14 @@ def test_that_there_is_no_plan_is_shown_too() -> None:
 def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     question = asked_of(random_profile(4, 14, 1), ("devices=5",))
     counted = answered(question)
-    monkeypatch.setattr(second, "MOST_STEPS", 1000)
+    monkeypatch.setattr(prove, "MOST_STEPS", 1000)
     told = answered(question)
     assert isinstance(told.proof, Word)
     report = checked(told)
     assert (report.refused, report.told) == ((), True)
     assert "proof: counting again takes more steps than a check does" in refused(counted)
-    monkeypatch.setattr(second, "MOST_STEPS", 1 << 60)
-    monkeypatch.setattr(second, "MOST_CUTS", 3)
+    monkeypatch.setattr(prove, "MOST_STEPS", 1 << 60)
+    monkeypatch.setattr(prove, "MOST_CUTS", 3)
     assert isinstance(answered(question).proof, Word)
 
 

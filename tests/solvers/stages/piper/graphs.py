@@ -15,8 +15,7 @@ from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.piper.family import FAMILY
-from crossopt.solvers.stages.piper.judge import PiperLoads
-from crossopt.solvers.stages.piper.plan import PiperPlan
+from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan
 
 Answer = Result[PiperPlan, PiperLoads]
 

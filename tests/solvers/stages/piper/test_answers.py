@@ -14,9 +14,8 @@ from crossopt.solvers.answer import Found, Limits, Rival
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Counted
 from crossopt.solvers.stages.piper.family import FAMILY
-from crossopt.solvers.stages.piper.judge import judge, judge_rows
-from crossopt.solvers.stages.piper.plan import PiperPlan, Stage, named
-from crossopt.solvers.stages.piper.second import none_below
+from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, judge, judge_rows, named
+from crossopt.solvers.stages.piper.prove import none_below
 from tests.every import every
 from tests.solvers.stages.piper.graphs import Answer, answered, checked, document, node, random_question, written
 

@@ -10,11 +10,9 @@ import pytest
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.proofs import Counted
-from crossopt.solvers.stages.piper import second
-from crossopt.solvers.stages.piper.cuts import fronts, ideals
-from crossopt.solvers.stages.piper.judge import judge_rows
-from crossopt.solvers.stages.piper.plan import Stage
-from crossopt.solvers.stages.piper.second import none_below
+from crossopt.solvers.stages.piper import cuts, prove
+from crossopt.solvers.stages.piper.judge import Stage, judge_rows
+from crossopt.solvers.stages.piper.prove import none_below
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import answered, best_by_trying, checked, document, node, random_document, random_question, written
@@ -77,7 +75,7 @@ def _partitions(rows: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
 def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
-    monkeypatch.setattr(fronts, "MOST_POINTS", 4)
+    monkeypatch.setattr(cuts, "MOST_POINTS", 4)
     result = answered(question)
     assert result.value is None or result.value >= best * (1.0 - 1e-12)
     assert result.bound is None or result.bound <= best
@@ -88,7 +86,7 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
 
 def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, 3, 5, 4)
-    monkeypatch.setattr(second, "MOST_STEPS", 10)
+    monkeypatch.setattr(prove, "MOST_STEPS", 10)
     result = answered(question)
     assert result.told
     assert not result.proved
@@ -103,7 +101,7 @@ def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatc
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
-    monkeypatch.setattr(ideals, "MOST_IDEALS", 3)
+    monkeypatch.setattr(cuts, "MOST_IDEALS", 3)
     result = answered(question)
     assert result.status != "INFEASIBLE" or best == float("inf")
     assert result.value is None or result.value >= best * (1.0 - 1e-12)

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from crossopt.solvers.stages.piper.cuts import ideals
-from crossopt.solvers.stages.piper.cuts.ideals import cuts_near, ideals_of
+from crossopt.solvers.stages.piper import cuts
+from crossopt.solvers.stages.piper.cuts import cuts_near, ideals_of
 
 
 def arcs_of(seed: int, count: int) -> list[tuple[int, int]]:
@@ -30,7 +30,7 @@ def test_all_cuts_are_found(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_some_of_many_cuts_are_cuts_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arcs = arcs_of(seed, 9)
-    monkeypatch.setattr(ideals, "MOST_IDEALS", 8)
+    monkeypatch.setattr(cuts, "MOST_IDEALS", 8)
     found, every = ideals_of(9, arcs)
     assert not every
     assert (found[0], found[-1]) == (0, (1 << 9) - 1)

@@ -1,0 +1,344 @@
+"""Seconds of kernels that a library launches alone, by few fitted constants: products, fused attention, and collectives inside a node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.roofline import TILES
+
+# Seconds of one matrix product that a library launches alone, by few constants of the device, the library and the format of its values.
+#
+#     time = launch + root( best (1 + throttle best / (best + 1 ms)) , DRAM bytes / (bandwidth * stream) ) + cast * elements of the input
+#
+#     best tile = waves * root( (depth + fill) * arithmetic of a tile , depth * step ) + partial sums
+#
+# root(a, b) = sqrt(a^2 + b^2): what runs side by side hides most of the shorter part, and not all of it. Tiles are those of `roofline`,
+# dealt to the bundles in whole waves. Where the library splits the inner dimension, the parts of a tile are dealt out too, and their sums
+# are written and read in single precision (NVIDIA, CUTLASS: Efficient GEMM, 2023, "parallelized reductions"). Libraries that quantise the
+# input as they go read and write it once more (`cast`), and none of the arithmetic hides that.
+
+_PARTS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Into how many the inner dimension may be split."""
+_ALIGNED: Final = 64.0
+_OUTPUT_BYTES: Final = 2.0
+_SUM_BYTES: Final = 4.0
+_SOON: Final = 1.0e-3
+"""Seconds after which the clock has fallen by half of what it falls: between 0.3 and 4 ms public kernels are met alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductFormat:
+    """How values of a product are held, and what the library does with them."""
+
+    pace: float
+    """Rate of the arithmetic over that on 16 bits."""
+    input_bytes: float
+    weight_bytes: float
+    splits: bool = True
+    """Whether the inner dimension may be split."""
+    casts: bool = False
+    """Whether the input comes in 16 bits and is quantised first."""
+
+
+FORMATS: Final[Mapping[str, ProductFormat]] = {
+    "bfloat16": ProductFormat(1.0, 2.0, 2.0),
+    "float16": ProductFormat(1.0, 2.0, 2.0),
+    "int8_wo": ProductFormat(1.0, 2.0, 1.0),
+    "int4_wo": ProductFormat(1.0, 2.0, 0.5),
+    "sq": ProductFormat(2.0, 1.0, 1.0, casts=True),
+    "fp8": ProductFormat(2.0, 1.0, 1.0, casts=True),
+    "fp8_block": ProductFormat(2.0, 1.0, 1.0, splits=False, casts=True),
+    "nvfp4": ProductFormat(4.0, 0.5, 0.5, splits=False, casts=True),
+}
+"""By the words of ai-dynamo/aiconfigurator: weights only in 8 and 4 bits, both sides in whole numbers of 8 bits (`sq`), 8 bits with one
+scale, with one for each block (`fp8_block`), 4 bits with scales. Block-scaled kernels take as long for 128 columns as their depth says,
+however few rows there are: they do not split it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductConstants:
+    """What is fitted of one format on one device."""
+
+    launch: Real
+    """Seconds of a product that does nothing."""
+    matrix: Real
+    """Share of the matrix peak."""
+    fill: Real
+    """Steps of the inner dimension lost to filling and draining a tile."""
+    stream: Real
+    """Share of the memory's peak."""
+    step: Real
+    """Seconds of one step of the inner dimension, however small the tile."""
+    throttle: Real = 0.0
+    """Share by which products that go on for long take longer: the clock falls as the device comes to its power limit."""
+    reduction: Real = 0.0
+    """Seconds to start summing parts."""
+    cast: Real = 0.0
+    """Seconds for each element of the input that is quantised."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductCall:
+    """C[rows, columns] = A[rows, depth] B[depth, columns]."""
+
+    rows: Real
+    columns: Real
+    depth: Real
+    format: ProductFormat
+
+    @property
+    def least_flops(self) -> Real:
+        """FLOPs at the rate on 16 bits that are there to be computed."""
+        return 2.0 * self.rows * self.columns * self.depth / self.format.pace
+
+
+def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardware) -> Real:
+    """Seconds on a device that is built for 16 bits; calls, constants and devices may be columns of each other's shapes."""
+    form, memory = call.format, hardware.dram.bandwidth * constants.stream
+    best: Real = np.inf
+    for (rows, columns, rate), parts in product(TILES, _PARTS if form.splits else _PARTS[:1]):
+        waves = np.ceil(np.ceil(call.rows / rows) * np.ceil(call.columns / columns) * parts / hardware.bundles)
+        depth = np.ceil(call.depth / parts / _ALIGNED) * _ALIGNED
+        arithmetic = (depth + constants.fill) * (rows * columns * 2.0 / rate) * hardware.bundles
+        arithmetic = arithmetic / (hardware.throughput * form.pace * constants.matrix)
+        tile = waves * root(arithmetic, depth * constants.step)
+        if parts > 1.0:
+            tile = tile + constants.reduction + call.rows * call.columns * (2.0 * _SUM_BYTES * parts) / memory
+        best = np.minimum(best, tile)
+    best = best + constants.throttle * (best / (1.0 + _SOON / best))
+    moved = call.columns * call.depth * form.weight_bytes + call.rows * call.depth * form.input_bytes
+    time = constants.launch + root(best, (moved + call.rows * call.columns * _OUTPUT_BYTES) / memory)
+    return time + constants.cast * call.rows * call.depth if form.casts else time
+
+
+def root(one: Real, other: Real) -> Real:
+    """Seconds of two parts of a kernel that run side by side."""
+    return np.sqrt(one * one + other * other)
+
+
+# Seconds of fused attention that a library launches alone: of a whole prompt (context), and of one more token of many sequences
+# (generation).
+#
+# Context is arithmetic. A block of 128 or 64 queries of one head is a unit, which bundles take one after the other:
+#
+#     unit = keys in the mean * queries * root( 4 head size / rate , softmax ) + unit's own seconds
+#     time = launch + root( all units / bundles , longest unit ) + prepare * bytes of queries, keys, values and results / bandwidth
+#
+# Scores and their softmax run side by side with the products (Dao et al. 2022; Shah et al. 2024, section 3). Queries beyond a window are
+# masked, one block of keys at each end of it, on the vector units.
+#
+# Generation reads keys and values. Each sequence and head of keys is a unit; where they are fewer than the bundles, keys are split, and the
+# results put together by one more kernel (Dao, "Flash-Decoding", 2023):
+#
+#     time = launch + root( bytes / (bandwidth * stream) , keys of a part * serial , units * unit's seconds / bundles ) + reduction if split
+#
+# root(a, b) = sqrt(a^2 + b^2), as in `product_kernel`.
+
+_BLOCKS: Final = ((128.0, 1.0), (64.0, 0.8))
+"""Queries of a unit, and the share of the rate that smaller ones reach."""
+_KEYS: Final = 128.0
+"""Keys of a block."""
+_PART: Final = 512.0
+"""Keys of a part at the least where keys are split."""
+_WAVES: Final = 2.0
+"""Parts for each bundle at the most."""
+_HEAD: Final = 64.0
+_VALUE_BYTES: Final = 2.0
+SHARED_HEADS: Final = 32
+"""Heads that kernels of TensorRT-LLM let share what is read of keys and values; with more, each head reads for itself. Its times for 48, 64
+and 96 heads rise with every head, those up to 32 do not (systems/data of ai-dynamo/aiconfigurator)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionFormat:
+    """How values of attention are held, and what the library does."""
+
+    cache_bytes: float
+    """Of one key or value that is kept."""
+    eight_bits: bool
+    """Whether scores are computed in 8 bits, whose heads are filled up to a power of two."""
+    packs: bool = False
+    """Whether heads that share keys become rows where a sequence has one token (flash_api.cpp of Dao-AILab/flash-attention: the groups of
+    queries are swapped with the sequence)."""
+    alone: bool = False
+    """Of generation: whether each head reads for itself."""
+    splits: bool = True
+    """Of generation: whether keys may be split."""
+
+    @property
+    def pace(self) -> float:
+        """Rate over that on 16 bits."""
+        return 2.0 if self.eight_bits else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ContextConstants:
+    """What is fitted of context attention in one format on one device."""
+
+    launch: Real
+    matrix: Real
+    """Share of the matrix peak."""
+    unit: Real
+    """Seconds that each unit loses on its bundle."""
+    softmax: Real
+    """Seconds of one score on one bundle."""
+    prepare: Real
+    """Passes over queries, keys, values and results before and after, at the memory's peak."""
+    mask: Real = 0.0
+    """Blocks of scores that the ends of a window cost beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCall:
+    """Causal attention over `tokens` of each sequence; a window of 0 keys is none."""
+
+    heads: Real
+    kv_heads: Real
+    head_size: Real
+    window: Real
+    batch: Real
+    tokens: Real
+    format: AttentionFormat
+
+    @property
+    def least_flops(self) -> Real:
+        """FLOPs at the rate on 16 bits below which no kernel comes: those of the pairs that are left by mask and window."""
+        reach = _reach(self.window, self.tokens)
+        pairs = reach * self.tokens - reach * reach / 2.0
+        return 4.0 * self.batch * self.heads * self.head_size * pairs / self.format.pace
+
+
+def context_time(call: ContextCall, constants: ContextConstants, hardware: Hardware) -> Real:
+    """Seconds on a device that is built for 16 bits."""
+    form = call.format
+    single = (call.tokens == 1.0) & form.packs
+    heads, rows = np.where(single, call.kv_heads, call.heads), np.where(single, call.heads / call.kv_heads, call.tokens)
+    size = _power_of_two(call.head_size) if form.eight_bits else call.head_size
+    reach = _reach(call.window, call.tokens)
+    masked = constants.mask * (_KEYS * constants.softmax) * (reach < call.tokens)
+    best: Real = np.inf
+    for block, share in _BLOCKS:
+        blocks = np.ceil(rows / block)
+        longest = np.where(single, block, np.minimum(reach + block, blocks * block))
+        keys = longest - (longest - block) * longest / (2.0 * blocks * block)
+        score = root(4.0 * size * hardware.bundles / (hardware.throughput * form.pace * constants.matrix * share), constants.softmax)
+        own = constants.unit + block * masked
+        units = call.batch * heads * blocks * (keys * block * score + own) / hardware.bundles
+        best = np.minimum(best, root(units, longest * block * score + own))
+    moved = 2.0 * call.heads * _VALUE_BYTES + 2.0 * call.kv_heads * (_VALUE_BYTES + form.cache_bytes)
+    return constants.launch + best + constants.prepare * call.batch * call.tokens * call.head_size * moved / hardware.dram.bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationConstants:
+    """What is fitted of generation attention in one format on one device."""
+
+    launch: Real
+    stream: Real
+    """Share of the memory's peak."""
+    unit: Real
+    """Seconds of a unit, however few keys it has."""
+    serial: Real
+    """Seconds of one key in a part."""
+    group: Real = 0.0
+    """Seconds of a unit for each 64 values of each head that shares its keys."""
+    reduction: Real = 0.0
+    """Seconds to put parts together."""
+    cache: Real = np.inf
+    """Bytes a second at which heads that read for themselves find again what another has read."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationCall:
+    """One token a sequence that attends to `keys`, its own among them; a window of 0 keys is none."""
+
+    heads: Real
+    kv_heads: Real
+    head_size: Real
+    window: Real
+    batch: Real
+    keys: Real
+    format: AttentionFormat
+
+
+def generation_time(call: GenerationCall, constants: GenerationConstants, hardware: Hardware) -> Real:
+    """Seconds on a device that is built for 16 bits."""
+    form, group = call.format, call.heads / call.kv_heads
+    reach = _reach(call.window, call.keys)
+    kept = 2.0 * call.batch * reach * call.head_size * form.cache_bytes
+    queries = 2.0 * call.batch * call.heads * call.head_size * _VALUE_BYTES
+    read = (kept * call.kv_heads + queries) / (hardware.dram.bandwidth * constants.stream)
+    unit = constants.unit if form.alone else constants.unit + constants.group * (group * call.head_size / _HEAD)
+    if form.alone:
+        read = read + np.where(group > 1.0, kept * call.heads / constants.cache, 0.0)
+    units = call.batch * (call.heads if form.alone else call.kv_heads)
+    parts = np.minimum(np.floor(_WAVES * hardware.bundles / units), np.ceil(call.keys / _PART)) if form.splits else 1.0
+    parts = np.maximum(parts, 1.0)
+    serial = np.minimum(reach, call.keys / parts) * constants.serial
+    time = constants.launch + root(root(read, serial), units * unit / hardware.bundles)
+    return time + np.where(np.greater(parts, 1.0), constants.reduction, 0.0)
+
+
+def _reach(window: Real, keys: Real) -> Real:
+    """Keys that a window leaves of so many."""
+    return np.where(np.greater(window, 0.0), np.minimum(window, keys), keys)
+
+
+def _power_of_two(size: Real) -> Real:
+    """The least one that is not smaller."""
+    share, exponent = np.frexp(size)
+    return np.asarray(np.ldexp(1.0, exponent - (share == 0.5)), np.float64)
+
+
+# Seconds of a collective inside one node that a library launches alone: two protocols, one for small messages and one for large ones.
+#
+#     time = start + steps * step + bytes on the wire / (link's bandwidth * rate * share of n ranks)          below the switch, and above it
+#
+# with n - 1 steps and (n - 1) / n of the message on the wire, twice both for an all-reduce (Thakur, Rabenseifner, Gropp 2005). Each
+# protocol has a start and a rate of its own: those for small messages wait less and send flags with the data (LL, LL128 and Simple of
+# NVIDIA/nccl, src/graph/tuning.cc). Two ranks do not keep all links busy: the share of n ranks is 1 - pairing / n.
+
+OPERATIONS: Final = {"all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0, "all_reduce": 2.0}
+"""How often each sends its share of the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveConstants:
+    """What is fitted of one operation of a library on one device."""
+
+    step: Real
+    """Seconds of each step."""
+    start: Real
+    """Seconds of a small message before its first step."""
+    rate: Real
+    """Of the link's bandwidth, for small messages."""
+    large_start: Real
+    large_rate: Real
+    """The same of large ones."""
+    pairing: Real
+    """What two ranks miss of the bandwidth, twice."""
+    switch: Real
+    """Bytes from which a message is large."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveCall:
+    """One message of `size` bytes, as nccl-tests counts them: whole, for a gather the gathered one."""
+
+    ranks: Real
+    size: Real
+    sends: float
+    """How often it goes around, as in OPERATIONS."""
+
+
+def collective_time(call: CollectiveCall, constants: CollectiveConstants, hardware: Hardware) -> Real:
+    """Seconds on the device's innermost links."""
+    steps = call.sends * (call.ranks - 1.0)
+    wire = steps / call.ranks * call.size / (hardware.links[0].bandwidth * (1.0 - constants.pairing / call.ranks))
+    small, large = constants.start + wire / constants.rate, constants.large_start + wire / constants.large_rate
+    return steps * constants.step + np.where(np.less(call.size, constants.switch), small, large)

@@ -1,1 +1,0 @@
-"""Operators against measured kernels: errors, and constants fitted to them."""

@@ -1,1 +1,0 @@
-"""A bound by dynamic programming along the blocks."""

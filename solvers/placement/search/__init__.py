@@ -1,1 +1,0 @@
-"""Placements found without a proof."""

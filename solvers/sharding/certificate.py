@@ -1,0 +1,124 @@
+"""Certificates of strategies that `solvers/standalone.py` checks: the problem, the answer, the bound, and every step of its proof."""
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from crossopt.formulation.sharding.core import Core, beyond, unreduced
+from crossopt.formulation.sharding.dual import bound_of, no_dual
+from crossopt.formulation.sharding.tree import Branch, Chooser, Over, Recorder, Step, priced
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.sharding.problem import FORBIDDEN, Problem
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.instances.sharding.reading import FORBIDDEN_FROM
+from crossopt.solvers.proofs import Steps
+from crossopt.solvers.sharding.exhaustive import MOST, choices_in
+from crossopt.solvers.sharding.judge import Answer, peak_of
+from crossopt.solvers.sharding.prove import least_usages, step_of
+
+FORMAT = 1
+
+
+def certificate_of(question: ShardingQuestion, saved: Answer) -> dict[str, Any]:
+    """What proves the bound of a result, or a lower one where the result's own is the word of a solver; refused where nothing does."""
+    none = saved.value is None
+    if saved.bound is None and not (none and saved.proved):
+        raise RefusedError("this result has no bound that a certificate could show (solve it again with more time)")
+    try:
+        bound, steps = (None, _nothing(question.problem, saved)) if none else _bounded(question.problem, saved)
+    except ValueError as error:
+        raise RefusedError(f"the proof of this result does not hold: {error} (`crossopt check` tells more)") from error
+    return {
+        "kind": "sharding",
+        "format": FORMAT,
+        "problem": document_of(question.problem),
+        "answer": None if saved.answer is None else list(saved.answer.strategies),
+        "bound": bound,
+        "steps": steps,
+    }
+
+
+def document_of(problem: Problem) -> dict[str, Any]:
+    """The problem in the form of the contest."""
+    costs, entries = (np.where(figures < FORBIDDEN, figures, FORBIDDEN_FROM).tolist() for figures in (problem.costs, problem.entries))
+    nodes, edges = list(pairwise(problem.offsets.tolist())), list(pairwise(problem.entry_offsets.tolist()))
+    usages = problem.usages.tolist()
+    document: dict[str, Any] = {
+        "name": problem.name,
+        "nodes": {
+            "intervals": np.stack([problem.starts, problem.ends], axis=1).tolist(),
+            "costs": [costs[a:b] for a, b in nodes],
+            "usages": [usages[a:b] for a, b in nodes],
+        },
+        "edges": {"nodes": np.stack([problem.firsts, problem.seconds], axis=1).tolist(), "costs": [entries[a:b] for a, b in edges]},
+    }
+    return document if problem.limit is None else {**document, "usage_limit": problem.limit}
+
+
+def _bounded(problem: Problem, saved: Answer) -> tuple[int, list[Any]]:
+    """The greatest bound that can be shown, with its steps."""
+    core, recorder = _reduced(problem)
+    if core is None:
+        raise RefusedError("this result has an answer where none is allowed (`crossopt check` tells more)")
+    bound, choose = _chooser(core, saved)
+    recorder.close(core, bound, choose)
+    return bound, recorder.steps
+
+
+def _nothing(problem: Problem, saved: Answer) -> list[Any]:
+    """Why there is no choice: memory at one time, forbidden pairs, or the steps that close what is left."""
+    if problem.limit is not None:
+        peak, time = peak_of(problem, least_usages(problem))
+        if peak > problem.limit:
+            return [priced(time)]
+    core, recorder = _reduced(problem)
+    if core is not None:
+        recorder.steps.append(["beyond"])
+        value, choose = _chooser(core, saved)
+        if value != beyond(core):
+            raise RefusedError("this result proves something else than that there is no choice (`crossopt check` tells more)")
+        recorder.close(core, value, choose)
+    return recorder.steps
+
+
+def _reduced(problem: Problem) -> tuple[Core | None, Recorder]:
+    core = unreduced(problem)
+    recorder = Recorder(core)
+    return recorder.reduce(core), recorder
+
+
+def _chooser(core: Core, saved: Answer) -> tuple[int, Chooser]:
+    """Who says the steps about a core, and the bound that they prove: the result itself, or else whoever looks at every choice."""
+    proof = saved.proof.certificate if isinstance(saved.proof, Steps) else None
+    if proof is not None and (proof.bound == saved.bound or choices_in(core) > MOST):
+        told = iter([step_of(step) for step in proof.steps])
+        return proof.bound, lambda left: next(told, None)
+    if choices_in(core) > MOST and _over(core) is None:
+        raise RefusedError("this result holds no proof that a certificate could show (solve it again, with more time or another engine)")
+    value = beyond(core) if saved.value is None else int(saved.bound or 0)
+    return value, partial(_one_by_one, value)
+
+
+def _one_by_one(value: int, core: Core) -> Step | Over | None:
+    """Memory that cannot be kept, or a branch where the fewest strategies are open, one of them on its own; no prices where none is."""
+    over = _over(core)
+    if over is not None:
+        return over
+    open_nodes = np.flatnonzero(core.counts > 1)
+    if not len(open_nodes):
+        return no_dual(core) if bound_of(core, no_dual(core)) >= value else None
+    return Branch(int(open_nodes[core.counts[open_nodes].argmin()]), np.zeros(1, np.int64))
+
+
+def _over(core: Core) -> Over | None:
+    """The time at which the least of each member is most, where that is above the limit."""
+    if core.limit is None or not len(core.member_nodes):
+        return None
+    times, least = np.unique(core.member_starts), np.minimum.reduceat(core.usages, core.usage_offsets[:-1])
+    change = np.zeros(len(times) + 1, np.int64)
+    np.add.at(change, np.searchsorted(times, core.member_starts), least)
+    np.add.at(change, np.searchsorted(times, core.member_ends), -least)
+    taken = np.cumsum(change)[:-1]
+    return Over(int(times[taken.argmax()])) if taken.max() > core.limit else None

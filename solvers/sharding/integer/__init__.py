@@ -1,1 +1,0 @@
-"""Choices of strategies by integer models, and proofs that need no solver's word."""

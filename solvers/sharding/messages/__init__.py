@@ -1,1 +1,0 @@
-"""Bounds by messages between operators, and how they climb."""

@@ -1,0 +1,436 @@
+"""Large-neighbourhood search for strategies beside the ascent of their bound: one thread climbs, the other walks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import NamedTuple
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.compiled import compiled
+from crossopt.formulation.sharding.core import Core, cost_of, in_use
+from crossopt.formulation.sharding.dual import Dual
+from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, priced, proof_of
+from crossopt.solvers.sharding.regions import (
+    NODES,
+    WORK,
+    Events,
+    Layout,
+    Region,
+    Seed,
+    Standing,
+    best_choice,
+    changes_of,
+    closed,
+    difference,
+    drawn,
+    events_of,
+    fits,
+    gathered,
+    layout_of,
+    moved,
+    opened,
+    region_of,
+    seed_of,
+    standing_of,
+)
+
+# Large neighbourhoods one after the other, within hard memory (Shaw, 1998; record-to-record travel: Dueck, 1993).
+#
+# A move takes a region of the graph, holds all around it, finds the best choice of the region with memory at its multipliers times a rate
+# that is drawn, and lets it stand where memory is kept and the cost stays within a share of the best one found. Sizes of regions that gain
+# more for the work are drawn more often.
+
+SIZES = np.array([6, 20, 80, 400, 2000], np.int64)
+RATES = np.array([0, 1, 3, 4, 6], np.int64)
+"""In quarters of the multipliers."""
+ONE = 4
+BEST, TRIED, STOOD, BETTER = range(4)
+
+
+class Walker(NamedTuple):
+    """Who searches: where it stands, its best choice, and room to work."""
+
+    layout: Layout
+    standing: Standing
+    region: Region
+    events: Events
+    arcs: Whole
+    prices: Whole
+    """What the memory of each strategy costs at the multipliers."""
+    best: Whole
+    counts: Whole
+    """The cost of the best choice; moves tried, those that stand, those that found a new best."""
+    gains: Array
+    """What each size gained lately, and the work that it took."""
+    seed: Seed
+
+
+@compiled
+def walked(walker: Walker, moves: int, work: int, share: float) -> None:
+    """Some moves, until `work` is done; the cost may rise to (1 + share) times the best."""
+    region = walker.region
+    region.sizes[WORK] = 0
+    for _ in range(moves):
+        before, cost = region.sizes[WORK], walker.standing.figures[0]
+        size = _drawn_size(walker)
+        _move(walker, SIZES[size], share)
+        walker.gains[size, 0] = 0.999 * walker.gains[size, 0] + max(cost - walker.standing.figures[0], 0)
+        walker.gains[size, 1] = 0.999 * walker.gains[size, 1] + (region.sizes[WORK] - before)
+        if region.sizes[WORK] >= work:
+            break
+
+
+@compiled
+def _drawn_size(walker: Walker) -> int:
+    """By what a size gained for its work; each now and then."""
+    kinds = len(SIZES)
+    total = 0.0
+    for size in range(kinds):
+        total += walker.gains[size, 0] / (walker.gains[size, 1] + 1.0)
+    if total <= 0.0 or drawn(walker.seed, 4) == 0:
+        return _fair(walker.seed, kinds)
+    left = total * drawn(walker.seed, 1 << 30) / (1 << 30)
+    for size in range(kinds):
+        left -= walker.gains[size, 0] / (walker.gains[size, 1] + 1.0)
+        if left < 0.0:
+            return size
+    return kinds - 1
+
+
+@compiled
+def _fair(seed: Seed, kinds: int) -> int:
+    """Small ones twice as often as the next."""
+    size = 0
+    while size < kinds - 1 and drawn(seed, 2) == 0:
+        size += 1
+    return size
+
+
+@compiled
+def _move(walker: Walker, size: int, share: float) -> None:
+    layout, standing, region = walker.layout, walker.standing, walker.region
+    nodes = len(standing.labels)
+    size = min(size, nodes, len(region.labels))
+    apart = size >= 12 and drawn(walker.seed, 4) == 0
+    count = gathered(layout, region, walker.seed, drawn(walker.seed, nodes), size // 2 if apart else size, 0)
+    if apart:
+        count = gathered(layout, region, walker.seed, drawn(walker.seed, nodes), size, count)
+    region.sizes[NODES] = count
+    rate = RATES[drawn(walker.seed, len(RATES))]
+    inner = opened(layout, standing, region, walker.prices, rate, walker.arcs)
+    best_choice(region, walker.seed)
+    region.sizes[WORK] += 64 * count
+    more = difference(layout, standing, region, walker.arcs, inner)
+    walker.counts[TRIED] += 1
+    if standing.figures[0] + more <= walker.counts[BEST] + share * abs(walker.counts[BEST]):
+        changes_of(layout, standing, region, walker.events)
+        if walker.events.filled[0] == 0 or fits(standing, walker.events):
+            _stand(walker, more)
+    closed(region)
+
+
+@compiled
+def _stand(walker: Walker, more: int) -> None:
+    standing, region = walker.standing, walker.region
+    for here in range(region.sizes[NODES]):
+        if region.labels[here] != standing.labels[region.nodes[here]]:
+            moved(walker.layout, standing, region.nodes[here], region.labels[here])
+    standing.figures[0] += more
+    walker.counts[STOOD] += 1
+    if standing.figures[0] < walker.counts[BEST]:
+        walker.counts[BEST] = standing.figures[0]
+        walker.counts[BETTER] += 1
+        walker.best[:] = standing.labels
+
+
+@compiled
+def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
+    """Regions at the multipliers whatever they cost; where memory is `hard`, only those that keep it."""
+    standing, region = walker.standing, walker.region
+    for _ in range(moves):
+        start = drawn(walker.seed, len(standing.labels))
+        region.sizes[NODES] = gathered(walker.layout, region, walker.seed, start, min(size, len(region.labels)), 0)
+        inner = opened(walker.layout, standing, region, walker.prices, ONE, walker.arcs)
+        best_choice(region, walker.seed)
+        more = difference(walker.layout, standing, region, walker.arcs, inner)
+        changes_of(walker.layout, standing, region, walker.events)
+        if not hard or walker.events.filled[0] == 0 or fits(standing, walker.events):
+            _stand(walker, more)
+        closed(region)
+
+
+# A walker made ready: laid out, priced, with room to work.
+
+
+def price_whole(core: Core, layout: Layout, multipliers: Array) -> Whole:
+    """What the memory of each strategy costs, in whole numbers below the wall."""
+    prices = np.rint(np.minimum(priced(core, layout.timeline, multipliers), layout.wall >> 4))
+    return np.asarray(prices.astype(np.int64))
+
+
+def walker_of(core: Core, labels: Whole, multipliers: Array, number: int) -> Walker:
+    """A walker that stands at these labels; `number` seeds its draws."""
+    layout = layout_of(core)
+    most = int(min(SIZES[-1], len(core)))
+    region = region_of(layout.entries, len(core), int(core.counts.max(initial=1)), most)
+    arcs, gains = np.zeros(len(region.bases), np.int64), np.zeros((len(SIZES), 2))
+    standing = standing_of(core, layout, labels)
+    room = (region, events_of(layout, most), arcs, price_whole(core, layout, multipliers))
+    return Walker(layout, standing, *room, labels.copy(), np.zeros(4, np.int64), gains, seed_of(number))._replace(
+        counts=np.array([standing.figures[0], 0, 0, 0], np.int64)
+    )
+
+
+def placed(core: Core, walker: Walker, labels: Whole, multipliers: Array) -> Walker:
+    """The walker at other labels, which are its best, and other multipliers."""
+    standing = standing_of(core, walker.layout, labels)
+    counts = np.zeros_like(walker.counts)
+    counts[BEST] = standing.figures[0]
+    return walker._replace(standing=standing, best=labels.copy(), counts=counts, prices=price_whole(core, walker.layout, multipliers))
+
+
+# A first choice that keeps memory: multipliers rise wherever too much is in use until regions, each at its best, fit.
+
+RISE = 1.3
+_SOFT = 60
+"""Rounds in which memory may move from time to time before none may be added where the limit is broken."""
+
+_MOVES_OF_START = 4
+"""Before the clock is looked at."""
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], bool], rise: float = RISE) -> Whole | None:
+    """Labels that may be chosen, or None where time ended before; the walker says from where, and what it has room for."""
+    multipliers, labels = multipliers.copy(), walker.standing.labels.copy()
+    rounds = 0
+    while going():
+        used = in_use(core, walker.layout.timeline, labels)
+        over = used > (used.max(initial=0) if core.limit is None else core.limit)
+        if not over.any() and cost_of(core, labels) is not None:
+            return labels
+        some = multipliers[multipliers > 0.0]
+        least = some.mean() / 8.0 if len(some) else abs(float(walker.standing.figures[0])) / max(len(used), 1) + 1.0
+        multipliers[over] = np.maximum(multipliers[over] * rise, least)
+        prices = price_whole(core, walker.layout, multipliers)
+        walker = walker._replace(standing=standing_of(core, walker.layout, labels), prices=prices)
+        size = int(SIZES[-1] if rounds % 2 == 0 else SIZES[-2])
+        moves = 1 + 2 * len(core) // size
+        while moves > 0 and going():
+            pull(walker, min(moves, _MOVES_OF_START), size, rounds >= _SOFT)
+            moves -= _MOVES_OF_START
+        labels = walker.standing.labels
+        rounds += 1
+    return None
+
+
+# The search for a choice of strategies and for its bound, side by side: one thread climbs, the other walks.
+#
+# The climb gives multipliers and labels, by single steps at first and then by cooling. From them a choice is fitted to memory, more than
+# once, at rising speeds; the best one is walked on, with kicks (regions at multipliers that are drawn, fitted again) and with new fits as
+# the multipliers become better. In the last part the cost may rise less and less.
+
+_FIRST = 0.1
+"""The share of the time after which the first choice is fitted."""
+_LAST = 0.5
+"""From here on one walk to the end."""
+_COLD = 0.9
+"""From here on the cost of a walk may not rise any more."""
+_PATIENCE = 0.3
+"""Until this share of the time the first choice may be fitted, before one by simple rules is walked on."""
+_TURN = 0.04
+"""The share of the time of one turn of the walk before it is looked at again."""
+_REPRICED = 0.01
+"""The share of the time after which a walk takes the multipliers as they are by then."""
+_RISES = (1.3, 1.1, 1.03)
+_PROVED = 0.2
+"""The share of the time between proofs."""
+_LOOSE = 0.05
+"""Of the gap: how far a walk may rise above its best."""
+_LOOSEST = 0.005
+_MOVES_OF_WALK, _WORK = 1 << 11, 8_000_000
+"""Of a walk before the clock is looked at."""
+
+Clock = Callable[[], float]
+"""The share of the time that is gone."""
+Report = Callable[[Whole | None, int | None, float], None]
+"""Told of labels that are better than all before with their cost, now and then of none, and of the bound in floating point."""
+Prove = Callable[[Dual], int]
+"""Told of duals whose bound is above those before; counts what they prove, or says by a ValueError that it cannot."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The best choice, if any, and the proof of the bound."""
+
+    labels: Whole | None
+    cost: int | None
+    dual: Dual
+    bound: int
+
+
+@dataclass(slots=True)
+class _Quest:
+    """What both threads know."""
+
+    core: Core
+    ascent: Ascent
+    clock: Clock
+    report: Report
+    walker: Walker
+    random: np.random.Generator
+    labels: Whole | None = None
+    cost: int | None = None
+    over: Event = field(default_factory=Event)
+    fault: Exception | None = None
+    """Of the climb."""
+    fitted: bool = False
+    """Whether a choice was found that the multipliers led to."""
+    proved: float = -np.inf
+    """The bound in floating point that was last proved, and when."""
+    proved_at: float = 0.0
+    cooling: Cooling | None = None
+    """Of the climb, from `_FIRST` on."""
+
+    def going(self) -> bool:
+        proved = self.cost is not None and self.ascent.best > self.cost - 0.5
+        return not proved and not self.over.is_set() and self.clock() < 1.0
+
+    def told(self, labels: Whole) -> bool:
+        """Keeps a choice that is better than all before and may be chosen; whoever finds one is not believed."""
+        cost = cost_of(self.core, labels)
+        if cost is None or (self.cost is not None and cost >= self.cost):
+            return False
+        if self.core.limit is not None and in_use(self.core, self.ascent.timeline, labels).max(initial=0) > self.core.limit:
+            return False
+        self.labels, self.cost = labels.copy(), cost
+        self.report(self.labels, cost, self.ascent.best)
+        return True
+
+
+def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, start: Whole | None = None, threads: bool = True) -> Found:
+    """Climbs and walks until the clock says 1; labels to start from may be given. KeyboardInterrupt leaves through it."""
+    ascent = ascent_of(core)
+    walker = walker_of(core, ascent.labels, ascent.multipliers, seed)
+    quest = _Quest(core, ascent, clock, report, walker, np.random.default_rng(seed))
+    if start is not None:
+        quest.told(start)
+    climber = Thread(target=_climb, args=(quest,), daemon=True)
+    if threads:
+        climber.start()
+    try:
+        _walk(quest, threads, prove)
+    finally:
+        quest.over.set()
+        if threads:
+            climber.join()
+        if quest.fault is not None:
+            raise quest.fault
+        dual, bound = proof_of(quest.ascent, prove)
+    return Found(quest.labels, quest.cost, dual, bound)
+
+
+def _climb(quest: _Quest) -> None:
+    try:
+        while quest.going():
+            _climbed(quest, 1 << 30)
+    except Exception as error:  # noqa: BLE001 - whoever walks raises it again
+        quest.fault = error
+        quest.over.set()
+
+
+def _climbed(quest: _Quest, most: int) -> None:
+    """Rounds of the climb, smoothed once the first part of the time is over."""
+    if quest.clock() < _FIRST or quest.ascent.rounds == 0:
+        climb(quest.ascent, lambda _: quest.going() and quest.clock() < _FIRST, most)
+        return
+    if quest.cooling is None:
+        quest.cooling = cooling_of(quest.ascent)
+    cool(quest.ascent, quest.cooling, lambda: min((quest.clock() - _FIRST) / (1.0 - _FIRST), 1.0), quest.going, most)
+
+
+def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
+    _wait(quest, _FIRST, threads)
+    turn = 0
+    while quest.going():
+        if not threads:
+            _climbed(quest, 1)
+        _decoded(quest)
+        done = quest.clock()
+        if done > quest.proved_at + _PROVED and quest.ascent.best > quest.proved:
+            quest.proved, quest.proved_at = quest.ascent.best, done
+            proof_of(quest.ascent, prove)
+        labels = _begin(quest, turn, done)
+        if labels is not None:
+            until = 1.0 if done >= _LAST else min(done + _TURN, 1.0)
+            _stretch(quest, labels, done, until)
+        turn += 1
+    _decoded(quest)
+
+
+def _decoded(quest: _Quest) -> bool:
+    """Tells what the climb decoded at best; whether it is better than all before."""
+    labels = quest.ascent.feasible
+    quest.fitted = quest.fitted or labels is not None
+    return labels is not None and quest.told(labels)
+
+
+def _begin(quest: _Quest, turn: int, done: float) -> Whole | None:
+    """From where the next walk begins: the best choice, at first and every other time another one."""
+    multipliers, decoded = quest.ascent.best_multipliers, quest.ascent.feasible
+    if quest.labels is None or (done < _LAST and turn % 4 == 0):
+        return _fit(quest, quest.ascent.labels, multipliers, _RISES[turn // 4 % len(_RISES)])
+    if done < _LAST and turn % 4 == 1 and decoded is not None:
+        return decoded
+    if done < _LAST and turn % 4 == 3:
+        return _kicked(quest, quest.labels, multipliers)
+    return quest.labels
+
+
+def _wait(quest: _Quest, share: float, threads: bool) -> None:
+    """Lets the climb begin; without threads it climbs here."""
+    while quest.going() and (quest.clock() < share or quest.ascent.rounds == 0):
+        if threads:
+            quest.over.wait(0.01)
+        else:
+            climb(quest.ascent, lambda _: quest.clock() < share)
+
+
+def _fit(quest: _Quest, labels: Whole, multipliers: Array, rise: float) -> Whole | None:
+    walker = placed(quest.core, quest.walker, labels, multipliers)
+    patience = 0.0 if quest.fitted else 1.0 if quest.labels is None else _PATIENCE
+    until = max(quest.clock() + _TURN, patience)
+    found = fitted(quest.core, walker, multipliers, lambda: quest.going() and quest.clock() < until, rise)
+    if found is not None:
+        quest.fitted = True
+        quest.told(found)
+    return found
+
+
+def _kicked(quest: _Quest, labels: Whole, multipliers: Array) -> Whole | None:
+    """Some regions at their best whatever the memory, at multipliers near these, and fitted again."""
+    noisy = multipliers * quest.random.lognormal(0.0, 0.3) * quest.random.lognormal(0.0, 0.2, len(multipliers))
+    size = int(quest.random.choice(SIZES[2:]))
+    walker = placed(quest.core, quest.walker, labels, noisy)
+    pull(walker, 1 + len(quest.core) // size, size, False)
+    return _fit(quest, walker.standing.labels, noisy, float(quest.random.choice(_RISES)))
+
+
+def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
+    """Walks from these labels, until the climb decodes better ones; what is better than all before is told."""
+    walker = placed(quest.core, quest.walker, labels, quest.ascent.best_multipliers)
+    gap = max(float(walker.counts[BEST]) + quest.core.constant - quest.ascent.best, 0.0)
+    share = min(_LOOSE * gap / max(abs(float(walker.counts[BEST])), 1.0), _LOOSEST)
+    priced_at = since
+    while quest.going() and (done := quest.clock()) < until:
+        cold = since + (until - since) * _COLD
+        walked(walker, _MOVES_OF_WALK, _WORK, share * max(cold - done, 0.0) / max(cold - since, 1e-9))
+        if not quest.told(walker.best):
+            quest.report(None, None, quest.ascent.best)
+        if _decoded(quest):
+            return
+        if done > priced_at + _REPRICED:
+            priced_at = done
+            walker = walker._replace(prices=price_whole(quest.core, walker.layout, quest.ascent.best_multipliers))

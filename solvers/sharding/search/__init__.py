@@ -1,1 +1,0 @@
-"""Large neighbourhoods: good choices of strategies without a proof."""

@@ -1,1 +1,0 @@
-"""What is done beside the whole search: without one part of it, greedily, and with equal stages."""
