@@ -21,7 +21,7 @@ from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_given
-from crossopt.solvers.answer import Limits, to_text, unwatched
+from crossopt.solvers.answer import Limits, Number, Result, Status, plain_result, to_text, unwatched
 from crossopt.solvers.checking import Report
 
 Asked = str | Path | Mapping[str, Any]
@@ -30,46 +30,56 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its proof, as `crossopt solve --out` writes it."""
+    """An answer with its proof: `answer.answer.design.plan.tensor` and `answer.details.evaluation.step_time` of a joint design."""
 
-    data: dict[str, Any]
-    """All of it, as plain data."""
+    result: Result[Any, Any]
+    """All of it."""
     text: str
     """What the terminal shows."""
 
     @property
-    def status(self) -> str:
+    def data(self) -> dict[str, Any]:
+        """All of it as plain data, as `crossopt solve --out` writes it."""
+        return plain_result(self.result)
+
+    @property
+    def status(self) -> Status:
         """OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN."""
-        return str(self.data["status"])
+        return self.result.status
 
     @property
-    def value(self) -> float | None:
+    def value(self) -> Number | None:
         """What is minimised, as the full model prices it; None where there is no answer."""
-        return self.data["value"]  # type: ignore[no-any-return]
+        return self.result.value
 
     @property
-    def bound(self) -> float | None:
+    def bound(self) -> Number | None:
         """Nothing is below this."""
-        return self.data["bound"]  # type: ignore[no-any-return]
+        return self.result.bound
 
     @property
     def gap(self) -> float | None:
         """(value - bound) / value."""
-        return self.data["gap"]  # type: ignore[no-any-return]
+        return self.result.gap
 
     @property
     def proved(self) -> bool:
         """Whether the bound is as near as was asked."""
-        return bool(self.data["proved"])
+        return self.result.proved
 
     @property
-    def answer(self) -> dict[str, Any] | None:
-        """What was chosen: the design, or the answer of another kind."""
-        return self.data["answer"]  # type: ignore[no-any-return]
+    def answer(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
+        """What was chosen: Designs, or the dataclass of another kind; None where there is no answer."""
+        return self.result.answer
+
+    @property
+    def details(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
+        """What the full model says of the answer beside its value; None where there is no answer."""
+        return self.result.details
 
     def save(self, path: str | Path) -> None:
         """Write it as a file that `check` and `report` take."""
-        write_whole(Path(path), json.dumps(self.data, indent=2, allow_nan=False) + "\n")
+        write_whole(Path(path), to_text(self.result))
 
     def table(self) -> list[dict[str, Any]]:
         """Its figures, one a row, with every digit: `pandas.DataFrame(answer.table())`."""
@@ -109,7 +119,7 @@ def solve(
     from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
 
     result = solve_and_hold(_answering(kind), asked, engine, limits, unwatched)
-    return Answer(json.loads(to_text(result)), text_of(kind, asked, result))
+    return Answer(result, text_of(kind, asked, result))
 
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:

@@ -174,16 +174,20 @@ def is_told(proof: Proof | None, parts: "Sequence[Result[Any, Any]]") -> bool:
 
 def to_text(result: "Result[A, D]") -> str:
     """The result as JSON text."""
-    return json.dumps({"format": NEWEST, **to_plain(result)}, indent=2, allow_nan=False) + "\n"
+    return json.dumps(plain_result(result), indent=2, allow_nan=False) + "\n"
 
 
-def result_in(data: object, answer: type[A], details: type[D]) -> "Result[A, D]":
-    """The result in plain data; a ValueError in words if it is none."""
+def plain_result(result: "Result[A, D]") -> dict[str, Any]:
+    """The result as plain data."""
+    return {"format": NEWEST, **to_plain(result)}
+
+
+def result_in(data: object, answer: type[A], details: type[D], path: str = "") -> "Result[A, D]":
+    """The result in plain data; a ValueError, with the path of what is wrong, if it is none."""
     if not isinstance(data, dict) or data.get("format") != NEWEST:
         raise ValueError(f"this is no result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
-    found: Result[A, D] = from_plain(
-        Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details}
-    )
+    plain = {key: value for key, value in data.items() if key != "format"}
+    found: Result[A, D] = from_plain(Result, plain, path, {"A": answer, "D": details})
     return found
 
 

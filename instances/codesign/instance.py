@@ -8,12 +8,12 @@ from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.workload import Workload
 from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.stacks.table import Machine, Stack
 
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges
     from crossopt.crossflow.technology import Parts, Technology
     from crossopt.instances.catalogue.uncertain import Range
-    from crossopt.instances.codesign.stacks.table import Stack
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
 """Names of choices and their options, in the order in which designs are counted."""
@@ -26,16 +26,6 @@ class Join:
     shape: Shape
     units: int
     share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What rules of stacks ask of devices."""
-
-    domain: int = 0
-    """Neighbouring devices that a node's links join (NVLink); 0 where any may be."""
-    four_bits: bool = False
-    """Whether they multiply in 4 bits, as those since Blackwell do, which scale blocks of 8 bits by themselves, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +98,8 @@ class Instance:
     only: tuple[str, ...] = ()
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
     failures: Failures | None = None
-    machine: Machine = Machine()
-    stack: "Stack | None" = None
+    machine: Machine = field(default_factory=Machine)
+    stack: Stack | None = None
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
     derived: str = ""
     """Which figures of the device its file leaves out, and what was taken instead."""

@@ -35,17 +35,17 @@ from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.cluster.levels import Levels, levels_of, link_bandwidths, link_of, whole_link_of
 from crossopt.instances.codesign.cluster.section import ClusterSection, HostSection, LinkSection
 from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Machine, Other
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Other
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plans.choices import Report, plan_options
 from crossopt.instances.codesign.section import BudgetSection, ChoicesSection, CodesignFile, TechnologySection
 from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.instances.codesign.stacks.table import Machine, Stack
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
 if TYPE_CHECKING:
     from crossopt.instances.catalogue.entries import TechnologyEntry
-    from crossopt.instances.codesign.stacks.table import Stack
 
 _HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
@@ -106,7 +106,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     return instance
 
 
-def _priced_by(file: CodesignFile, stack: "Stack | None") -> str:
+def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
     """Whose constants price it, none of a technology that is described in full, and as of which version of the stack."""
     if file.hardware is not None:
         words = set_of_device(file.hardware, file.launcher)
@@ -118,7 +118,7 @@ def _priced_by(file: CodesignFile, stack: "Stack | None") -> str:
     return f"{words}; {stack.told(file.stack.version)}" if stack and file.stack else words
 
 
-def _stack(file: CodesignFile, report: Report) -> "Stack | None":
+def _stack(file: CodesignFile, report: Report) -> Stack | None:
     """The table of the stack that the question names, as of its version."""
     if file.stack is None:
         return None

@@ -210,7 +210,10 @@ def front_in_file(data: Any) -> SavedFront:  # noqa: ANN401
     figures = tuple(map(str, data["figures"]))
     if len(figures) != 2 or not all(isinstance(point, dict) and set(point) == {*figures, "result"} for point in data["points"]):
         raise ValueError("every point of a front needs its two figures and its result")
-    points = [(tuple(point[name] for name in figures), result_in(point["result"], Designs, Priced)) for point in data["points"]]
+    points = [
+        (tuple(point[name] for name in figures), result_in(point["result"], Designs, Priced, f"points[{place}].result."))
+        for place, point in enumerate(data["points"])
+    ]
     for said, result in points:
         if not all(isinstance(figure, int | float) and not isinstance(figure, bool) for figure in said):
             raise ValueError("the figures of a point are numbers")

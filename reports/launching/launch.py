@@ -14,9 +14,9 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
 from crossopt.crossflow.recomputation import word_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance, Machine
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
-from crossopt.instances.codesign.stacks.table import WORDS, Stack
+from crossopt.instances.codesign.stacks.table import WORDS, Machine, Stack
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
 from crossopt.reports.launching.options import UNSAID, Export

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Machine
+from crossopt.instances.codesign.stacks.table import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def priced(run: Run, question: Mapping[str, Any]) -> Price:
     single = evaluate_single(replace(instance, workload=workload))
     answer = told_of(instance, single.design, single.evaluation)
     told = answer["evaluation"]
-    memory = next(limit for limit in told["limits"] if limit.name == "memory")
+    memory = next(limit for limit in told["limits"] if limit["name"] == "memory")
     likely = told["likely_by_constants"]  # the other one has these very runs in it
     return Price(
         plan=answer["design"]["plan"],

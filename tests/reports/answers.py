@@ -38,16 +38,14 @@ def saved(path: Path) -> DesignResult:
 
 def design_of(result: DesignResult) -> ChosenDesign:
     """The design of a result that has one, of the first workload where there are several."""
-    design = result.answer.design
-    assert design is not None
-    return design
+    assert result.answer is not None
+    return result.answer.design
 
 
 def evaluation_of(result: DesignResult) -> DesignEvaluation:
     """What the full model says of it."""
-    evaluation = result.details.evaluation
-    assert evaluation is not None
-    return evaluation
+    assert result.details is not None
+    return result.details.evaluation
 
 
 def sheet_on(result: DesignResult, asked: Instance | Portfolio | Counted | None = None) -> Sheet:

@@ -207,7 +207,7 @@ def test_where_no_step_waits_for_shared_links_it_is_told_to_be_too_short() -> No
     asked = read_instance(INSTANCES / "tiny.yaml", ("cluster.node.bandwidth=1 GB/s", "tensor=2", "zero=3", "overlap=data"))
     design = (result := answered(asked)).answer.design
     assert design is not None
-    note = shared_links(Context(asked, design, result.details.evaluation or {}, result))
+    note = shared_links(Context(asked, design, result.details.evaluation, result))
     assert note is not None
     assert "the step is too short" in note.text
 

@@ -47,7 +47,7 @@ def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     small = read_instance(INSTANCES / "tiny.yaml")
     found = answered(small)
     limits = [replace(one, available=1.01 * one.used) if one.name == "memory" else one for one in evaluation_of(found).limits]
-    design = found.answer.design or {}
+    design = found.answer.design
     full = evaluation_text(small, design, replace(evaluation_of(found), limits=tuple(limits)))
     assert "memory is 99.0% full" in full
     assert "% full" not in answer(found, small)

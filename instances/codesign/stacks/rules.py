@@ -9,9 +9,8 @@ from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, table
 from crossopt.crossflow.plan_rules import rules
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, torchtitan
-from crossopt.instances.codesign.stacks.table import WORDS, Row, Stack
+from crossopt.instances.codesign.stacks.table import WORDS, Machine, Row, Stack
 
 STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in (megatron_core, torchtitan, deepspeed, fsdp)}
 _BITS: Final = ("recompute", "overlap", "offload")

@@ -24,9 +24,18 @@ from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Scaling, Transformer
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.section import SETTINGS, open_options
 from crossopt.instances.files.units import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What rules of stacks ask of devices."""
+
+    domain: int = 0
+    """Neighbouring devices that a node's links join (NVLink); 0 where any may be."""
+    four_bits: bool = False
+    """Whether they multiply in 4 bits, as those since Blackwell do, which scale blocks of 8 bits by themselves, too."""
 
 
 @dataclass(frozen=True, slots=True)

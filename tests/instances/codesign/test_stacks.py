@@ -13,13 +13,13 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, r
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.stack_sets import constants_for
-from crossopt.instances.codesign.instance import Instance, Machine
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plans.groups import family_blocks, members
 from crossopt.instances.codesign.plans.left_out import broken_everywhere, left_out
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks, unlaunched
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, nearest
-from crossopt.instances.codesign.stacks.table import QUANTITIES
+from crossopt.instances.codesign.stacks.table import QUANTITIES, Machine
 from crossopt.instances.errors import InstanceError
 from tests.every import every
 from tests.solvers.codesign.questions import GEMM, ask

@@ -78,9 +78,9 @@ def assert_agreement(seed: int) -> None:
 
 @pytest.mark.slow
 def test_drawn_questions_have_optima_of_several_modes() -> None:
-    designs = [answered(drawn(seed), "exhaustive").answer.design for seed in range(_DENSE + 8)]
-    for some in (designs[:_DENSE], designs[_DENSE:]):
-        assert len({design.plan.recompute for design in some if design is not None}) > 2
+    answers = [answered(drawn(seed), "exhaustive").answer for seed in range(_DENSE + 8)]
+    for some in (answers[:_DENSE], answers[_DENSE:]):
+        assert len({answer.design.plan.recompute for answer in some if answer is not None}) > 2
 
 
 @pytest.mark.parametrize("engine", ["exhaustive", "boxes"])

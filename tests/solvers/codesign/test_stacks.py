@@ -7,8 +7,8 @@ from itertools import cycle, product
 import pytest
 
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.codesign.instance import Machine
 from crossopt.instances.codesign.question import read_question
+from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.checking import check
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
