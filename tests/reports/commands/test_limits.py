@@ -27,6 +27,7 @@ def test_limits_that_make_no_sense_are_refused(words: tuple[str, ...], sentence:
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("engine", "strict"),
     [

@@ -103,6 +103,7 @@ def test_every_answer_is_a_file_that_check_takes(two: Path, capsys: Captured) ->
     assert "3 of 3 results checked" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_what_is_there_is_not_asked_again_and_a_new_value_asks_only_what_is_new(few: Path, tmp_path: Path, capsys: Captured) -> None:
     store = tmp_path / "runs"
     shutil.copytree(few, store)

@@ -37,6 +37,7 @@ def value_of(instance: Instance, chosen: Candidate) -> float:
     return verdict.value if verdict.accepted else inf
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("budget", ["budget.power=400 W", pytest.param("budget.power=300 W", marks=pytest.mark.slow)])
 def test_the_best_design_is_the_one_whose_slowest_set_is_fastest_among_those_that_keep_every_limit_under_all(budget: str) -> None:
     settings = (WORST, budget, "pipeline=1", "recompute=none", "compute_area=[200 mm^2, 400 mm^2]", "hbm_stacks=4")

@@ -47,6 +47,7 @@ def crash(*given: object) -> None:
     raise RuntimeError("out of luck")
 
 
+@pytest.mark.thorough
 @EACH
 @pytest.mark.usefixtures("solvers_inside")
 def test_a_solver_that_crashes_is_named_in_a_sentence(

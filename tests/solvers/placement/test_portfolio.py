@@ -34,6 +34,7 @@ def asked_at_random(seed: int) -> PlacementQuestion:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [range(10, 40, 6), range(11, 40, 6)])
 def test_the_portfolio_finds_what_brute_force_finds(seeds: range) -> None:
     for seed in seeds:

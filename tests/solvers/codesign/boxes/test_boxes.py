@@ -104,6 +104,7 @@ LONG = ("quickstart, rated energy", "quickstart, energy")
 """A smaller question of the same objective is always asked."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", some([name for name in QUESTIONS if name not in LONG], 5))
 def test_the_value_is_the_oracles_and_the_tree_proves_it(name: str) -> None:
     assert_as_the_oracle_says(QUESTIONS[name])

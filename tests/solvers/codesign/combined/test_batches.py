@@ -34,6 +34,7 @@ def only(text: str, batch: int, *settings: str) -> float | None:
     return alone(text, 8, *settings, f"workload.global_batch={batch}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "engine", "objective"),
     [

@@ -49,6 +49,7 @@ def held(question: PipelineQuestion, result: Answer) -> str:
     return "beats the rules" if all(value > result.value * 1.001 for value in values) else "as good as a rule"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compatible", [False, True], ids=["own", "compatible"])
 def test_what_is_proved_of_random_profiles_holds_of_every_plan(compatible: bool) -> None:
     kinds = set[str]()
