@@ -1,5 +1,6 @@
 """The command `report`: saved results as one page of HTML, or as tables."""
 
+import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -17,21 +18,20 @@ from crossopt.reports.commands.console import check_target, spare_others, spare_
 from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
 from crossopt.reports.pages.shell import page
-from crossopt.reports.pages.studies.study import study_content
 from crossopt.reports.pages.together import Drawn, as_proved, as_said, together_page
 from crossopt.reports.render.html import html
 from crossopt.reports.render.tables import digest
 from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Sheet
+from crossopt.reports.sheets.study import study_sheet
 from crossopt.reports.shown import sheet_of
 from crossopt.reports.tables.paper import paper
-from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.check import check as check_study
-from crossopt.solvers.study.records import Study
+from crossopt.solvers.study.records import Study, text_of
 from crossopt.solvers.study.records import from_json as study_from_json
 
 ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt", "runs": ".csv", "svg": ".svg", "pdf": ".pdf"}
@@ -198,7 +198,7 @@ def _of_family(path: Path, kind: str | None) -> Drawn:
 
 def _study(path: Path) -> Drawn:
     study = _runs(path)
-    return Drawn(study_content(study), of_study(study))
+    return _of_sheet(study_sheet(study), json.loads(text_of(study)))
 
 
 def _runs(path: Path) -> Study:

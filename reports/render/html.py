@@ -162,7 +162,8 @@ def _search(one: Search, titles: Titles) -> str:
 
 
 def _table(one: Table) -> str:
-    most = one.on_pages or one.most
+    if not (most := one.on_pages or one.most):
+        return ""
     rows = list(zip(*(column.words[:most] for column in one.columns), strict=True))
     numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
     long = any(len(row[0]) > _LONG for row in rows)

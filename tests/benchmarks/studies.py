@@ -12,7 +12,7 @@ from pathlib import Path
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main as command
 from crossopt.reports.sheets.amounts import amount
-from crossopt.reports.texts.studies.study import course_words, share_of
+from crossopt.reports.sheets.study import course_words, share_of
 from crossopt.solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
 from crossopt.solvers.study.records import Study, from_json
 from tests.benchmarks.own_seconds import on_own_seconds

@@ -1,5 +1,6 @@
 """The command `compare`: questions and engines side by side, as arguments name them or as a study does; and saved runs checked."""
 
+import json
 import sys
 from argparse import Namespace
 from dataclasses import replace
@@ -155,12 +156,13 @@ def _limit(text: str | None) -> float | None:
 
 def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
     """The runs for the file that is named, and what is shown of them."""
+    from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
     from crossopt.reports.sheets.compared import refused_text  # noqa: PLC0415
-    from crossopt.reports.texts.studies.study import study_text  # noqa: PLC0415
+    from crossopt.reports.sheets.study import study_sheet  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     text, refused = text_of(study), refused_in(study) if len(study.questions) > 1 else {}  # of one question the table says it
-    return text if options.out else None, text if str(options.out) == "-" else fitted(study_text(study) + refused_text(refused))
+    return text if options.out else None, text if str(options.out) == "-" else fitted(terminal(study_sheet(study)) + refused_text(refused))
 
 
 def _deliver(options: Namespace, study: Study, code: int) -> None:
@@ -169,8 +171,10 @@ def _deliver(options: Namespace, study: Study, code: int) -> None:
     written, shown = _told(options, study)
     try:
         if options.chart:
-            from crossopt.reports.pages.studies.study import study_page  # noqa: PLC0415
+            from crossopt.reports.pages.shell import page  # noqa: PLC0415
+            from crossopt.reports.render.html import html  # noqa: PLC0415
+            from crossopt.reports.sheets.study import study_sheet  # noqa: PLC0415
 
-            write_whole(options.chart, study_page(study))
+            write_whole(options.chart, page(html(study_sheet(study), json.loads(text_of(study)))))
     finally:  # a full disk must not cost the answer
         hand_over(shown, code, written, options.out)

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from crossopt.instances.errors import VerificationError
-from crossopt.reports.pages.studies.study import study_page
-from crossopt.reports.tables.study_digest import of_study
-from crossopt.reports.texts.studies.study import course_words, partial_words, refuted_words, study_text
+from crossopt.reports.pages.shell import page as page_file
+from crossopt.reports.render.html import html
+from crossopt.reports.render.terminal import terminal
+from crossopt.reports.sheets.sheet import Table
+from crossopt.reports.sheets.study import course_words, partial_words, refuted_words, study_sheet
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.figures import (
@@ -26,6 +28,15 @@ from crossopt.solvers.study.figures import (
 )
 from crossopt.solvers.study.records import Axis, Study
 from tests.solvers.study.runs import LOST, RUN, planned, searched, study_of
+
+
+def study_text(study: Study) -> str:
+    """What a terminal shows, on one line."""
+    return " ".join(terminal(study_sheet(study)).split())
+
+
+def study_page(study: Study) -> str:
+    return page_file(html(study_sheet(study), {}))
 
 
 def test_an_engine_with_a_proof_is_near_before_it_has_proved() -> None:
@@ -108,16 +119,17 @@ def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_thei
     assert (lost.questions, lost.near, lost.proved, lost.refuted) == (1, 0, 0, 0)
     assert refuted_words(study) == "2 questions beside these without a design, proved by boxes of 2"
     assert refuted_words(study_of(RUN)) == ""
-    [row] = [" ".join(line.split()) for line in study_text(study).splitlines() if line.startswith("  boxes ") and " of " in line]
-    assert row == "boxes 0.00% 0.00% 1 of 1 2 s 1 of 1 4 s"
+    table = study_sheet(study).sections[0].parts[0]
+    assert isinstance(table, Table)
+    assert [column.words[0] for column in table.columns] == ["boxes", "0.00%", "0.00%", "1 of 1", "2 s", "1 of 1", "4 s", "2"]
     assert "Over the questions that have a design and a bound" in study_page(study)
 
 
 def test_figures_are_headed_as_distances_only_where_there_is_a_bound() -> None:
     axes, at = (Axis("questions", "questions", ("one", "two")),), (("one",), ("two",))
     found = [searched(110.0, question=place) for place in (0, 1)]
-    assert "  values, as no engine proved a bound (of" in study_text(study_of(*found, at=at, axes=axes))
-    assert "  how far above the bound, or the value where no bound was proved (of" in study_text(study_of(RUN, *found, at=at, axes=axes))
+    assert "Values, as no engine proved a bound (of" in study_text(study_of(*found, at=at, axes=axes))
+    assert "How far above the bound, or the value where no bound was proved (of" in study_text(study_of(RUN, *found, at=at, axes=axes))
 
 
 def test_engines_that_contradict_each_other_are_refused() -> None:
@@ -185,8 +197,16 @@ def test_of_an_interrupted_comparison_nothing_is_said_of_what_was_not_asked() ->
         assert words not in page.partition("<script")[0]
     assert "not whole: 2 of 4 questions were asked of every engine" in text
     assert "not whole: 2 of 4 questions were asked of every engine" in page
-    assert next(" ".join(line.split()) for line in text.splitlines() if line.startswith("  1024 ")) == "1024 not asked not run not run"
-    assert ("asked of every engine", "2 of 4") in of_study(study).figures
+    sheet = study_sheet(study)
+    table = sheet.sections[1].parts[-1]
+    assert isinstance(table, Table)
+    assert [column.words[3] for column in table.columns if column.head not in ("unit", "bound")] == [
+        "1024",
+        "not asked",
+        "not run",
+        "not run",
+    ]
+    assert ("asked of every engine", "2 of 4") in sheet.figures
 
 
 def test_seeds_that_are_missing_leave_a_question_half_asked() -> None:

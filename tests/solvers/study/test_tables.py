@@ -1,16 +1,17 @@
 """Tables of a comparison: what is concluded stands before the runs that it is concluded from."""
 
 import csv
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.reports.render.tables import digest
 from crossopt.reports.sheets.amounts import bound_amount
-from crossopt.reports.tables.study_digest import of_study
+from crossopt.reports.sheets.study import course_words, ends_of, study_sheet
 from crossopt.reports.tables.study_runs import runs_csv
-from crossopt.reports.texts.studies.study import course_words, ends_of
 from crossopt.solvers.study.figures import NEVER, Spread
 from crossopt.solvers.study.records import Axis
 from tests.paths import ROOT
@@ -20,17 +21,20 @@ GALLERY = ROOT / "reports" / "gallery"
 
 
 def test_conclusions_come_before_the_runs() -> None:
-    tables = of_study(study_of(RUN, *(searched(value, seed) for seed, value in enumerate((110.0, 104.0, 130.0))))).tables
-    assert [table.title.partition(" ")[0] for table in tables if table.rows] == ["Engines", "Above", "Ranges", "Runs"]
-    _, above, ranges, runs = (table for table in tables if table.rows)
+    at, axes = (("one",), ("two",)), (Axis("questions", "questions", ("one", "two")),)
+    seeds = [searched(value, seed) for seed, value in enumerate((110.0, 104.0, 130.0))]
+    tables = digest(study_sheet(study_of(RUN, *seeds, replace(RUN, question=1), at=at, axes=axes))).tables
+    assert [table.title.partition(" ")[0] for table in tables if table.rows] == ["Engines", "Above", "Ranges", "Seconds", "Along", "Runs"]
+    _, above, ranges, _, _, runs = (table for table in tables if table.rows)
     assert [f"{share:.6g}" for share in above.rows[0][-2:]] == ["0", "10"]
     assert [f"{share:.6g}" for share in ranges.rows[0][-2:]] == ["4", "30"]
-    assert [row[2] for row in runs.rows] == ["0", "0", "1", "2"]
+    assert [row[2] for row in runs.rows] == ["0", "0", "1", "2", "0"]
 
 
 def test_courses_stand_in_a_table_with_the_axis_once() -> None:
     axis = Axis("devices", "cluster.devices", ("8", "16"))
-    tables = of_study(study_of(planned("a", 5.0, 0), planned("b", 3.0, 1), at=(("8",), ("16",)), axes=(axis,))).tables
+    sheet = study_sheet(study_of(planned("a", 5.0, 0), planned("b", 3.0, 1), at=(("8",), ("16",)), axes=(axis,)))
+    tables = digest(sheet).tables
     course = next(table for table in tables if table.title.startswith("Along"))
     assert (course.heads, course.rows) == (("", "8", "16"), (("devices", 5.0, 3.0),))
     assert [row[0] for row in tables[-1].rows] == ["8", "16"]

@@ -1,0 +1,583 @@
+"""The sheet of a comparison: how far each engine ends from the best bound and when, courses along an axis, and what was expected."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.studies.sections import Claims
+from crossopt.reports.drawing.plots import Line as Drawn
+from crossopt.reports.drawing.plots import Mark, Row, ranges
+from crossopt.reports.drawing.plots import lines as drawn_lines
+from crossopt.reports.facts.chip.words import design_words, hardware_words
+from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
+from crossopt.reports.sheets.amounts import amount, seconds_of, several
+from crossopt.reports.sheets.sheet import Bound, Cell, Column, Picture, Section, Sheet, Table, figures, given_in, names
+from crossopt.reports.sheets.study_findings import columns_section, derived_section, expected_section, first_finding, open_section, set_up
+from crossopt.solvers.study.figures import (
+    NEVER,
+    Course,
+    Overall,
+    Spread,
+    asked_in_full,
+    best_of,
+    bound_of,
+    cell,
+    courses,
+    flips_along,
+    gains_along,
+    is_asked,
+    level_from,
+    overall,
+    values_along,
+)
+from crossopt.solvers.study.figures import Cell as Ended
+from crossopt.solvers.study.records import Run, Study
+
+_FEW: Final = 12
+"""Questions up to which each has rows of its own in the pictures."""
+_SHOWN: Final = 40
+"""Rows of a picture beyond which it is left out."""
+_TOLD: Final = (
+    "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
+    "the questions in this file anew, prices every design anew, solves each question again as far as its bounds say, and asks rules again. "
+    "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
+)
+_LATE: Final = Spread(NEVER, NEVER, NEVER)
+
+
+def study_sheet(study: Study) -> Sheet:
+    """What is shown."""
+    plan, count = study.plan, len(study.questions)
+    optima = sum(any(run.proved for run in study.runs_of(question)) for question in range(count))
+    limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
+    seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
+    asked = sum(run.seconds for run in study.runs)
+    partial = () if study.stopped == "complete" else (("asked of every engine", f"{len(asked_in_full(study)):,} of {count:,}"),)
+    alone = count == 1
+    runs = f"{several(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
+    ended = "" if study.stopped == "complete" else f"; {study.stopped} before all were done, {partial_words(study)}"
+    answered = f"{optima} of {several(count, 'question')} {'is' if alone else 'are'} answered with a proof"
+    verdict = f"{answered}; distances are from the best bound that any engine proved. {runs}{ended}."
+    first = study.questions[0]
+    title = (
+        f"{first.objective.replace('_', ' ')} in {first.unit}" if alone else f"{several(count, 'question')}, {len(plan.engines)} engines"
+    )
+    return Sheet(
+        name=first.name if alone else plan.title,
+        sentence=plan.description or f"{several(count, 'question')}, asked of {', '.join(plan.engines)}.",
+        headline=title,
+        label="proved" if optima == count else "not all proved",
+        verdict=verdict,
+        proved=optima == count and study.stopped == "complete",
+        asks="several questions",
+        figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), ("in all", seconds_of(study.seconds)), *partial),
+        summary=" ".join(_headline(study)),
+        sections=(
+            *((_one(study), _designs_of(study), _uses(study)) if alone else (_engines(study), *_several(study))),
+            *_along(study),
+            expected_section(study),
+            _runs(study),
+        ),
+        details=lambda: _details(study, f"Of each run: {limit}{seeds}. Of several seeds the median counts."),
+        engine=", ".join(plan.engines),
+        seconds=study.seconds,
+        known=(_TOLD,),
+    )
+
+
+def _details(study: Study, limit: str) -> tuple[Section, ...]:
+    set_ = (set_up(study, limit),) if study.plan.claims != Claims() else (Section("How it is set up", (limit,)),)
+    return (
+        derived_section(study),
+        *set_,
+        *_pictures(study),
+        *([] if len(study.questions) == 1 else [_best(study)]),
+        columns_section(study),
+        open_section(study),
+    )
+
+
+def _headline(study: Study) -> list[str]:
+    """What of what was expected is so, who proves the optimum, who of the others comes nearest, and who stays farthest away."""
+    known = [one for one in (overall(study, engine) for engine in study.plan.engines) if one.above is not None and one.questions]
+    provers = [one for one in known if one.proved == one.questions]
+    others = sorted((one for one in known if one not in provers), key=lambda one: _away(one)[:2])
+    told = first_finding(study)
+    if provers:
+        which = "the question" if provers[0].questions == 1 else f"all {provers[0].questions} questions"
+        named = " and ".join(one.engine for one in provers)
+        told.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}.")
+    if others:
+        first, last = others[0], others[-1]
+        if len(others) > 1 and _away(first) == _away(last):
+            return [*told, f"All others end {_away_words(first)}."]
+        farthest = f"; {last.engine} stays farthest away, {_away_words(last)}" if len(others) > 1 else ""
+        told.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_words(first)}{farthest}.")
+    return told
+
+
+def _away(one: Overall) -> tuple[float, float]:
+    return (one.above.middle, one.above.most) if one.above else (NEVER, NEVER)
+
+
+def _away_words(one: Overall) -> str:
+    middle, most = _away(one)
+    if one.questions == 1 or middle == most:
+        return f"{share_of(middle)} above the bound"
+    return f"{share_of(middle)} above the bound in the median and {share_of(most)} at worst"
+
+
+def partial_words(study: Study) -> str:
+    """How much was asked of a comparison that is not whole; empty of one that is."""
+    if study.stopped == "complete":
+        return ""
+    asked, count = len(asked_in_full(study)), len(study.questions)
+    verb = "was" if count == 1 else "were"
+    return f"not whole: {asked:,} of {several(count, 'question')} {verb} asked of every engine, the rest of some or none"
+
+
+# --- a single question ---------------------------------------------------------------------------------------------------------------
+
+
+def _cells(study: Study, question: int) -> list[Ended]:
+    return [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
+
+
+def _one(study: Study) -> Section:
+    """Each engine's value, its distance from the bound, and its times."""
+    cells = _cells(study, 0)
+    seeded = any(one.runs > 1 for one in cells)
+    columns = (
+        names("engine", (called(one.run) for one in cells)),
+        _column(
+            "value", [(_value(one), None if one.value.middle == NEVER else one.value.middle) for one in cells], study.questions[0].unit
+        ),
+        _shares("above bound", [one.above for one in cells]),
+        *([figures("range over seeds", ["" if one.runs == 1 else _range(one) for one in cells])] if seeded else []),
+        figures("to 1 %", ["" if one.near is None else late(one.near) for one in cells]),
+        figures("to proof", [late(one.proved) for one in cells]),
+        figures("seconds", [time_of(one.seconds.middle) for one in cells]),
+    )
+    return Section("Engines", (Table(columns), f"{_verdict(study, 0)}."))
+
+
+def _value(one: Ended) -> str:
+    return "none" if one.value.middle == NEVER else f"{one.value.middle:.5g}"
+
+
+def _column(head: str, cells: Sequence[tuple[str, Cell]], unit: str = "") -> Column:
+    return Column(head, tuple(words for words, _ in cells), tuple(exact for _, exact in cells), f"{head} in {unit}" if unit else "")
+
+
+def _shares(head: str, gaps: Sequence[Spread | None], which: str = "middle") -> Column:
+    """Distances from the bound, in percent for spreadsheets."""
+    return _column(head, [("" if one is None else share_of(getattr(one, which)), _percent(one, which)) for one in gaps], "%")
+
+
+def _percent(gaps: Spread | None, which: str) -> float | None:
+    share = NEVER if gaps is None else float(getattr(gaps, which))
+    return None if share == NEVER else 100.0 * share
+
+
+def _designs_of(study: Study) -> Section:
+    return Section("The designs", (given_in([(called(one.run), _design(one.run)) for one in _cells(study, 0)]),))
+
+
+def _design(run: Run) -> str:
+    return run.note or ("no design found" if run.design is None else design_words(run.design))
+
+
+def _uses(study: Study) -> Section:
+    """Where each step goes, the designs beside each other, and what the best saves of the others'."""
+    found = uses_in(study, 0)
+    if len(found) < 2:
+        return Section("Where the step goes", ())
+    used = uses_named(found)
+    columns = [
+        _column(one.name, [(amount(value, "s"), value) for value in (*(one.seconds.get(name, 0.0) for name in used), one.step)], "s")
+        for one in found
+    ]
+    best = min(found, key=lambda one: one.step)
+    told = [(one.name, words) for one in found if (words := saved_words(best, one, is_proved(study, best)))]
+    unequal = (f"{UNEQUAL.capitalize()}.",) if any(one.seconds.get("unequal stages") for one in found) else ()
+    table = Table((names("use", (*used, "the whole step")), *columns))
+    return Section("Where the step goes", (table, *unequal, *([given_in(told)] if told else [])))
+
+
+def _range(one: Ended) -> str:
+    if one.above is not None:
+        return ends_of(one.above)
+    return " to ".join("none" if value == NEVER else f"{value:.4g}" for value in (one.value.least, one.value.most))
+
+
+def uses_in(study: Study, question: int) -> list[Uses]:
+    """The uses of time of what each engine chose, each plan once; none of several workloads, each of which has a step of its own."""
+    asked, found = asked_in(study.document(question)), dict[str, Uses]()
+    for engine in study.plan.engines:
+        one = cell(study, question, engine)
+        if one is not None and one.run.design is not None and isinstance(asked, Instance):
+            found.setdefault(design_words(one.run.design), uses_of(asked, called(one.run), one.run.design))
+    return list(found.values())
+
+
+def is_proved(study: Study, best: Uses) -> bool:
+    """Whether a design of the only question is the optimum: one of a value that some engine proved."""
+    values = {run.value for run in study.runs_of(0) if run.proved}
+    return any(run.value in values for run in study.runs_of(0) if called(run) == best.name)
+
+
+def called(run: Run) -> str:
+    """The engine that answered."""
+    return run.answered_by
+
+
+def share_of(gap: float) -> str:
+    """A distance from the bound."""
+    return "none" if gap == NEVER else f"{gap:.2%}" if gap < 100.0 else f"{gap + 1.0:.3g} times"
+
+
+def ends_of(gaps: Spread) -> str:
+    """The range of distances from the bound, one figure where both ends are told alike."""
+    least, most = share_of(gaps.least), "no design" if gaps.most == NEVER else share_of(gaps.most)
+    return least if least == most else f"{least} to {most}"
+
+
+def time_of(seconds: float) -> str:
+    """A time, or that it never came."""
+    return "-" if seconds == NEVER else seconds_of(seconds) if seconds < 0.001 else f"{seconds:.3g} s"
+
+
+def late(times: Spread) -> str:
+    """The median of times."""
+    return time_of(times.middle)
+
+
+def _verdict(study: Study, question: int) -> str:
+    """Who proved the best bound, or that there is no design."""
+    bound, unit, runs = bound_of(study, question), study.questions[question].unit, study.runs_of(question)
+    if bound == NEVER:
+        provers = sorted({run.proved_by for run in runs if run.status == "INFEASIBLE"})
+        return f"no design of the question keeps every limit, proved by {', '.join(provers)} (`crossopt solve` tells which limit)"
+    if bound is None:
+        return "no engine proved a bound"
+    return f"bound {bound:.5g} {unit}, proved by {', '.join(sorted({run.proved_by for run in runs if run.bound == bound}))}"
+
+
+# --- several questions ---------------------------------------------------------------------------------------------------------------
+
+
+def _several(study: Study) -> Iterator[Section]:
+    """Distances from the bounds, ranges over seeds, and times."""
+    places, engines = range(len(study.questions)), study.plan.engines
+    every = [[cell(study, place, engine) for engine in engines] for place in places]
+    questions = names("question", (question.name for question in study.questions))
+    bests, bounds = [best_of(study, place) for place in places], [bound_of(study, place) for place in places]
+    best = [(_best_words(study, place), None if one is None else one.value) for place, one in zip(places, bests, strict=True)]
+    bound = [
+        (
+            "no design" if one == NEVER else "-" if one is None else _amount(one, study.questions[place].unit),
+            None if one in (None, NEVER) else Bound(float(one or 0.0)),
+        )
+        for place, one in zip(places, bounds, strict=True)
+    ]
+    gaps = [
+        _column(engine, [(_gap(row[place]), None if (one := row[place]) is None else _percent(one.above, "middle")) for row in every])
+        for place, engine in enumerate(engines)
+    ]
+    unit = names("unit", (question.unit for question in study.questions))
+    yield Section(
+        "Above the best bound in %",
+        (
+            f"{_measure(study)} (of several seeds the median).",
+            Table((questions, unit, _column("best", best), _column("bound", bound), *gaps)),
+        ),
+    )
+    seeded = [place for place in range(len(engines)) if any((one := row[place]) is not None and one.runs > 1 for row in every)]
+    spread = [
+        _shares(f"{engines[place]}, {end}", [None if (one := row[place]) is None else one.above for row in every], end)
+        for place in seeded
+        for end in ("least", "most")
+    ]
+    yield Section("Ranges over seeds above the best bound in %", (Table((questions, *spread)),) if spread else ())
+    times = [figures(engine, ["" if (one := row[place]) is None else _pair(one) for row in every]) for place, engine in enumerate(engines)]
+    yield Section("Seconds to within 1 % of the bound, and to the proof", (Table((questions, *times)),))
+
+
+def _best_words(study: Study, place: int) -> str:
+    best = best_of(study, place)
+    if best is not None:
+        return _amount(best.value, study.questions[place].unit)
+    return "no design" if bound_of(study, place) == NEVER else "none found" if study.runs_of(place) else "not asked"
+
+
+def _amount(value: float | None, unit: str) -> str:
+    return "none" if value is None else amount(value, unit)
+
+
+def _engines(study: Study) -> Section:
+    """What each engine comes to over all questions."""
+    every = [overall(study, engine) for engine in study.plan.engines]
+    columns = [
+        names("engine", (one.engine for one in every)),
+        _column(
+            "above bound", [("none" if one.above is None else share_of(one.above.middle), _percent(one.above, "middle")) for one in every]
+        ),
+        _column("at worst", [("" if one.above is None else _worst(one.above), _percent(one.above, "most")) for one in every]),
+        figures("within 1 %", [f"{one.near} of {one.questions}" for one in every]),
+        figures("to 1 %", ["" if one.near_after is None else late(one.near_after) for one in every]),
+        figures("proved", [f"{one.proved} of {one.questions}" for one in every]),
+        figures("to proof", ["" if one.proved_after is None else late(one.proved_after) for one in every]),
+        *([figures("no design, proved", [f"{one.refuted}" for one in every])] if any(one.refuted for one in every) else []),
+    ]
+    refuted = refuted_words(study)
+    words = f"Over the questions that {asked_words(study)}have a design and a bound: the median, and the worst."
+    return Section(
+        "Engines over the questions, above the best bound", (Table(tuple(columns)), words, *([f"{refuted}."] if refuted else []))
+    )
+
+
+def _worst(gaps: Spread) -> str:
+    return "no design" if gaps.most == NEVER else share_of(gaps.most)
+
+
+def _runs(study: Study) -> Section:
+    """Every run, for spreadsheets alone."""
+    runs, asked = study.runs, [study.questions[run.question] for run in study.runs]
+    columns = (
+        names("question", (question.name for question in asked)),
+        names("engine", (run.engine for run in runs)),
+        names("seed", (str(run.seed) for run in runs)),
+        Column("value", ("",) * len(runs), tuple(run.value for run in runs)),
+        Column("bound", ("",) * len(runs), tuple(None if run.bound is None else Bound(run.bound) for run in runs)),
+        names("unit", (question.unit for question in asked)),
+        names("proof", ("proved" if run.proved else run.note or "not proved" for run in runs)),
+        Column("seconds", ("",) * len(runs), tuple(run.seconds for run in runs)),
+    )
+    return Section("Runs", (Table(columns, most=0),))
+
+
+def _best(study: Study) -> Section:
+    """The best design of each question."""
+    found = [
+        (question.name, best.design) for place, question in enumerate(study.questions) if (best := best_of(study, place)) and best.design
+    ]
+    columns = (
+        names("", (name for name, _ in found)),
+        names("chip", (" · ".join(hardware_words(design)[1:]) or design.hardware.name for _, design in found)),
+        names("plan", (design.words for _, design in found)),
+    )
+    return Section("The best designs", (Table(columns),) if found else ())
+
+
+def _measure(study: Study) -> str:
+    """What the figures of engines are."""
+    bounds = [bound_of(study, question) for question in range(len(study.questions))]
+    if all(bound is None for bound in bounds):
+        return "Values, as no engine proved a bound"
+    return f"How far above the bound{', or the value where no bound was proved' if None in bounds else ''}"
+
+
+def _gap(one: Ended | None) -> str:
+    if one is None or one.run.note:
+        return "not run" if one is None else "not answered"
+    if one.run.status == "INFEASIBLE":
+        return "proved"
+    return share_of(one.above.middle) if one.above is not None else "none" if one.run.value is None else f"{one.run.value:.5g}"
+
+
+def _pair(one: Ended) -> str:
+    near = NEVER if one.near is None else one.near.middle
+    return f"{_short(near)} / {_short(one.proved.middle)}"
+
+
+def _short(seconds: float) -> str:
+    """At most five signs, so that two stand in a column."""
+    return "-" if seconds == NEVER else f"{seconds:.2f}" if seconds < 100.0 else f"{seconds:.0f}"
+
+
+def refuted_words(study: Study) -> str:
+    """How many questions have no design, and who proved that of how many; nothing where all have one or may have one."""
+    count = sum(bound_of(study, question) == NEVER for question in range(len(study.questions)))
+    shares = [f"{one.engine} of {one.refuted}" for one in (overall(study, engine) for engine in study.plan.engines) if one.refuted]
+    return f"{several(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
+
+
+def asked_words(study: Study) -> str:
+    """Which questions count where not all were asked."""
+    return "" if study.stopped == "complete" else "were asked of every engine and "
+
+
+# --- along the first axis ------------------------------------------------------------------------------------------------------------
+
+
+def _along(study: Study) -> Iterator[Section]:
+    """A picture for each value of the third axis on, all with one scale, and a table with the steps; and where courses level off."""
+    every = courses(study)
+    if not every:
+        return
+    axis, unit = study.plan.axes[0], study.questions[every[0].questions[0]].unit
+    panels = dict.fromkeys(_panel(one) for one in every)
+    pictures = [drawn for panel in panels if (drawn := _panel_of(study, panel, [one for one in every if _panel(one) == panel]))]
+    words = "In brackets what the step from the left changes; a star: another plan."
+    columns = [_column(at, [_step(study, one, place) for one in every]) for place, at in enumerate(axis.values)]
+    yield Section(
+        f"Along {axis.name}, best values in {unit}",
+        (*pictures, Table((names("", (one.name or axis.name for one in every)), *columns)), words),
+    )
+    items = ["; ".join(course_words(study, one.questions)) for one in every]
+    told = tuple(f"{one.name}: {words}" if one.name else words for one, words in zip(every, items, strict=True))
+    yield Section("Where it levels off, and where the plan changes", (told,))
+
+
+def _step(study: Study, course: Course, place: int) -> tuple[str, Cell]:
+    """A value of a course and what the step to it gains."""
+    if place >= len(course.questions):
+        return "", None
+    value, gain = list(values_along(study, course))[place], list(gains_along(values_along(study, course)))[place]
+    none = "none" if is_asked(study, course.questions[place]) else "not asked"
+    step = "" if gain is None else f" ({-gain:+.0%})"
+    return f"{none if value is None else f'{value:.3g}'}{step}{' *' if list(flips_along(study, course))[place] else ''}", value
+
+
+def _positive(study: Study, course: Course) -> list[float]:
+    """The values that a scale of factors can show."""
+    return [value for value in values_along(study, course) if value is not None and value > 0.0]
+
+
+def _unit(study: Study, course: Course) -> str:
+    return study.questions[course.questions[0]].unit
+
+
+def _panel(course: Course) -> tuple[str, ...]:
+    """What the courses of one picture share: all but the value on the second axis."""
+    return (*([course.subject] if course.subject else []), *course.at[1:])
+
+
+def _panel_words(study: Study, panel: Sequence[str]) -> str:
+    """The same with the names of the axes."""
+    named = [axis.name for axis in study.plan.axes[2:]]
+    subject, values = panel[: len(panel) - len(named)], panel[len(panel) - len(named) :]
+    return ", ".join([*subject, *(f"{name} {value}" for name, value in zip(named, values, strict=True))])
+
+
+def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -> Picture | None:
+    """Courses as lines, on the scale of all courses of this unit."""
+    axis, question, name = study.plan.axes[0], study.questions[members[0].questions[0]], _panel_words(study, panel)
+    alike = [value for one in courses(study) if _unit(study, one) == question.unit for value in _positive(study, one)]
+    if not alike:
+        return None
+    lines = list[Drawn]()
+    for one in members:
+        values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, one))
+        lines.append(Drawn(one.at[0] if one.at else one.subject or "best", values, flips_along(study, one)))
+    described = "; ".join(f"{line.label}: {', '.join(_amount(value, question.unit) for value in line.values)}" for line in lines)
+    objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
+    axes, ends = (axis.name, f"{objective} in {question.unit}{where}"), (min(alike), max(alike))
+    caption = "A ring: the best plan is another one than to its left. Equal steps are equal factors."
+    title = f"{objective} along {axis.name}{where}"
+    return Picture(
+        lambda titles: drawn_lines(titles, axis.values, lines, axes, ends), "", caption, title=title, described=f"{described}.", zooms=False
+    )
+
+
+def course_words(study: Study, questions: Sequence[int]) -> list[str]:
+    """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes; or what is missing."""
+    course = next(one for one in courses(study) if one.questions == tuple(questions))
+    axis, values = study.plan.axes[0], values_along(study, course)
+    missing = _where(study, questions, lambda place: not is_asked(study, questions[place]))
+    none = _where(study, questions, lambda place: bound_of(study, questions[place]) == NEVER)
+    open_ = [at for at, value in zip(axis.values, values, strict=True) if value is None and at not in {*missing, *none}]
+    gaps = (("not asked of every engine at", missing), ("no design at", none), ("none found at", open_))
+    words = [f"{what} {', '.join(places)}" for what, places in gaps if places] or [_level(axis.values, values)]
+    changed = [at for at, flip in zip(axis.values, flips_along(study, course), strict=True) if flip]
+    if changed:
+        return [*words, f"another plan at {', '.join(changed)}"]
+    planned = sum(value is not None for value in values)
+    return [*words, *(["one plan throughout"] if planned == len(values) else ["one plan at the others"] if planned > 1 else [])]
+
+
+def _where(study: Study, questions: Sequence[int], holds: Callable[[int], bool]) -> list[str]:
+    """The values of the first axis at whose places this holds."""
+    return [at for place, at in enumerate(study.plan.axes[0].values[: len(questions)]) if holds(place)]
+
+
+def _level(places: Sequence[str], values: Sequence[float | None]) -> str:
+    place = level_from(values)
+    if all(gain is None or gain <= 0.0 for gain in gains_along(values)):
+        return "no step makes it less"
+    return "the last step still gains 10 %" if place is None else f"from {places[place]} on no step gains 10 %"
+
+
+# --- pictures, on pages --------------------------------------------------------------------------------------------------------------
+
+
+def _pictures(study: Study) -> Iterator[Section]:
+    """Distances and times of each question where they are few, and of each engine over all questions where they are several."""
+    gaps, times = _rows_of_questions(study) if len(study.questions) <= _FEW else ([], [])
+    gaps, times = (gaps, times) if len(times) <= _SHOWN else ([], [])
+    over = [(engine, overall(study, engine)) for engine in study.plan.engines]
+    alone = len(study.questions) == 1
+    engines = [] if alone else [_gap_row(engine, one.above) for engine, one in over if one.above is not None]
+    late_ = [_time_row(engine, one.near_after, one.proved_after) for engine, one in over if one.near_after and one.proved_after]
+    each = "one question with several seeds"
+    yield Section("Distance of each engine from the bound", (_gaps_picture(engines, "all questions"),) if engines else ())
+    yield Section("Time of each engine", (_times_picture(late_, "all questions"),) if late_ and not alone else ())
+    yield Section("Distance from the bound, by question", (_gaps_picture(gaps, each),) if gaps else ())
+    yield Section("Time, by question", (_times_picture(times, each),) if times else ())
+
+
+def _rows_of_questions(study: Study) -> tuple[list[Row], list[Row]]:
+    gaps, times = list[Row](), list[Row]()
+    for question in range(len(study.questions)):
+        cells = [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
+        if any(one.above is not None for one in cells):
+            name = study.questions[question].name
+            gaps += [Row(name, (), ""), *(_gap_row(one.engine, one.above) for one in cells if one.above is not None)]
+            times += [Row(name, (), ""), *(_time_row(one.engine, one.near or _LATE, one.proved) for one in cells)]
+    return gaps, times
+
+
+def _gaps_picture(rows: Sequence[Row], what: str) -> Picture:
+    caption = f"A disc is the median, a line the range over {what}. A cross at the end: no design."
+    title = "How far above the bound each engine ends"
+    return Picture(
+        lambda titles: ranges(titles, rows, "% above the bound", tenfold=False),
+        "",
+        caption,
+        title=title,
+        described=_rows_told(rows),
+        zooms=False,
+    )
+
+
+def _times_picture(rows: Sequence[Row], what: str) -> Picture:
+    caption = f"A disc: within 1 % of the bound; a square: proved; lines are ranges over {what}. A cross at the end: never."
+    title = "When each engine is near the bound, and when it has proved"
+    return Picture(
+        lambda titles: ranges(titles, rows, "seconds", tenfold=True), "", caption, title=title, described=_rows_told(rows), zooms=False
+    )
+
+
+def _rows_told(rows: Sequence[Row]) -> str:
+    return f"{'; '.join(f'{row.label} {row.shown}'.strip() for row in rows)}."
+
+
+def _gap_row(engine: str, gaps: Spread) -> Row:
+    shown = share_of(gaps.middle)
+    if gaps.most > gaps.least:
+        shown = f"{shown} ({ends_of(gaps)})"
+    return Row(engine, (Mark(100.0 * gaps.middle, 100.0 * gaps.least, 100.0 * gaps.most),), shown)
+
+
+def _time_row(engine: str, near: Spread, proved: Spread) -> Row:
+    """Both times; of an engine that never proves only the first."""
+    proves = proved.least < NEVER
+    words = "never" if near.middle == NEVER else time_of(near.middle)
+    marks = (_mark(near), _mark(proved)) if proves else (_mark(near),)
+    proof = "in some runs" if proved.middle == NEVER else time_of(proved.middle)
+    return Row(engine, marks, f"{words}, proof {proof}" if proves else words)
+
+
+def _mark(times: Spread) -> Mark:
+    return Mark(times.middle, times.least, times.most)

@@ -1,1 +1,0 @@
-"""Studies in lines for the terminal."""
