@@ -15,8 +15,8 @@ from crossopt.instances.catalogue.constants import CONSTANTS, range_of
 from crossopt.instances.catalogue.entries import DeviceEntry, ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
-from crossopt.instances.files.keys.json_schema import json_schema
-from crossopt.instances.files.keys.reference import reference, table, units
+from crossopt.instances.files.json_schema import json_schema
+from crossopt.instances.files.reference import reference, table, units
 from crossopt.instances.network.collective.section import CollectiveFile
 from crossopt.instances.network.section import NetworkFile
 from crossopt.instances.network.synthesis.section import SynthesisFile

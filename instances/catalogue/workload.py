@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, assert_ne
 from crossopt.crossflow.fields import As, CountChoice, Doc, Positive
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import ModelEntry
-from crossopt.instances.catalogue.hub.huggingface import config_in, text_of, transformer_from_config
+from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model, names, told_apart
 from crossopt.instances.files.written import Files
 

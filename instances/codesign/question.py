@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any, NoReturn
 
 from crossopt.instances import question
-from crossopt.instances.catalogue.hub.huggingface import text_of
+from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
 from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named
 from crossopt.instances.catalogue.workload_words import model_words

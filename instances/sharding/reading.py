@@ -9,10 +9,13 @@ Costs of 10^18 and more say that a choice is forbidden.
 
 import gzip
 import hashlib
+import json
 import os
+import re
 import zlib
 from array import array
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +28,122 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import opened
 from crossopt.instances.files.graphs import FaultList
 from crossopt.instances.files.units import quoted
-from crossopt.instances.sharding.lines import Lines
 from crossopt.instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, greatest_sum, offsets_of
-from crossopt.instances.sharding.stream import Text, TextError, items, members
+
+# --- values of a large JSON text, one by one ------------------------------------------------------------------------------------------
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+Reader = Callable[["Text"], None]
+
+
+class TextError(ValueError):
+    """What is wrong, and at which character."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+class Text:
+    """A text and how far it was read."""
+
+    __slots__ = ("position", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+
+    def ahead(self) -> str:
+        """The next character that is no space; empty at the end."""
+        found = _SPACE.match(self.text, self.position)
+        self.position = found.end() if found else self.position
+        return self.text[self.position : self.position + 1]
+
+    def take(self, characters: str) -> str:
+        """One of these characters, or a TextError."""
+        character = self.ahead()
+        if not character or character not in characters:
+            what = f"{character!r} stands" if character else "the text ends"
+            raise TextError(f"{what} where {' or '.join(repr(one) for one in characters)} is needed", self.position)
+        self.position += 1
+        return character
+
+    def value(self) -> object:
+        """The next value as plain data."""
+        self.ahead()
+        try:
+            found, self.position = _DECODER.raw_decode(self.text, self.position)
+        except json.JSONDecodeError as error:
+            raise TextError(error.msg.lower(), error.pos) from error
+        except (RecursionError, ValueError) as error:
+            raise TextError(str(error)[:80], self.position) from error
+        return found
+
+
+def members(text: Text) -> Iterator[str]:
+    """The keys of an object; whoever takes one reads its value before the next."""
+    text.take("{")
+    if text.ahead() == "}":
+        text.take("}")
+        return
+    while True:
+        if text.ahead() != '"':
+            raise TextError("a key is needed", text.position)
+        key = str(text.value())
+        text.take(":")
+        yield key
+        if text.take(",}") == "}":
+            return
+
+
+def items(text: Text) -> Iterator[int]:
+    """The places of a list; whoever takes one reads its value before the next."""
+    text.take("[")
+    if text.ahead() == "]":
+        text.take("]")
+        return
+    place = 0
+    while True:
+        yield place
+        place += 1
+        if text.take(",]") == "]":
+            return
+
+
+# --- lines of values ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Lines:
+    """Positions of values in a text by their paths; elements of long lists lie in arrays, eight bytes each."""
+
+    text: str
+    values: dict[str, int] = field(default_factory=dict)
+    elements: dict[str, "array[int]"] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)
+    """Of the lines, once a fault asks for them."""
+
+    def fault(self, path: str, message: str) -> Fault:
+        """At the value of this path, or at the innermost one around it that the text has."""
+        return self.fault_at(self._position(path), path, message)
+
+    def fault_at(self, position: int, path: str, message: str) -> Fault:
+        """At a character of the text."""
+        self.starts = self.starts or [0, *(found.end() for found in re.finditer("\n", self.text))]
+        line = bisect_right(self.starts, position)
+        return Fault(line, position - self.starts[line - 1] + 1, path, message)
+
+    def _position(self, path: str) -> int:
+        listed, _, place = path.removesuffix("]").rpartition("[")
+        if listed in self.elements and place.isdecimal():
+            return self.elements[listed][int(place)]
+        while path and path not in self.values:
+            path = path.rpartition(".")[0]
+        return self.values.get(path or "problem", 0)
+
 
 FORBIDDEN_FROM = 10**18
 _LARGEST = 512 << 20

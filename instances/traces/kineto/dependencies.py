@@ -14,17 +14,183 @@ A call that copies memory that is not pinned returns once all of it is staged, w
 API, API synchronization behavior). Such a copy is two operations, cut where its call ends, and the call waits for the first.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from crossopt.crossflow.traces.graph import Graph, graph_of
-from crossopt.instances.traces.kineto.crossings import ROUNDING, Crossings, Orders
 from crossopt.instances.traces.kineto.events import Call, Events, Operator, Work
-from crossopt.instances.traces.kineto.handover import Handover, handovers
 from crossopt.instances.traces.kineto.launches import LAUNCHED_BY_NONE, launches_of
 from crossopt.instances.traces.kineto.threads import GAP, Piece, names_of_gaps, pieces_of
+
+# --- threads that wait for others -----------------------------------------------------------------------------------------------------
+
+
+_ENGINE = "autograd::engine"
+
+
+class Handover(NamedTuple):
+    """A gap of a thread, and the pieces of another one that fill it; places among the pieces of each."""
+
+    thread: str
+    gap: int
+    other: str
+    first: int
+    last: int
+
+
+def handovers(pieces: Mapping[str, Sequence[Piece]], operators: Mapping[str, Sequence[Operator]]) -> list[Handover]:
+    """All of them; of several gaps that the same work lies in the shortest."""
+    found = dict[tuple[str, int], tuple[int, Handover]]()
+    for other, own in pieces.items():
+        engine = sorted((one.begin, one.end) for one in operators.get(other, ()) if one.name.startswith(_ENGINE))
+        if not engine:
+            continue
+        for thread, theirs in pieces.items():
+            for length, one in _filled(thread, theirs, other, own, engine) if thread != other else ():
+                key = other, one.first
+                found[key] = min(found.get(key, (length, one)), (length, one))
+    return [one for _, one in found.values()]
+
+
+def _filled(
+    thread: str, theirs: Sequence[Piece], other: str, own: Sequence[Piece], engine: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, Handover]]:
+    """Gaps of a thread that work of the engine fills, with their lengths."""
+    calls = [place for place, piece in enumerate(own) if piece.call != GAP]
+    begins, ends = [own[place].begin for place in calls], [own[place].end for place in calls]
+    for gap, piece in enumerate(theirs):
+        if piece.call != GAP:
+            continue
+        first, behind = bisect_left(begins, piece.begin), bisect_right(ends, piece.end)
+        crosses = (first > 0 and ends[first - 1] > piece.begin) or (behind < len(begins) and begins[behind] < piece.end)
+        if first < behind and not crosses and _is_inside(begins[first], engine):
+            yield piece.end - piece.begin, Handover(thread, gap, other, calls[first], calls[behind - 1])
+
+
+def _is_inside(time: int, intervals: Sequence[tuple[int, int]]) -> bool:
+    """Whether the last interval that begins by then lasts until then; those of the engine do not lie in one another."""
+    place = bisect_right(intervals, (time, 1 << 63))
+    return place > 0 and time < intervals[place - 1][1]
+
+
+# --- order of launches, and streams that wait for others ------------------------------------------------------------------------------
+
+
+ROUNDING = 1_000
+"""ns by which an end may be later than that of who waited for it, as times are often told in whole microseconds."""
+_PROMPT = 5_000
+"""ns within which work begins that waited for an event alone."""
+_LOOKED_AT = 64
+"""Work of a stream, and calls before a launch, that are looked at."""
+
+
+@dataclass(slots=True)
+class Orders:
+    """The work of each stream as it was launched, to find the last before some time."""
+
+    events: Events
+    call_of: Sequence[int]
+    times: dict[str, list[int]] = field(default_factory=dict)
+    works: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        launched = defaultdict[str, list[tuple[int, int, int]]](list)
+        for number, work in enumerate(self.events.work):
+            call = self.call_of[number]
+            time = self.events.calls[call].begin if call >= 0 else work.begin
+            launched[work.stream].append((time, work.begin, number))
+        for stream, rows in launched.items():
+            rows.sort()
+            self.times[stream] = [time for time, _, _ in rows]
+            self.works[stream] = [number for _, _, number in rows]
+
+    def last_before(self, stream: str, time: int) -> int | None:
+        """The work that was launched last on a stream before some time."""
+        place = bisect_left(self.times.get(stream, []), time)
+        return self.works[stream][place - 1] if place else None
+
+
+@dataclass(slots=True)
+class Crossings:
+    """Which work a stream waits for at each of its work, by the calls that let it wait for an event of another stream."""
+
+    events: Events
+    orders: Orders
+    told: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By stream when the call was, and the work waited for."""
+    likely: dict[int, int] = field(default_factory=dict)
+    """By work that which it waits for, where the trace does not say which streams calls are about."""
+
+    def __post_init__(self) -> None:
+        record, untold = {call.correlation: call.begin for call in self.events.calls}, defaultdict[str, list[int]](list)
+        for call in self.events.calls:
+            if not call.name.endswith("StreamWaitEvent"):
+                continue
+            known = self.events.waited.get(call.correlation)
+            if known is None:
+                untold[call.thread].append(call.begin)
+            elif (time := record.get(known.record)) is not None:
+                work = self.orders.last_before(known.other, time)
+                if work is not None:
+                    self.told.setdefault(known.stream, []).append((call.begin, work))
+        for rows in self.told.values():
+            rows.sort()
+        if untold:
+            self._tell({thread: sorted(times) for thread, times in untold.items()})
+
+    def _tell(self, untold: dict[str, list[int]]) -> None:
+        """Each call to one work, those that began soonest after what they waited for first, of calls the last before the launch."""
+        pairs, taken = list[tuple[int, int, int, int, str]](), set[tuple[str, int]]()
+        for numbers in self.orders.works.values():
+            since = -1
+            for number in numbers:
+                call = self.orders.call_of[number]
+                if call < 0:
+                    continue
+                launch, thread = self.events.calls[call].begin, self.events.calls[call].thread
+                times = untold.get(thread, [])
+                last = bisect_left(times, launch)
+                for time in times[max(bisect_left(times, since + 1), last - _LOOKED_AT) : last]:
+                    if (other := self._ended_last(number, time)) is not None:
+                        pairs.append((self.events.work[number].begin - self.events.work[other].end, launch - time, number, other, thread))
+                since = launch
+        for _, apart, number, other, thread in sorted(pairs):
+            wait = thread, self.events.calls[self.orders.call_of[number]].begin - apart
+            if number not in self.likely and wait not in taken:
+                self.likely[number] = other
+                taken.add(wait)
+
+    def of(self, number: int, since: int) -> Iterator[int]:
+        """Work of other streams that a work waits for, by calls between the launch before it on its stream and its own."""
+        work, call = self.events.work[number], self.orders.call_of[number]
+        launch = self.events.calls[call].begin if call >= 0 else since
+        for time, other in self.told.get(work.stream, ()):
+            if since < time < launch and self.events.work[other].end <= work.begin + ROUNDING:
+                yield other
+        if number in self.likely:
+            yield self.likely[number]
+
+    def _ended_last(self, number: int, time: int) -> int | None:
+        """Of the work that was launched before on each other stream the one that ended last before this one began."""
+        works, fitting = self.events.work, list[int]()
+        for stream in self.orders.works:
+            if stream != works[number].stream and (one := self._ended(stream, time, works[number].begin)) is not None:
+                fitting.append(one)
+        return max(fitting, key=lambda one: works[one].end, default=None)
+
+    def _ended(self, stream: str, time: int, begin: int) -> int | None:
+        """The last work that was launched on a stream before some time, or one before that behind which others began promptly."""
+        last = bisect_left(self.orders.times[stream], time)
+        for back, one in enumerate(reversed(self.orders.works[stream][max(last - _LOOKED_AT, 0) : last])):
+            late = begin - self.events.work[one].end
+            if late >= 0:
+                return one if not back or late <= _PROMPT else None
+        return None
+
 
 _BLOCKS = ("StreamSynchronize", "EventSynchronize", "DeviceSynchronize", "CtxSynchronize")
 LAUNCH_LATENCY, DEVICE_GAP = "launch latency", "device gap"

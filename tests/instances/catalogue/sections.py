@@ -6,7 +6,7 @@ from typing import Any
 
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer, Workload
-from crossopt.instances.catalogue.hub.huggingface import transformer_from_config
+from crossopt.instances.catalogue.huggingface import transformer_from_config
 from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
 from crossopt.instances.files.written import Files
 

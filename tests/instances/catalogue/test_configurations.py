@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.instances.catalogue.hub.huggingface import LARGEST, transformer_from_config
+from crossopt.instances.catalogue.huggingface import LARGEST, transformer_from_config
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from tests.every import every

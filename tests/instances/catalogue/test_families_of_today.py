@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.parameters import active_parameters, multiplied_parameters, parameters
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.hub.huggingface import config_in, text_of, transformer_from_config
+from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.workload import WorkloadSection
 from tests.every import every
 from tests.instances.catalogue.sections import LLAMA, built, faults_of, weights

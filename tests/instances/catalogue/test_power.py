@@ -30,7 +30,7 @@ def drawn() -> float:
     """Watts of one H100 that trains Llama 2 13B in a node of eight."""
     found = answered(ask(NODE), "auto").details.evaluation
     assert found is not None
-    return float(found["average_power"])
+    return float(found.average_power)
 
 
 PRODUCT = Product(8192.0, 8192.0, 8192.0)

@@ -14,8 +14,8 @@ from crossopt.crossflow.plan import Plan
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.annotations import figures_of
 from crossopt.instances.files.document import read_text
-from crossopt.instances.files.keys.json_schema import json_schema
-from crossopt.instances.files.keys.reference import reference
+from crossopt.instances.files.json_schema import json_schema
+from crossopt.instances.files.reference import reference
 from crossopt.instances.files.schema import read_as
 from tests.paths import ROOT
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.fields import Bounds, Choice, Doc, Unit
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import fault_at, fault_at_key, read_text
-from crossopt.instances.files.keys.json_schema import json_schema
+from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.ranges import MOST_VALUES, expand
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import parse_quantity, pattern_of

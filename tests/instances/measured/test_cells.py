@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.tables import LARGEST
-from crossopt.instances.measured.cells import REQUIRED, read_rows
+from crossopt.instances.measured.runs import REQUIRED, read_rows
 
 ROW = dict.fromkeys(REQUIRED, "8") | {"source": "a paper", "model": "GPT", "gpu": "A100"}
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.traces.graph import replay
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.traces.any_form import read_any
-from crossopt.instances.traces.kineto.graph import imported_kineto
+from crossopt.instances.traces.any_form import imported_kineto, read_any
 from tests.instances.traces.test_kineto import Row, call, kernel, put, told
 
 

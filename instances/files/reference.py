@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
 from crossopt.crossflow.fields import Unit
 from crossopt.instances.files.annotations import Slot, slots_of
-from crossopt.instances.files.keys.json_schema import json_schema
+from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.units import DIMENSIONS, format_quantity
 
 Schema: TypeAlias = Mapping[str, Any]

@@ -1,1 +1,0 @@
-"""Networks as the hub keeps them: `config.json`, its keys, and the shapes that they mean."""
