@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from crossopt.instances.errors import InstanceError
     from crossopt.reports.api import Answer, accuracy, check, compare, evaluate, explain, read, report, solve
 
+__version__ = "0.1.0"
 _WHERE = {"InstanceError": "instances.errors"}
 __all__ = ["Answer", "InstanceError", "accuracy", "check", "compare", "evaluate", "explain", "read", "report", "solve"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a name is fetched when it is used, so that help need not wait for numpy
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415
-
-        return version("crossopt")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_WHERE.get(name, 'reports.api')}"), name)

@@ -1,10 +1,9 @@
 """What the command line takes: sub-commands, their arguments and their help."""
 
 import argparse
-import sys
 from pathlib import Path
-from typing import NoReturn
 
+from crossopt import __version__
 from crossopt.reports.commands.studies.arguments import add_sweep
 from crossopt.reports.commands.traces.arguments import add_import
 from crossopt.reports.launching.arguments import add_export
@@ -47,22 +46,8 @@ def parser_of_commands() -> argparse.ArgumentParser:
     return parser
 
 
-class _ShowVersion(argparse.Action):
-    """Say which version is installed, which takes longer to find out than all of the help; so only when asked."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
-
-        try:
-            found = f"crossopt {version('crossopt')}"
-        except PackageNotFoundError:
-            found = "crossopt, of no version as it is not installed (pip install .)"
-        sys.stdout.write(f"{found}\n")
-        parser.exit()
-
-
 def _add_version(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version that is installed and exit")
+    parser.add_argument("--version", action="version", version=f"crossopt {__version__}", help="show the version and exit")
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,13 @@
 """What every answer has in common: limits, progress, status, gap, and how it is written as plain data and read back."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from math import inf, nextafter
 from typing import Any, Generic, Literal, TypeVar
 
+from crossopt import __version__
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import NEWEST
 from crossopt.solvers.proofs import Proof, Relaxed, Steps, Word
@@ -242,16 +243,10 @@ def answer_status(value: float | None, bound: float | None, proved: bool, least_
 
 def versions(solver: str = "") -> dict[str, str]:
     """Of what an answer may depend on."""
-    return {**_installed(), **({"solver": solver} if solver else {})}
+    import numpy as np  # noqa: PLC0415 - light commands need no numpy
 
-
-@cache
-def _installed() -> dict[str, str]:
-    """Read once, as it takes longer than a small question does."""
-    from importlib.metadata import version  # noqa: PLC0415 - slow, and only what is written down says it
-    from platform import python_version  # noqa: PLC0415
-
-    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"crossopt": __version__, "numpy": np.__version__, "python": python, **({"solver": solver} if solver else {})}
 
 
 def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]:

@@ -47,11 +47,9 @@ def modules(*commands: tuple[str, ...]) -> list[set[str]]:
     return found
 
 
-def test_help_and_the_version_do_not_even_wait_for_numpy_nor_help_for_the_version() -> None:
-    *helped, versioned = modules(("--help",), ("solve", "--help"), (), ("--version",))
-    for found in (*helped, versioned):
-        assert rooms(found).isdisjoint({*SLOW, "numpy", "yaml"})
-    assert [("importlib.metadata" in found) for found in (*helped, versioned)] == [False, False, False, True]
+def test_help_and_the_version_do_not_even_wait_for_numpy() -> None:
+    for found in modules(("--help",), ("solve", "--help"), (), ("--version",)):
+        assert rooms(found).isdisjoint({*SLOW, "numpy", "yaml", "importlib.metadata"})
 
 
 def test_commands_that_solve_nothing_load_no_solver_nor_the_whole_cost_model() -> None:

@@ -63,13 +63,6 @@ def test_the_version_is_that_of_the_installed_package(arguments: list[str], caps
     assert (ended.value.code, capsys.readouterr().out) == (0, f"crossopt {version('crossopt')}\n")
 
 
-def test_what_is_not_installed_has_no_version(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert (ended.value.code, capsys.readouterr().out) == (0, "crossopt, of no version as it is not installed (pip install .)\n")
-
-
 def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> None:
     assert main([]) == 2
     out, err = capsys.readouterr()
