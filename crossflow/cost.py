@@ -12,10 +12,12 @@ that is large enough for one more spare may yield better.
 
 from dataclasses import dataclass
 from math import pi
+from typing import Annotated
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real, power
+from crossopt.crossflow.fields import Bounds, Doc, Duration, Length, Money, PricePerArea, PricePerEnergy
 
 _LEAST = 1.0e-30
 
@@ -24,27 +26,24 @@ _LEAST = 1.0e-30
 class Prices:
     """Prices of a system. A device's price is given, or follows from its die, its stacks and its package."""
 
-    electricity: float
-    """Dollars per joule."""
-    lifetime: float
+    electricity: Annotated[PricePerEnergy, Doc("of all that is drawn; US industry paid 0.0806 USD/kWh in 2023 (EIA)")]
+    lifetime: Annotated[Duration, Doc("over which a device is paid for; an estimate of 4 years where nothing is said")]
     """Seconds over which the capital is written off."""
-    device: float | None = None
-    """Dollars of a whole device with its share of hosts and network."""
-    wafer: float | None = None
-    wafer_diameter: float = 0.3
+    device: Annotated[Money | None, Doc("of one device with its share of the system; or give wafer, stack and package")] = None
+    wafer: Annotated[Money | None, Doc("of a processed wafer; dies follow from the chip's area and the yield")] = None
+    wafer_diameter: Annotated[Length, Doc("of the wafer")] = 0.3
     defect_density: float = 0.0
     """Defects per square metre."""
-    clustering: float = 3.0
-    """How defects cluster: the alpha of the negative binomial yield."""
-    stack: float = 0.0
-    package: float = 0.0
-    """Dollars of substrate, board, host and network per device."""
-    interposer: float = 0.0
-    """Dollars per square metre of the package, of joining dies and stacks there."""
-    bonding_loss: float = 0.0
-    """Of dies and stacks the share that fails when it is joined, with which all others and the interposer are lost."""
-    lane: float = 0.0
-    """Dollars of ports, optics, cables and switches for each wire of the links between nodes."""
+    clustering: Annotated[
+        float, Bounds(0.1), Doc("of defects, in the negative binomial yield (1 + area x defects / clustering)^-clustering")
+    ] = 3.0
+    stack: Annotated[Money, Doc("of one memory stack; needed with wafer")] = 0.0
+    package: Annotated[Money, Doc("of substrate, board, host and network for one device; needed with wafer")] = 0.0
+    interposer: Annotated[PricePerArea, Doc("of the package, of joining dies and stacks there")] = 0.0
+    bonding_loss: Annotated[
+        float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
+    ] = 0.0
+    lane: Annotated[Money, Doc("of port, optics and switches for one wire between nodes")] = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.bonding_loss < 1.0:

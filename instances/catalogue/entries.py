@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, Final
 
+from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.dies import DieLinks, UpperDies
 from crossopt.crossflow.fields import (
     Area,
+    As,
     Bounds,
     Bytes,
     Derived,
@@ -20,7 +22,6 @@ from crossopt.crossflow.fields import (
     Positive,
     Power,
     PowerPerArea,
-    PricePerArea,
     Prose,
     Ratio,
     Throughput,
@@ -255,10 +256,8 @@ class PricesEntry:
     stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
     defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer")]
     package: Annotated[Money, Doc("substrate, test and assembly, with the device's share of board and host")]
-    interposer: Annotated[PricePerArea, Doc("of the package, of joining dies and stacks there")] = 0.0
-    bonding_loss: Annotated[
-        float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
-    ] = 0.0
+    interposer: Annotated[float, As(Prices)] = 0.0
+    bonding_loss: Annotated[float, As(Prices)] = 0.0
     lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
 
 

@@ -14,7 +14,7 @@ Money is what is paid in any case and what a second costs, so that a budget is a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil, inf
 
 from crossopt.crossflow.cost import Prices
@@ -144,25 +144,10 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
     if section.wafer is not None and getattr(getattr(hardware, "technology", None), "upper_dies", None) is not None:
         report("prices.wafer", "dies of two kinds are stacked here, of which no price follows from one wafer (give `device`)")
     base = usual or Prices(0.0, 0.0)
-    given = {
-        "device": section.device,
-        "wafer": section.wafer,
-        "defect_density": section.defects_per_square_metre,
-        "stack": section.stack,
-        "package": section.package,
-        "interposer": section.interposer,
-        "bonding_loss": section.bonding_loss,
-        "lane": section.lane,
-    }
+    names = {"defects_per_square_metre": "defect_density"}
+    stated = ((field.name, getattr(section, field.name)) for field in fields(section))
     faults: list[tuple[str, str]] = []
-    prices = replace(
-        base,
-        electricity=section.electricity,
-        lifetime=section.lifetime,
-        wafer_diameter=section.wafer_diameter,
-        clustering=section.clustering,
-        **{name: value for name, value in given.items() if value is not None},
-    )
+    prices = replace(base, **{names.get(name, name): value for name, value in stated if value is not None})
     prices = multiplied(prices, file.factors.get(PRICES, {}), f"factors.{PRICES}", faults)
     for path, message in faults:
         report(path, message)

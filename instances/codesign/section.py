@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Annotated, Any, Final, Literal
 
+from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.fields import (
     Area,
     AreaChoice,
+    As,
     Bounds,
     Choice,
     CountChoice,
@@ -13,12 +15,10 @@ from crossopt.crossflow.fields import (
     Duration,
     Energy,
     Given,
-    Length,
     Money,
     Power,
     PowerChoice,
     PowerPerArea,
-    PricePerArea,
     PricePerEnergy,
     Prose,
     RatioChoice,
@@ -83,24 +83,18 @@ class BudgetSection:
 class PricesSection:
     """Prices in place of those of the technology: the device's, or the wafer's with what follows; of a device that is bought its own."""
 
-    electricity: Annotated[PricePerEnergy, Doc("of all that is drawn; US industry paid 0.0806 USD/kWh in 2023 (EIA)")] = 0.0806 / 3.6e6
-    lifetime: Annotated[Duration, Doc("over which a device is paid for; an estimate of 4 years where nothing is said")] = (
-        4.0 * 365.25 * 86400.0
-    )
-    device: Annotated[Money | None, Doc("of one device with its share of the system; or give wafer, stack and package")] = None
-    wafer: Annotated[Money | None, Doc("of a processed wafer; dies follow from the chip's area and the yield")] = None
-    wafer_diameter: Annotated[Length, Doc("of the wafer")] = 0.3
+    electricity: Annotated[float, As(Prices)] = 0.0806 / 3.6e6
+    lifetime: Annotated[float, As(Prices)] = 4.0 * 365.25 * 86400.0
+    device: Annotated[float | None, As(Prices)] = None
+    wafer: Annotated[float | None, As(Prices)] = None
+    wafer_diameter: Annotated[float, As(Prices)] = 0.3
     defects_per_square_metre: Annotated[float | None, Bounds(0.0), Doc("of the wafer; more of them, fewer good dies")] = None
-    clustering: Annotated[
-        float, Bounds(0.1), Doc("of defects, in the negative binomial yield (1 + area x defects / clustering)^-clustering")
-    ] = 3.0
-    stack: Annotated[Money | None, Doc("of one memory stack; needed with wafer")] = None
-    package: Annotated[Money | None, Doc("of substrate, board, host and network for one device; needed with wafer")] = None
-    interposer: Annotated[PricePerArea | None, Doc("of the package, of joining dies and stacks there")] = None
-    bonding_loss: Annotated[
-        float | None, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
-    ] = None
-    lane: Annotated[Money | None, Doc("of port, optics and switches for one wire between nodes")] = None
+    clustering: Annotated[float, As(Prices)] = 3.0
+    stack: Annotated[float | None, As(Prices)] = None
+    package: Annotated[float | None, As(Prices)] = None
+    interposer: Annotated[float | None, As(Prices)] = None
+    bonding_loss: Annotated[float | None, As(Prices)] = None
+    lane: Annotated[float | None, As(Prices)] = None
 
 
 @dataclass(frozen=True, slots=True)

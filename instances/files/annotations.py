@@ -97,7 +97,7 @@ def _slot(field: Field[Any], hint: Kind) -> Slot | None:
 @cache
 def _meaning_of(cls: Kind, name: str) -> Marks:
     """What the field of another record says of its values."""
-    _, marks = unwrap(get_type_hints(cls, include_extras=True)[name], ())
+    marks = (mark for _, marks in options_of(get_type_hints(cls, include_extras=True)[name], ()) for mark in marks)
     return tuple(mark for mark in marks if isinstance(mark, Bounds | Doc | NonZero | Prose | Unit | Whole))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.fields import Bytes, Count, Doc, Key, Needed, NonZero, NotNegative, Power, Ratio, Unit, Unset
+from crossopt.crossflow.fields import As, Bytes, Count, Doc, Key, Needed, NonZero, NotNegative, Power, Ratio, Unit, Unset
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.annotations import figures_of
@@ -111,3 +111,17 @@ def test_no_record_of_files_states_again_what_a_record_of_the_model_states() -> 
     assert len(model["CoreTechnology"]) > 15 and len(model["Plan"]) == len(dataclass_fields(Plan))
     again = [(name, other) for name, stated in records("instances") for other, known in model.items() if len(stated & known) > 5]
     assert again == []
+
+
+def test_a_section_takes_unit_limits_and_meaning_from_the_record_that_it_sets() -> None:
+    @dataclass(frozen=True, slots=True)
+    class FanSection:
+        power: Annotated[float | None, As(Fan)] = None
+        blades: Annotated[float | None, As(Fan), Doc("of this fan")] = None
+
+    faults: list[Fault] = []
+    assert read_as(FanSection, read_text("power: 3 kW", "fan.yaml"), faults) == FanSection(3000.0)
+    assert read_as(FanSection, read_text("power: 0 W", "fan.yaml"), faults) is None
+    assert [fault.message for fault in faults] == ["zero is no figure to work with (give one above 0)"]
+    properties = json_schema(FanSection)["$defs"]["FanSection"]["properties"]
+    assert [one["description"] for one in properties.values()] == ["of the motor", "of this fan"]
