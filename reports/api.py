@@ -211,8 +211,8 @@ def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
     """How far the model is from measured runs in a CSV file, or from measured kernels, which are told apart in all ways at once."""
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
+    from crossopt.reports.sheets.accuracy import document  # noqa: PLC0415
     from crossopt.reports.tables.kernels import document_of_kernels  # noqa: PLC0415
-    from crossopt.reports.texts.accuracy import document  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy as of_runs  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import likely, predictions, with_variants  # noqa: PLC0415
 

@@ -215,7 +215,8 @@ def _accuracy(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
-    from crossopt.reports.texts.accuracy import document, plot, text  # noqa: PLC0415
+    from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
+    from crossopt.reports.sheets.accuracy import accuracy_sheet, document, plot  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
 
     check_target(options.plot, "--plot")
@@ -234,7 +235,8 @@ def _accuracy(options: argparse.Namespace) -> int:
     result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
     if options.form != "text":
         return _accuracy_as(options, result)
-    report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
+    sheet = accuracy_sheet(name, result, options.worst)
+    report = f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n" if options.json else terminal(sheet)
     try:
         if options.plot and result.priced:
             write_whole(options.plot, plot(name, result))
@@ -257,9 +259,10 @@ def _refuse_forms(options: argparse.Namespace) -> None:
 
 def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
-    from crossopt.reports.sheets.accuracy import accuracy_text  # noqa: PLC0415
+    from crossopt.reports.sheets.accuracy import accuracy_sheet, document  # noqa: PLC0415
+    from crossopt.reports.tables.paper import sheet_in  # noqa: PLC0415
 
-    written = accuracy_text(options.form, options.file.name, result)
+    written = sheet_in(options.form, accuracy_sheet(options.file.name, result), document(options.file.name, result))
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(written)
     else:

@@ -202,13 +202,6 @@ def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") 
     return _table([said(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
 
 
-def parts_columns(heads: Sequence[str], rows: Sequence[tuple[Part, Sequence[str]]], totals: Sequence[str]) -> str:
-    """The same with several figures of each part, and a last row of what all of them come to."""
-    cells = [[f"{swatch(part.place)} {said(part.label)}", *(said(_tied(one)) for one in figures)] for part, figures in rows]
-    last = [said(_tied(one)) for one in totals]
-    return _table([said(head) for head in heads], [*cells, last], "", range(1, len(heads)), "table parts")
-
-
 def swatch(place: int) -> str:
     """The letter of a part on its colour."""
     return f'<span class="swatch b{place % HUES}">{letter(place)}</span>'

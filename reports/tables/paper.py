@@ -11,8 +11,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
-from crossopt.reports.render.tables import DIGITS, SAID, Digest, Table, is_number, row_written, six_digits, titled, written
-from crossopt.reports.sheets.sheet import Bound, Cell
+from crossopt.reports.render.tables import DIGITS, SAID, Digest, Table, digest, is_number, row_written, six_digits, titled, written
+from crossopt.reports.sheets.sheet import Bound, Cell, Sheet
 from crossopt.reports.tables.latex import latex
 
 _LINE: Final = 44
@@ -27,6 +27,16 @@ def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     tables = tables_of(digests, names)
     text = _captioned(tables, digests, names, files) if kind == "latex" else FORMATS[kind](tables)
     return f"{_TOLD.get(kind, '') if told else ''}{text}"
+
+
+def sheet_in(form: str, sheet: Sheet, data: object) -> str:
+    """A sheet as a file of this form, tables or a page, with the data that it was made of."""
+    if form == "html":
+        from crossopt.reports.pages.shell import page  # noqa: PLC0415 - only pages need pictures
+        from crossopt.reports.render.html import html  # noqa: PLC0415
+
+        return page(html(sheet, data))
+    return FORMATS[form]([("", one) for one in digest(sheet).tables if one.rows])
 
 
 def _captioned(tables: Sequence[tuple[str, Table]], digests: Sequence[Digest], names: Sequence[str], files: Sequence[str]) -> str:

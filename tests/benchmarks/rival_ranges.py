@@ -14,7 +14,7 @@ from crossopt.instances.catalogue.entries import StackEntry
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement, device_for
-from crossopt.reports.texts.accuracy import fitted_words
+from crossopt.reports.sheets.accuracy import fitted_words
 from crossopt.solvers.measured.accuracy import NOMINAL, fitted_to, likely, once, predictions, with_variants
 from crossopt.solvers.measured.calibrate import STACK_CONSTANTS, by_source, folds, of_stacks, without
 from crossopt.solvers.measured.fitting import fitted

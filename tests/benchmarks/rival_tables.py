@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
-from crossopt.reports.texts.accuracy import fitted_words
+from crossopt.reports.sheets.accuracy import fitted_words
 from crossopt.solvers.measured.accuracy import Errors, Line, Ranking, accuracy, likely, predictions, with_variants
 from crossopt.solvers.measured.kernels import KernelFit, fit_kernels, price_kernels
 

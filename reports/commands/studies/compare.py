@@ -171,10 +171,9 @@ def _deliver(options: Namespace, study: Study, code: int) -> None:
     written, shown = _told(options, study)
     try:
         if options.chart:
-            from crossopt.reports.pages.shell import page  # noqa: PLC0415
-            from crossopt.reports.render.html import html  # noqa: PLC0415
             from crossopt.reports.sheets.study import study_sheet  # noqa: PLC0415
+            from crossopt.reports.tables.paper import sheet_in  # noqa: PLC0415
 
-            write_whole(options.chart, page(html(study_sheet(study), json.loads(text_of(study)))))
+            write_whole(options.chart, sheet_in("html", study_sheet(study), json.loads(text_of(study))))
     finally:  # a full disk must not cost the answer
         hand_over(shown, code, written, options.out)

@@ -77,14 +77,6 @@ def needed_powers(instance: Instance | None, design: ChosenDesign) -> dict[str, 
     return drawn_of(free, design.hardware.choices)
 
 
-def parts_words(watts: Watts) -> str:
-    """What each part draws in the kernels that draw most, and all of them together, beside the limit."""
-    first = watts.kinds[0]
-    listed = ", ".join(f"{name} {_shown(one)}" for name, one in sorted(first.watts, key=lambda pair: -pair[1]) if one > 0.0)
-    limit = f" of {_shown(watts.limit)}" if watts.limit < float("inf") else ""
-    return f"{listed}; together {_shown(first.total)}{limit} in {first.name}"
-
-
 def _name(busy: Activity, *, alone: bool) -> str:
     return "the kernels that draw most" if alone else "streams" if busy.streams else "large products"
 

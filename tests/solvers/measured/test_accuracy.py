@@ -299,8 +299,8 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_the_command_prints_errors_ranking_and_rejected_rows(file: Path, capsys: Captured) -> None:
     assert main(["accuracy", str(file)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("runs.csv: 8 rows, 7 priced (7 with a setting that the source does not state), 1 rejected\n")
-    assert "the degrees do not multiply to the number of GPUs (line 9)" in out
+    assert out.startswith("runs.csv   8 rows, 7 priced (7 with a setting that the source does not state), 1\n")
+    assert "the degrees do not multiply to the number of GPUs (line 9)" in " ".join(out.split())
     assert err == ""
 
 
@@ -308,7 +308,7 @@ def test_the_command_draws_a_picture(file: Path, tmp_path: Path, capsys: Capture
     target = tmp_path / "plot.svg"
     assert main(["accuracy", str(file), "--plot", str(target), "--by", "gpu"]) == 0
     assert ElementTree.parse(target).getroot().tag.endswith("svg")
-    assert capsys.readouterr().out.splitlines()[2].split()[0] == "gpu"
+    assert any(line.split()[:2] == ["gpu", "times"] for line in capsys.readouterr().out.splitlines())
 
 
 def test_the_command_gives_json(file: Path, capsys: Captured) -> None:
@@ -322,7 +322,7 @@ def test_a_bad_cell_costs_its_row_and_not_the_file(file: Path, capsys: Captured)
     file.write_text(file.read_text().replace("2048", "2048 (recalled)", 1), encoding="utf-8")
     assert main(["accuracy", str(file)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("runs.csv: 8 rows, 6 priced (6 with a setting that the source does not state), 2 rejected\n")
+    assert out.startswith("runs.csv   8 rows, 6 priced (6 with a setting that the source does not state), 2\n")
     assert "hidden: '2048 (recalled)' is no number, a number above 0 is needed (or leave the cell empty) (line 2)" in " ".join(out.split())
     assert err == ""
 
@@ -341,7 +341,7 @@ def test_a_file_without_a_run_that_can_be_priced_exits_with_three_and_the_reason
     target = tmp_path / "empty.svg"
     assert main(["accuracy", str(path), "--plot", str(target)]) == 3
     out, err = capsys.readouterr()
-    assert out.startswith("runs.csv: 1 row, 0 priced, 1 rejected\n")
+    assert out.startswith("runs.csv   1 row, 0 priced, 1 rejected\n")
     assert "the degrees do not multiply" in out
     assert err == f"--plot {target}: not written, as no run could be priced\n"
     assert not target.exists()
