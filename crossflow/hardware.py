@@ -97,7 +97,7 @@ class Efficiency:
     launch: Annotated[Constant, In("s"), Doc("between two products that one call launches, one for each expert of a rank")] = 5.0e-6
     """What a launch through cuBLAS costs without what lies above it."""
     routing: Annotated[Constant, In("s"), Doc("of each small kernel of a router of experts, launched in the open")] = 70.0e-6
-    """Seconds that each small kernel of a router takes in the open, on H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with
+    """On H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with
     the router in a CUDA graph, 1.56 ms a layer and microbatch or 74 us for each of 21 kernels, at most so since the second run is of a
     later release (yanring/Megatron-MoE-ModelZoo, c1ad0b5 and bff1229). On GB200 it is 14 us: DeepSeek-V3 on 256 went from 529.55 to 540.00
     when 41 of 72 kernels were fused away, 0.57 ms a layer and microbatch (the report that `exchanges.routing` names)."""
@@ -106,19 +106,18 @@ class Efficiency:
     pipeline_overlap: Annotated[Share, Doc("share of a stage's work behind which activations can be passed on")] = 0.9
     gather_overlap: Annotated[Share, Doc("share of a layer's work behind which sharded weights can be gathered")] = 0.9
     tensor_overlap: Annotated[Share, Doc("share of what exchanges of tensor ranks could hide behind products that they do hide")] = 0.7
-    """Share of what exchanges of tensor ranks could hide behind products in parts that they do hide. With it the forward passes of Llama 3
+    """With it the forward passes of Llama 3
     8B and 70B on eight tensor ranks of H100 gain 28 and 19 %, where up to 29 and 20 % were measured with torchtitan (PyTorch developers,
     "Introducing async tensor parallelism", September 2024)."""
     expert_overlap: Annotated[Share, Doc("share of exchanges of experts that hides behind the work on another microbatch")] = 0.4
-    """Share of exchanges of experts that hides behind the work on another microbatch. With it 14 layers of DeepSeek-V3 on 64 H100 gain
+    """With it 14 layers of DeepSeek-V3 on 64 H100 gain
     7.3 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`exchanges.hiding`)."""
     queued_expert_overlap: Annotated[Share, Doc("that share beside tensor or context ranks, where all kernels wait in one queue")] = 0.2
-    """That share beside tensor or context ranks, for which Megatron-Core has all kernels wait in one queue (CUDA_DEVICE_MAX_CONNECTIONS=1)
-    on devices before Blackwell. With it the same run gains 3.5 %, where 3.7 % were measured with one queue. Later devices need none, but
-    nothing is measured there: the cautious one holds."""
+    """Megatron-Core has them wait so (CUDA_DEVICE_MAX_CONNECTIONS=1) on devices before Blackwell. With it the same run gains 3.5 %, where
+    3.7 % were measured with one queue. Later devices need none, but nothing is measured there: the cautious one holds."""
     overlap_loss: Annotated[Loss, Doc("share of the device's speed that an exchange takes while work hides it")] = 0.159
-    """Share of the device's speed that an exchange takes while work hides it: computing takes 18.9 % longer beside exchanges in the mean of
-    A100, H100 and others (Lee et al. 2025, arXiv 2507.03114), 1 - 1 / 1.189."""
+    """Computing takes 18.9 % longer beside exchanges in the mean of A100, H100 and others (Lee et al. 2025, arXiv 2507.03114),
+    1 - 1 / 1.189."""
     loss_passes: Annotated[Constant, In("passes"), Doc("over the logits for softmax and cross entropy")] = 20.0
 
 

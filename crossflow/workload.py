@@ -57,7 +57,6 @@ class Transformer:
             "where routers are forced to balance or drop tokens"
         ),
     ] = 1.0
-    """How much more than the average the busiest rank works for its experts in a layer; it sets the pace."""
     once_a_node: Annotated[bool, Key(None)] = False
     """Of the copies of a token for experts in one node one alone is sent there, and handed on inside; else each goes by itself."""
     attention: Annotated[
@@ -78,7 +77,6 @@ class Transformer:
             "in MXFP8, NVFP4 and DeepSeek-V3, or its rows (torchao's rowwise recipe); `tensorwise` where nothing is said"
         ),
     ] = "tensorwise"
-    """In 8 and 4 bits what the scale of a tensor is taken from: earlier steps, the tensor itself, or each block or row of it."""
     keeps_casts: Annotated[bool, Key(None)] = True
     """There products keep their inputs as they were cast for the backward pass, and not as they were."""
     gradient_bytes: Annotated[float, Key(None), Bounds(1.0), Doc("bytes of one gradient value")] = 4.0
@@ -108,7 +106,6 @@ class Transformer:
             "optimizer for bf16"
         ),
     ] = 0.0
-    """Bytes moved for each weight in every microbatch to add its gradient to the sum, where the product that makes it does not."""
     optimizer_bytes: Annotated[float, Key(None), Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = 12.0
     """Single-precision master weights and two Adam moments."""
     logit_bytes: Annotated[
@@ -130,9 +127,9 @@ class Transformer:
     """What it takes when the loss takes most: Megatron's copy in single precision beside 16 bits."""
     expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
     shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
-    """Experts that every token takes beside those that it chooses (DeepSeek-AI 2024, arXiv:2405.04434, section 2.2)."""
+    """DeepSeek-AI 2024, arXiv:2405.04434, section 2.2."""
     expert_groups: Annotated[Positive, Doc("groups of experts, of as many each")] = 1
-    """Groups of experts, of which a token takes its experts from `groups_per_token` (arXiv:2412.19437, section 2.1.2)."""
+    """DeepSeek-AI 2024, arXiv:2412.19437, section 2.1.2."""
     groups_per_token: Annotated[Positive, Doc("of which the experts of a token come from so many")] = 1
     dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
     window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
@@ -140,18 +137,18 @@ class Transformer:
     global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
     query_rank: Annotated[int, Bounds(0), Doc("latent attention: width of the queries' latent; 0 means none")] = 0
     kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): width of the latent of keys and values; 0 means usual attention")] = 0
-    """Width of the latent from which keys and values are projected: latent attention (arXiv:2405.04434, section 2.1); 0 means none."""
+    """DeepSeek-AI 2024, arXiv:2405.04434, section 2.1."""
     rope_size: Annotated[int, Bounds(0), Doc("latent attention: the part of a query and a key with positions")] = 0
     value_size: Annotated[int, Bounds(0), Doc("latent attention: width of a value; 0 means `head_size`")] = 0
     qk_norm: Annotated[bool, Doc("queries and keys are normed, head by head")] = False
     norms: Annotated[Positive, Doc("of a layer: 1 where both parts share it, 4 where results are normed, too")] = 2
     parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once")] = False
-    """Attention and feed-forward part take the layer's input and are summed once (Wang and Komatsuzaki 2021)."""
+    """Wang and Komatsuzaki 2021."""
     sinks: Annotated[bool, Doc("each head has a learned score beside those of the tokens")] = False
     attention_cap: Annotated[bool, Doc("scores are bent to a range by tanh")] = False
     logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
     prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
-    """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
+    """DeepSeek-AI 2024, arXiv:2412.19437, section 2.2."""
     lora_rank: Annotated[int, Key(None), Bounds(1), Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = 0
     """Trained are adapters of this rank alone, beside each matrix but the router's (Hu et al. 2021, arXiv:2106.09685); 0 trains all."""
     frozen_layers: Annotated[
@@ -160,7 +157,6 @@ class Transformer:
         Bounds(0),
         Doc("the embedding and so many of the first layers are not trained, and have no backward pass; 0 is the embedding alone"),
     ] = None
-    """The embedding and so many of the first layers are not trained, and so have no backward pass; 0 is the embedding alone."""
 
     def __post_init__(self) -> None:
         for fault in (*_faults_of_size(self), *_faults_of_shape(self)):
