@@ -149,10 +149,8 @@ def compare(
     settings: Settings | None = None,
 ) -> list[dict[str, Any]]:
     """Engines on questions, a row for each run: `auto` and `recipes` on joint designs, all there are on other kinds, or those named."""
-    from crossopt.solvers.study.asking import Asked as Named  # noqa: PLC0415
-    from crossopt.solvers.study.asking import Asking, engine_named  # noqa: PLC0415
     from crossopt.solvers.study.records import Plan  # noqa: PLC0415
-    from crossopt.solvers.study.running import run_all  # noqa: PLC0415
+    from crossopt.solvers.study.running import ask, engine_named, run_all  # noqa: PLC0415
 
     listed = questions if isinstance(questions, Sequence) and not isinstance(questions, str) else (questions,)
     read_ones = [_read(question, settings, None) for question in listed]
@@ -165,7 +163,7 @@ def compare(
         return _engines_on(*read_ones[0], engines, seconds)
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "recipes"))), seconds, seeds)
     asked = [_one(question, settings, None) for question in listed]
-    study = run_all(Asking(plan, tuple(Named(one.name, one.name, (), one) for one in asked)), lambda line: None)
+    study = run_all(ask(plan, asked, [one.name for one in asked]), lambda line: None)
     return [{name: getattr(run, name) for name in _COMPARED} | {"question": asked[run.question].name} for run in study.runs]
 
 

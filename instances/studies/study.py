@@ -178,7 +178,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class UnreadPoint:
     """One question of a study before it is read."""
 
     subject: str
@@ -219,7 +219,7 @@ def read_study(path: Path, beside: Callable[[Node, Path], Iterable[Fault]] = lam
     return StudyText(file, root, source, path.parent)
 
 
-def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[Point]:
+def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[UnreadPoint]:
     """All questions: the instances in their order, and of each the last axis fastest; settings of the command line come last."""
     file, root = study.file, study.root
     shared = list(_settings(file.settings, root, "settings"))
@@ -233,7 +233,7 @@ def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[Point]:
             swept = [setting for _, settings in chosen for setting in settings]
             settings = (*shared, *own, *swept, *(Setting(text, None) for text in more))
             place = place_of(root, f"instances[{number}]")
-            yield Point(subject, asked.instance, asked.workload, place, at, settings)
+            yield UnreadPoint(subject, asked.instance, asked.workload, place, at, settings)
 
 
 def _column(axis: AxisSection, root: Node, path: str) -> list[tuple[str, list[Setting]]]:

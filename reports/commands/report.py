@@ -203,7 +203,7 @@ def _study(path: Path) -> Drawn:
 
 def _runs(path: Path) -> Study:
     study = read_as(path, study_from_json)
-    hold(path, list(check_study(study, in_blocks=True).refused))
+    hold(path, list(check_study(study).refused))
     return study
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.reports.tables.paper import harmless
-from crossopt.solvers.sweeps.store import Listed, Point, Row, all_kept, failure_of, result_of
+from crossopt.solvers.sweeps.listed import Listed, Point, Row
+from crossopt.solvers.sweeps.store import all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED
 
 Value = str | float | int | None

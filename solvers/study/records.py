@@ -9,7 +9,7 @@ from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.studies.sections import Claims
 from crossopt.solvers.answer import Status
 from crossopt.solvers.codesign.answer import ChosenDesign
-from crossopt.solvers.sweeps.names import Axis
+from crossopt.solvers.sweeps.listed import Axis
 
 KIND, FORMAT = "study", 2
 
@@ -101,7 +101,7 @@ class Run:
     design: ChosenDesign | None
     verified: bool
     """Whether the full model priced the design again, on its own, and met the value that the engine told."""
-    note: str
+    note: str = ""
     """Why the engine did not answer."""
 
 

@@ -1,95 +1,154 @@
-"""Asks every engine every question, and holds the engines against each other: no design may be below any bound."""
+"""From a study, or from names on the command line, to every engine's answer to every question, held against each other: no design may be
+below any bound. Answers that a folder of a sweep has are taken from there, and new ones are put there."""
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import fsum
 from pathlib import Path
 from time import monotonic
 
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import ModelError, RefusedError, SolverError
-from crossopt.solvers.answer import Limits, Progress, Watch, in_words, versions
+from crossopt.instances.files.units import nearest
+from crossopt.instances.kinds import question_path
+from crossopt.instances.studies.study import StudyText
+from crossopt.solvers.answer import Progress, Watch, in_words, result_in, to_text, versions
+from crossopt.solvers.checking import solve_and_hold
 from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.codesign.family import ALIASES, ENGINES, FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
-from crossopt.solvers.study.asking import Asked, Asking
 from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
-from crossopt.solvers.sweeps.asking import turns_of as turns_for
+from crossopt.solvers.sweeps.asking import Reader, turns_of
+from crossopt.solvers.sweeps.keys import question_digest
+from crossopt.solvers.sweeps.listed import Listed, Point, Row, rows_of
+from crossopt.solvers.sweeps.store import forget_failure, keep, kept_at, open_store, result_of
 
 _SHOWN = 40
 
 Note = Callable[[str], None]
-Asker = Callable[[Asked, str, Limits, Watch], DesignResult]
-"""How a run comes to its result."""
 
 
-def solve_now(asked: Asked, engine: str, limits: Limits, watch: Watch) -> DesignResult:
-    """By solving it."""
-    return solve(FAMILY, asked.instance, engine, limits, watch)
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is to be run, and the questions as they were read."""
+
+    plan: Plan
+    listed: Listed
+    instances: tuple[Instance, ...]
 
 
-def unheard(study: Study) -> None:
-    """Nobody wants to know what there is on the way."""
-    del study
+def engine_named(name: str) -> str:
+    """The engine of this name or alias; a ValueError in words if there is none."""
+    if (known := ALIASES.get(name, name)) in ENGINES:
+        return known
+    guess = nearest(name, (*ENGINES, *ALIASES))
+    raise ValueError(f"there is no engine {name!r} (one of {', '.join(ENGINES)}{f'; did you mean {guess[0]!r}?' if guess else ''})")
 
 
-def run_all(asking: Asking, note: Note, told: Callable[[Study], None] = unheard, asker: Asker = solve_now) -> Study:
-    """Every run of a study; Ctrl-C ends the run and all that would come after it. What is done is told after each, as if it ended there."""
-    began, runs, stopped = monotonic(), list[Run](), "complete"
-    turns = turns_of(asking.plan)
-    total = len(asking.questions) * len(turns)
+def ask_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
+    """Questions by their files or names; an InstanceError for the first that is none, a RefusedError where one is named twice."""
+    for path, other in combinations(paths, 2):
+        if question_path(path).exists() and os.path.realpath(question_path(path)) == os.path.realpath(question_path(other)):
+            raise RefusedError(f"two questions are the same: {path} and {other} (name each once)")
+    instances = [read_instance(question_path(path), settings, workload) for path in paths]
+    twice = {instance.name for instance in instances if sum(other.name == instance.name for other in instances) > 1}
+    return ask(plan, instances, [str(path) if one.name in twice else one.name for path, one in zip(paths, instances, strict=True)])
+
+
+def ask(plan: Plan, instances: Sequence[Instance], names: Sequence[str]) -> Asking:
+    """Questions that are called so."""
+    documents = [instance.document for instance in instances]
+    digests = [question_digest(FAMILY.kind, document) for document in documents]
+    named = zip(names, digests, documents, strict=True)
+    return ask_points(plan, [Point(name, name, (), FAMILY.kind, digest, document) for name, digest, document in named], instances)
+
+
+def ask_points(plan: Plan, points: Sequence[Point], instances: Sequence[Instance]) -> Asking:
+    """The questions at these points, asked of those that the plan names."""
+    turns = turns_of(FAMILY, plan.engines, plan.time_limit, plan.seeds)
+    rows = tuple(row for number, point in enumerate(points) for row in rows_of(number, point, turns))
+    named = [(point.subject, Path(one.document["source"]).stem) for point, one in zip(points, instances, strict=True)]
+    plan = replace(plan, called=tuple(dict.fromkeys(subject for subject, stem in named if subject and subject != stem)))
+    return Asking(plan, Listed(plan.title, plan.axes, tuple(points), rows), tuple(instances))
+
+
+def ask_by_study(
+    study: StudyText,
+    settings: tuple[str, ...] = (),
+    engines: tuple[str, ...] = (),
+    time_limit: float | None = None,
+    seeds: int | None = None,
+) -> Asking:
+    """The questions of a study, with settings laid over each of them; an InstanceError with every fault of all of them. Engines, a time
+    limit and seeds that are given count in place of the study's."""
+    file, reader = study.file, Reader(study, settings, only=FAMILY.kind, read_question=read_instance)
+    listed = reader.sweep()
+    engines = engines or tuple(dict.fromkeys(map(engine_named, file.engines)))
+    limit, description = file.time_limit if time_limit is None else time_limit, " ".join((file.description or "").split())
+    plan = Plan(file.title, description, engines, limit, seeds or file.seeds, listed.axes, claims=file.claims)
+    return ask_points(plan, listed.points, [reader.questions[number] for number in range(reader.count)])
+
+
+def run_all(asking: Asking, note: Note, told: Callable[[Study], None] | None = None, folder: Path | None = None) -> Study:
+    """Every run of a study; Ctrl-C ends the run and all that would come after it. What is done is told after each, as if it ended there.
+
+    With a folder each answer is kept there before the next is asked, and what is there is not asked again.
+    """
+    began, runs, stopped, rows = monotonic(), list[Run](), "complete", asking.listed.rows
+    if folder is not None:
+        open_store(folder, asking.listed)
 
     def numbered(words: str) -> None:
-        note(f"run {len(runs) + 1} of {total}  {words}")
+        note(f"run {len(runs) + 1} of {len(rows)}  {words}")
 
     try:
-        for place, asked in enumerate(asking.questions):
-            for engine, limits in turns:
-                runs.append(_run(place, asked, engine, limits, numbered, asker))
-                if runs[-1].stopped == "interrupted":
-                    raise KeyboardInterrupt
-                if told is not unheard:
-                    told(_held(asking, runs, "interrupted", monotonic() - began))
+        for row in rows:
+            runs.append(_run(asking, row, numbered, folder))
+            if runs[-1].stopped == "interrupted":
+                raise KeyboardInterrupt
+            if told is not None:
+                told(_study(asking, runs, "interrupted", monotonic() - began))
     except KeyboardInterrupt:
         stopped = "interrupted"
-    return _held(asking, runs, stopped, monotonic() - began)
+    return _study(asking, runs, stopped, monotonic() - began)
 
 
-def _held(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> Study:
+def _study(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> Study:
     """The runs as one study, held against each other; its time is at least that of its runs, some of which may have been kept before."""
-    sources, questions = _written(asking.questions)
+    sources, questions = _written(asking)
     whole = max(seconds, fsum(run.seconds for run in runs))
     study = Study(asking.plan, sources, questions, tuple(runs), stopped, whole, versions())
-    for place, asked in enumerate(asking.questions):
-        hold_together(asked.name, study.runs_of(place))
-    return study if stopped != "complete" else with_columns(study, [asked.instance for asked in asking.questions])
+    for place, question in enumerate(questions):
+        hold_together(question.name, study.runs_of(place))
+    return study if stopped != "complete" else with_columns(study, asking.instances)
 
 
-def turns_of(plan: Plan) -> list[tuple[str, Limits]]:
-    """Each engine with what it may spend, once for every seed that matters to it."""
-    return turns_for(FAMILY, plan.engines, plan.time_limit, plan.seeds)
-
-
-def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note, asker: Asker) -> Run:
+def _run(asking: Asking, row: Row, note: Note, folder: Path | None) -> Run:
     """One run; an engine that does not answer such a question says so in its note."""
-    instance, began = asked.instance, monotonic()
-    name = asked.name if len(asked.name) <= _SHOWN else f"{asked.name[:_SHOWN]}..."
-    label = f"{name}  {engine}{f' seed {limits.seed}' if limits.seed else ''}"
+    name, unit, began = asking.listed.points[row.question].name, UNITS[asking.instances[row.question].objective], monotonic()
+    name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
+    label = f"{name}  {row.engine}{f' seed {row.seed}' if row.seed else ''}"
 
     def watch(progress: Progress) -> None:
-        note(f"{label}  {in_words(progress, UNITS[instance.objective])}")
+        note(f"{label}  {in_words(progress, unit)}")
 
     note(label)
     try:
-        result = asker(asked, engine, limits, watch)
+        result = _answer(asking, row, watch, folder)
     except (RefusedError, ModelError, SolverError) as error:
-        return _unanswered(place, engine, limits.seed, monotonic() - began, str(error))
+        seconds, asked = monotonic() - began, (row.question, row.engine, row.engine, row.seed)
+        return Run(*asked, "UNKNOWN", "complete", None, None, 0.0, False, "", seconds, (), None, False, str(error))
     return Run(
-        question=place,
-        engine=engine,
+        question=row.question,
+        engine=row.engine,
         answered_by=result.engine,
-        seed=limits.seed,
+        seed=row.seed,
         status=result.status,
         stopped=result.stopped,
         value=result.value,
@@ -101,22 +160,31 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note, aske
         trace=result.trace,
         design=result.answer.design if result.answer else None,
         verified=result.details is not None,
-        note="",
     )
 
 
-def _unanswered(place: int, engine: str, seed: int, seconds: float, note: str) -> Run:
-    return Run(place, engine, engine, seed, "UNKNOWN", "complete", None, None, 0.0, False, "", seconds, (), None, False, note)
+def _answer(asking: Asking, row: Row, watch: Watch, folder: Path | None) -> DesignResult:
+    """What the folder has of a run, else what the engine says now."""
+    point, instance = asking.listed.points[row.question], asking.instances[row.question]
+    if folder is None:
+        return solve(FAMILY, instance, row.engine, row.limits, watch)
+    data = result_of(kept_at(folder, row.key), row, point).data
+    if data is not None:
+        return result_in(data, FAMILY.answer, FAMILY.details)
+    result = solve_and_hold(FAMILY, instance, row.engine, row.limits, watch)
+    if result.stopped != "interrupted":
+        keep(folder, row.key, to_text(result))
+        forget_failure(folder, row.key)
+    return result
 
 
-def _written(questions: Sequence[Asked]) -> tuple[tuple[Source, ...], tuple[Question, ...]]:
+def _written(asking: Asking) -> tuple[tuple[Source, ...], tuple[Question, ...]]:
     """The questions as plain data, each text once; of a file only its name is kept, as the text says all."""
-    sources = list[Source]()
-    found = []
-    for asked in questions:
-        document, objective = asked.instance.document, asked.instance.objective
+    sources, found = list[Source](), list[Question]()
+    for point, instance in zip(asking.listed.points, asking.instances, strict=True):
+        document, objective = instance.document, instance.objective
         source = Source(Path(document["source"]).name, document["text"], document.get("files", {}))
         sources += [] if source in sources else [source]
         number, settings = sources.index(source), tuple(document["settings"])
-        found.append(Question(asked.name, asked.subject, asked.at, objective, UNITS[objective], number, settings, document.get("workload")))
+        found.append(Question(point.name, point.subject, point.at, objective, UNITS[objective], number, settings, document.get("workload")))
     return tuple(sources), tuple(found)

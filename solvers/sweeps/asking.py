@@ -1,22 +1,32 @@
-"""What a study names: its questions and engines, who is asked how long, and where in the study what is wrong with a question stands."""
+"""The questions of a study, read one after another, so that the first are answered while the others are still read; where in the study what
+is wrong with one of them stands; and which of its runs a folder has no answer of.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+Points that have the first value of every axis but one come before all others. Every value of the study is among them, so what is wrong
+with a value is told before anything is asked; what is wrong with several values together is told when all questions were read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from crossopt.instances.catalogue.registry import shipped
-from crossopt.instances.errors import Fault
+from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar
-from crossopt.instances.files.settings import Keys, with_setting
+from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.studies.study import Point, Setting, StudyText, place_of
+from crossopt.instances.question import read
+from crossopt.instances.studies.study import Setting, StudyText, UnreadPoint, place_of, points_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import Family, family_of
 from crossopt.solvers.sweeps.keys import answerers, digest_of, question_digest
-from crossopt.solvers.sweeps.names import Axis, Named, digest_at
+from crossopt.solvers.sweeps.listed import Axis, Listed, Point, Row, digest_at, rows_of
+from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, standing_at, standings
+from crossopt.solvers.sweeps.store import all_kept, make_store, open_store
+from crossopt.solvers.sweeps.worker import Job
 
 SEARCH = 5.0
 """Seconds of an engine that goes on until its time is over, where no limit is given."""
@@ -28,7 +38,7 @@ def mark_of(study: StudyText, settings: tuple[str, ...] = (), time_limit: float 
     files = dict[str, str]()
     for given in study.file.instances:
         name = given if isinstance(given, str) else given.instance
-        found = file_of(name, study.folder)
+        found = _file_of(name, study.folder)
         if isinstance(found, str) or not found.is_file():
             return ""
         files[name] = sha256(found.read_bytes()).hexdigest()
@@ -40,13 +50,13 @@ def axes_of(study: StudyText) -> tuple[Axis, ...]:
     return tuple(Axis(axis.label, axis.setting, axis.values, tuple(axis.beside.items())) for axis in study.file.sweep)
 
 
-def overruled(study: StudyText, kind: str, at: tuple[str, ...], document: Mapping[str, Any]) -> Iterator[Fault]:
+def _overruled(study: StudyText, kind: str, at: tuple[str, ...], document: Mapping[str, Any]) -> Iterator[Fault]:
     """Axes of which a value does not count in the question at these values, as another setting takes its place."""
     axes, digest = axes_of(study), question_digest(kind, document)
-    if digest_at(axes, Named("", "", at, kind, digest, document), document) == digest:
+    if digest_at(axes, Point("", "", at, kind, digest), document) == digest:
         return
     for number, axis in enumerate(axes):
-        if digest_at((axis,), Named("", "", (at[number],), kind, digest, document), document) != digest:
+        if digest_at((axis,), Point("", "", (at[number],), kind, digest), document) != digest:
             message = "another setting takes its place, so that its values do not say what is asked (leave that out, or the axis)"
             yield replace(place_of(study.root, f"sweep[{number}].setting"), message=message)
 
@@ -61,23 +71,24 @@ def turns_of(family: Family[Any, Any, Any], engines: Sequence[str], time_limit: 
     return found
 
 
-def strange_names(root: Node, folder: Path) -> Iterator[Fault]:
-    """Questions of a study that there are none of, and engines that none of its kinds has, whatever else is wrong with it."""
-    kinds = list[str]()
-    for item in items_of(root, "instances"):
-        named = inner(item, "instance") or item
-        found = file_of(named.value.text, folder) if isinstance(named.value, Scalar) else folder
+def strange_names(root: Node, folder: Path, only: str = "") -> Iterator[Fault]:
+    """Questions of a study that there are none of, or that are not `only` of a kind, and engines that none of its kinds has, whatever else
+    is wrong with it."""
+    kinds = [only] if only else list[str]()
+    for item in _items_of(root, "instances"):
+        named = _inner(item, "instance") or item
+        found = _file_of(named.value.text, folder, only) if isinstance(named.value, Scalar) else folder
         if isinstance(found, str):
             yield Fault(item.line, item.column, item.path, found)
         elif found.is_file():
             kinds.append(kind_asked(found))
-    yield from engine_faults(root, kinds)
+    yield from _engine_faults(root, kinds)
 
 
-def engine_faults(root: Node, kinds: Sequence[str]) -> Iterator[Fault]:
+def _engine_faults(root: Node, kinds: Sequence[str]) -> Iterator[Fault]:
     """Engines that one of these kinds of questions has not."""
     families = [family_of(kind) for kind in dict.fromkeys(kinds) if KINDS[kind].family]
-    for item in items_of(root, "engines"):
+    for item in _items_of(root, "engines"):
         for family in families if isinstance(item.value, Scalar) else ():
             name = item.value.text if isinstance(item.value, Scalar) else ""
             if family.aliases.get(name, name) not in family.engines:
@@ -86,30 +97,32 @@ def engine_faults(root: Node, kinds: Sequence[str]) -> Iterator[Fault]:
                 yield Fault(item.line, item.column, item.path, f"there is no engine {name!r} for {KINDS[family.kind].about} ({remedy})")
 
 
-def inner(node: Node, key: str) -> Node | None:
+def _inner(node: Node, key: str) -> Node | None:
     """What a key holds, where it is there."""
     entry = node.value.get(key) if isinstance(node.value, dict) else None
     return None if entry is None else entry.node
 
 
-def items_of(root: Node, key: str) -> tuple[Node, ...]:
+def _items_of(root: Node, key: str) -> tuple[Node, ...]:
     """The items of the list at a key."""
-    listed = inner(root, key)
+    listed = _inner(root, key)
     return listed.value if listed is not None and isinstance(listed.value, tuple) else ()
 
 
-def file_of(name: str, folder: Path) -> Path | str:
-    """The file of a question that a study in this folder names; a sentence where there is none."""
+def _file_of(name: str, folder: Path, only: str = "") -> Path | str:
+    """The file of a question that a study in this folder names; a sentence where there is none, or where it is not `only` of a kind."""
     path = Path(name)
     found = question_path(path if path.is_absolute() or not path.suffix else folder / path)
     if not found.exists():
         guess = nearest(name, shipped())
         remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
         return f"there is no question {quoted(name)} ({remedy})"
+    if only and found.is_file() and (kind := kind_asked(found)) != only:
+        return f"{name} asks about {KINDS[kind].about}, and `compare` runs studies about joint designs (`crossopt sweep` asks it)"
     return found
 
 
-def placed(fault: Fault, source: str, point: Point, keys: Keys) -> Fault:
+def _placed(fault: Fault, source: str, point: UnreadPoint, keys: Keys) -> Fault:
     """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
     said = replace(fault, message=fault.message.partition(_SOURCE)[0])
     for setting in reversed(point.settings):
@@ -120,7 +133,7 @@ def placed(fault: Fault, source: str, point: Point, keys: Keys) -> Fault:
     return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
 
 
-def once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
+def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
     """The faults; what is wrong with every value of an axis in the same words is wrong with its setting, and told there, once."""
     found = list(dict.fromkeys(faults))
     for number, axis in enumerate(study.file.sweep):
@@ -133,7 +146,217 @@ def once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
     return found
 
 
-def _at(setting: Setting, point: Point, message: str) -> Fault:
+def _at(setting: Setting, point: UnreadPoint, message: str) -> Fault:
     if setting.place is None:
         return replace(point.place, message=f"{message} [from --set {setting.text}]")
     return replace(setting.place, message=message)
+
+
+def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> Listed:
+    """The runs of a study, with settings laid over each question; an InstanceError with every fault of all of them."""
+    return Reader(study, settings, time_limit).sweep()
+
+
+@dataclass(slots=True)
+class Reader:
+    """A study, and what of it was read."""
+
+    study: StudyText
+    settings: tuple[str, ...] = ()
+    time_limit: float | None = None
+    only: str = ""
+    """The kind that all questions are of, which are then kept as they were read."""
+    read_question: Callable[[Path, tuple[str, ...], str | None], Any] = read
+    questions: dict[int, Any] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    _points: tuple[UnreadPoint, ...] = ()
+    _asked: dict[int, Point] = field(default_factory=dict)
+    _runs: dict[int, tuple[Row, ...]] = field(default_factory=dict)
+    _turns: dict[str, list[tuple[str, Limits]]] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)
+    """Those of questions, which most points share."""
+
+    def __post_init__(self) -> None:
+        self._points = tuple(points_of(self.study, self.settings))
+
+    @property
+    def count(self) -> int:
+        """How many questions there are."""
+        return len(self._points)
+
+    @property
+    def done(self) -> int:
+        """How many of them were read."""
+        return len(self._asked)
+
+    def look_ahead(self) -> None:
+        """Read enough of it to see every value; an InstanceError with every fault of all questions where one of these is at fault."""
+        self._look_at_names()
+        firsts = [axis.values[0] for axis in self.study.file.sweep]
+        for number, point in enumerate(self._points):
+            if sum(value != first for value, first in zip(point.at, firsts, strict=True)) <= 1:
+                self.read(number)
+        if self.faults:
+            self.sweep()
+
+    def read(self, number: int) -> tuple[Point, tuple[Row, ...]] | None:
+        """A question and its runs; None where it is at fault, which is kept to be told with all others."""
+        if number not in self._asked:
+            one = self._question(number)
+            if one is None:
+                return None
+            self._asked[number] = one
+            self._runs[number] = rows_of(number, one, self._turns_of(one.kind))
+        return self._asked[number], self._runs[number]
+
+    def numbers(self) -> Iterator[int]:
+        """Of all questions, in the order in which they are read: those that were read already come first."""
+        yield from list(self._asked)
+        yield from (number for number in range(self.count) if number not in self._asked)
+
+    def sweep(self, undone: str = "nothing solved", mark: str = "") -> Listed:
+        """All of it, read now as far as it was not, with a mark where nothing but the study's own files says what is asked.
+
+        An InstanceError has every fault, and says what was left undone.
+        """
+        if not self.done:
+            self._look_at_names()
+        for number in range(self.count):
+            self.read(number)
+        if self.faults:
+            raise InstanceError(self.study.source, _once_an_axis(self.study, self.faults), undone)
+        points = tuple(self._asked[number] for number in range(self.count))
+        rows = tuple(row for number in range(self.count) for row in self._runs[number])
+        alone = all(one.document and "text" in one.document and not one.document.get("files") for one in points)
+        return Listed(self.study.file.title, axes_of(self.study), points, rows, mark if alone else "")
+
+    def _look_at_names(self) -> None:
+        """Engines that there are none of, and names that two questions have."""
+        found = [_file_of(name, self.study.folder) for name in dict.fromkeys(point.instance for point in self._points)]
+        kinds = [self.only] if self.only else [kind_asked(path) for path in found if not isinstance(path, str) and path.is_file()]
+        self.faults += _engine_faults(self.study.root, kinds)
+        names = set[str]()
+        for point in self._points:
+            if point.name in names:
+                message = f"two questions are called {quoted(point.name)} (give one of them a `name`)"
+                self.faults.append(replace(place_of(self.study.root, "instances"), message=message))
+            names.add(point.name)
+
+    def _turns_of(self, kind: str) -> list[tuple[str, Limits]]:
+        """Who is asked questions of a kind, and how long."""
+        if kind not in self._turns:
+            file = self.study.file
+            limit = file.time_limit if self.time_limit is None else self.time_limit
+            self._turns[kind] = turns_of(family_of(kind), file.engines, limit, file.seeds)
+        return self._turns[kind]
+
+    def _question(self, number: int) -> Point | None:
+        """The question of a point; none where it has faults, at the places where the study says what is wrong."""
+        point = self._points[number]
+        found = _file_of(point.instance, self.study.folder, self.only)
+        if isinstance(found, str):
+            self.faults.append(replace(point.place, message=found))
+            return None
+        kind = kind_asked(found)
+        if not KINDS[kind].family:
+            message = f"{point.instance} asks about {KINDS[kind].about}, which have no single answer"
+            self.faults.append(replace(point.place, message=message))
+            return None
+        module = import_module(KINDS[kind].question)
+        try:
+            question = self.read_question(found, tuple(setting.text for setting in point.settings), point.workload)
+        except InstanceError as error:
+            keys = getattr(module, "KEYS", TOP_ONLY)
+            self.faults += [_placed(fault, error.source, point, keys) for fault in error.faults]
+            return None
+        if not self._asked:
+            self.faults += _overruled(self.study, kind, point.at, question.document)
+        if self.only:
+            self.questions[number] = question
+        document, size = question.document, getattr(module, "count_of", _no_size)(question)
+        if "text" in document:
+            document = document | {"text": self._texts.setdefault(document["text"], document["text"])}
+        return Point(point.name, point.subject, point.at, kind, question_digest(kind, document), document, size)
+
+
+def _no_size(question: object) -> float:
+    del question
+    return 0.0
+
+
+@dataclass(slots=True)
+class Unanswered:
+    """The runs of a study, or of a part of it, that a folder has no answer of."""
+
+    folder: Path
+    reader: Reader
+    mark: str
+    listed: Listed | None
+    """What the folder says is asked, where it is this study; known of any other study when all of its questions were read."""
+    shard: tuple[int, int] | None = None
+    retry: tuple[str, ...] = ()
+    before: dict[str, Standing] = field(default_factory=dict)
+    """What each run had come to when it was looked at."""
+    spoiled: dict[str, int] = field(default_factory=dict)
+    """How many files of a run that is left are there that do not count."""
+
+    def jobs(self) -> Iterator[Job | None]:
+        """Each run that is left, once; and None after each question, as reading takes a while.
+
+        An InstanceError where a value is at fault comes before any of them, one where several values do not go together in the end; from
+        where the first such fault is seen no run is told any more.
+        """
+        return self._of_new() if self.listed is None else self._of_known(self.listed)
+
+    def keys(self, listed: Listed) -> list[str]:
+        """Of the study's runs, or of those of the part."""
+        return [row.key for row in listed.rows if in_shard(row.key, self.shard)]
+
+    def _of_known(self, listed: Listed) -> Iterator[Job | None]:
+        """Of a study that is listed no question is read but those that are left."""
+        open_store(self.folder, listed)
+        self.before = standings(self.folder, listed, set(self.keys(listed)))
+        left = {key for key in self.before if self._is_left(key)}
+        for number in sorted({row.question for row in listed.rows if row.key in left}):
+            yield from self._told(number, left)
+        self._refuse_faults()
+
+    def _of_new(self) -> Iterator[Job | None]:
+        self.reader.look_ahead()
+        make_store(self.folder, self.reader.study.file.title)
+        found, seen, left = all_kept(self.folder), set[str](), set[str]()
+        for number in self.reader.numbers():
+            asked, runs = self.reader.read(number) or (None, ())
+            for run in runs if asked else ():
+                new = run.key not in seen and in_shard(run.key, self.shard)
+                seen.add(run.key)
+                if new and asked:
+                    self.before[run.key] = standing_at(self.folder, run, asked, found.get(run.key, ()))
+                    left.update([run.key] if self._is_left(run.key) else [])
+            yield from self._told(number, left)
+        self._refuse_faults()
+        self.listed = self.reader.sweep(mark=self.mark)
+        open_store(self.folder, self.listed)
+
+    def _is_left(self, key: str) -> bool:
+        one = self.before[key]
+        if one.files:
+            self.spoiled[key] = one.files
+        return is_left(one, self.retry)
+
+    def _told(self, number: int, left: set[str]) -> Iterator[Job | None]:
+        """The runs of a question that are left, and are so no more."""
+        read = self.reader.read(number)
+        if read is not None and not self.reader.faults:
+            asked, runs = read
+            for run in runs:
+                if run.key in left:
+                    left.remove(run.key)
+                    yield Job(
+                        run.key, f"{asked.name}, {run.engine}", asked.kind, dict(asked.document or {}), run.engine, run.limits, asked.size
+                    )
+        yield None
+
+    def _refuse_faults(self) -> None:
+        if self.reader.faults:
+            self.reader.sweep("what was answered before they were seen is kept")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.reading import Asked, Run, Sweep
-from crossopt.solvers.sweeps.store import Failure, Kept, Listed, Point, Row, all_kept, failure_of, result_of
+from crossopt.solvers.sweeps.listed import Listed, Point, Row
+from crossopt.solvers.sweeps.store import Failure, Kept, all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED
 
 State = Literal["answered", "refused", "failed", "not asked"]
@@ -31,24 +31,6 @@ class Standing:
     """What is wrong with files that were not used."""
     ruled: bool = False
     """Whether it has no proof because its engine, a rule or a searcher that did all it was asked, proves nothing."""
-
-
-def listed_of(sweep: Sweep, mark: str = "") -> Listed:
-    """What a sweep asks, as its folder keeps it; with a mark where nothing but the study's own files says what is asked."""
-    alone = all("text" in one.document and not one.document.get("files") for one in sweep.questions)
-    points = tuple(point_of(one) for one in sweep.questions)
-    return Listed(sweep.title, sweep.axes, points, tuple(row_of(run) for run in sweep.runs), mark if alone else "")
-
-
-def point_of(one: Asked) -> Point:
-    """A question as it is listed."""
-    return Point(one.name, one.subject, one.at, one.kind, one.digest)
-
-
-def row_of(run: Run) -> Row:
-    """A run as it is listed."""
-    seconds = run.limits.seconds if run.limits.seconds < float("inf") else None
-    return Row(run.question, run.engine, run.limits.seed, seconds, run.key)
 
 
 def standings(folder: Path, listed: Listed, only: Container[str] | None = None) -> dict[str, Standing]:

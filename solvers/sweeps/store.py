@@ -24,7 +24,7 @@ from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.keys import LENGTH, question_digest
-from crossopt.solvers.sweeps.names import Axis
+from crossopt.solvers.sweeps.listed import Axis, Listed, Point, Row, subjects_of
 
 FORMAT: Final = 2
 STUDY: Final = "STUDY.json"
@@ -37,41 +37,6 @@ _NAME: Final = re.compile(rf"([0-9a-f]{{{LENGTH}}})\.([0-9a-f]{{{_DIGEST}}})\.js
 _KEY: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}")
 _CUT: Final = f"this list of a sweep was edited or cut off, or is none of format {FORMAT}"
 _BETTER: Final = ("OPTIMAL", "INFEASIBLE", "FEASIBLE", "UNKNOWN")
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A question of the study that a folder keeps."""
-
-    name: str
-    subject: str
-    at: tuple[str, ...]
-    kind: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A run of it."""
-
-    question: int
-    engine: str
-    seed: int
-    seconds: float | None
-    """What it may take; None for as long as it likes."""
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What was asked last."""
-
-    title: str
-    axes: tuple[Axis, ...]
-    points: tuple[Point, ...]
-    rows: tuple[Row, ...]
-    mark: str = ""
-    """A digest of all that it follows from, by which it is known again without reading the questions; empty where more files are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +134,6 @@ def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
     return listed
 
 
-def subjects_of(points: Iterable[Point]) -> list[tuple[str, str]]:
-    """Each subject with the digest of its first question."""
-    return list({point.subject: (point.subject, point.digest) for point in reversed(tuple(points))}.values())[::-1]
-
-
 def _axis(name: str, setting: str, values: list[str], beside: list[tuple[str, list[str]]]) -> Axis:
     if not all(
         isinstance(word, str) for column in ([name, setting], values, *([key, *column] for key, column in beside)) for word in column
@@ -184,20 +144,6 @@ def _axis(name: str, setting: str, values: list[str], beside: list[tuple[str, li
 
 def _words_of(point: Point) -> tuple[str, ...]:
     return point.name, point.subject, *point.at, point.digest
-
-
-def listed_faults(listed: Listed) -> list[str]:
-    """What of the runs is not as a study asks them: each point is asked the same as others of its kind, once."""
-    turns = dict[str, dict[int, list[tuple[str, int, float | None]]]]()
-    for row in listed.rows:
-        kind = listed.points[row.question].kind
-        turns.setdefault(kind, {}).setdefault(row.question, []).append((row.engine, row.seed, row.seconds))
-    faults = ["a point is asked of nobody"] if len({row.question for row in listed.rows}) < len(listed.points) else []
-    for several in turns.values():
-        first = next(iter(several.values()))
-        if any(asked != first for asked in several.values()) or len(set(first)) < len(first):
-            faults.append("points of one kind are asked of different engines, or of one twice")
-    return faults
 
 
 # --- results -------------------------------------------------------------------------------------------------------------------------

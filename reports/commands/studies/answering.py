@@ -22,14 +22,13 @@ from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.words import code_of_sweep, early_text, failures_text, remedies_text, tally_text
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import fitted
-from crossopt.solvers.sweeps.asking import mark_of, strange_names
+from crossopt.solvers.sweeps.asking import Reader, Unanswered, ask, mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
+from crossopt.solvers.sweeps.listed import Listed
 from crossopt.solvers.sweeps.process import Worker
-from crossopt.solvers.sweeps.reading import Reader, Sweep, ask
-from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, listed_of, standings, tally
+from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, standings, tally
 from crossopt.solvers.sweeps.store import RESULTS, known
 from crossopt.solvers.sweeps.supervisor import Supervisor
-from crossopt.solvers.sweeps.unanswered import Unanswered
 from crossopt.solvers.sweeps.worker import Job, lost_words
 
 _MOST_WORKERS = 1_024
@@ -72,10 +71,10 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worke
         crew.dismiss()
 
 
-def _say_what_is_left(options: Namespace, asked: Sweep) -> int:
-    keys = [run.key for run in asked.runs if in_shard(run.key, options.shard)]
+def _say_what_is_left(options: Namespace, asked: Listed) -> int:
+    keys = [row.key for row in asked.rows if in_shard(row.key, options.shard)]
     missing = dict.fromkeys(keys, Standing("not asked"))
-    before = standings(options.store, listed_of(asked), set(keys)) if options.store else missing
+    before = standings(options.store, asked, set(keys)) if options.store else missing
     left = {key for key in keys if is_left(before[key], options.retry or ())}
     sys.stdout.write(fitted(_dry_words(asked, keys, before, left)))
     return ANSWERED
@@ -141,10 +140,10 @@ def _heard(wish: _Wish) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _dry_words(asked: Sweep, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+def _dry_words(asked: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
     done = sum(one.state != "not asked" for one in before.values())
     twice = len(keys) - len(set(keys))
-    lines = [f"{asked.title}: {several(len(asked.questions), 'point')}, {several(len(keys), 'run')}"]
+    lines = [f"{asked.title}: {several(len(asked.points), 'point')}, {several(len(keys), 'run')}"]
     lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
     return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from argparse import Namespace
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from crossopt.reports.commands.keeping.keeper import Kept, keeper
 from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.progress import notes_on, progress_on
 from crossopt.solvers.checking import Report
-from crossopt.solvers.study.proofs import check_and_prove
+from crossopt.solvers.study.check import check_and_prove
 from crossopt.solvers.study.records import Plan, Study, from_json, text_of
 
 if TYPE_CHECKING:
@@ -72,12 +72,11 @@ def solve(options: Namespace) -> Ending:
 
 def validate(options: Namespace) -> Ending:
     """Say how much a study asks, after all of its questions were read, whatever kinds they are of."""
-    from crossopt.solvers.sweeps.asking import strange_names  # noqa: PLC0415 - who compares needs none of it
-    from crossopt.solvers.sweeps.reading import ask  # noqa: PLC0415
+    from crossopt.solvers.sweeps.asking import ask, strange_names  # noqa: PLC0415 - a check of saved runs needs none of it
 
     asked = ask(read_study(question_path(options.file), strange_names, MOST_SWEPT), tuple(options.settings))
-    count, runs = len(asked.questions), len(asked.runs)
-    turns = {sum(run.question == 0 for run in asked.runs)} if len({one.kind for one in asked.questions}) == 1 else set()
+    count, runs = len(asked.points), len(asked.rows)
+    turns = {sum(row.question == 0 for row in asked.rows)} if len({one.kind for one in asked.points}) == 1 else set()
     each = f"{(each := turns.pop()):,} run{'s' * (each != 1)} of each" if turns else f"{runs:,} runs, of several kinds (`crossopt sweep`)"
     sys.stdout.write(f"{options.file}: a sound study: {count:,} question{'s' * (count != 1)}, {each}\n")
     return Ending("FEASIBLE", proved=True)
@@ -110,37 +109,32 @@ def _refuse_mixtures(options: Namespace, kinds: list[str]) -> None:
 
 
 def _run(options: Namespace, by_study: bool) -> Study:
-    from crossopt.solvers.study.asking import Asking, ask_by_names, ask_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
-    from crossopt.solvers.study.kept import kept_in  # noqa: PLC0415
-    from crossopt.solvers.study.running import run_all, solve_now  # noqa: PLC0415
+    from crossopt.solvers.codesign.family import FAMILY  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.study.running import ask_by_names, ask_by_study, run_all  # noqa: PLC0415
+    from crossopt.solvers.sweeps.asking import strange_names  # noqa: PLC0415
 
     given, seconds, settings = _engines(options.engines), _limit(options.time_limit), tuple(options.settings)
     if by_study:
         if options.workload is not None:
             usage("--workload: a study names the workloads of its questions itself (leave it out)")
-        asking = ask_by_study(read_study(question_path(options.files[0]), strange_names), settings)
-        said = asking.plan
-        limit = said.time_limit if seconds is None else seconds
-        plan = replace(said, engines=given or said.engines, time_limit=limit, seeds=options.seeds or said.seeds)
-        asking = Asking(plan, asking.questions)
+        study = read_study(question_path(options.files[0]), partial(strange_names, only=FAMILY.kind))
+        asking = ask_by_study(study, settings, given, seconds, options.seeds)
     else:
         if options.store is not None:
             usage("--store: the runs of a study are kept, and these are questions by their names (write a study, see instances/README.md)")
-        engines = given or _engines(COMPARED)
-        plan = Plan("Engines side by side", "", engines, seconds, options.seeds or 1)
+        plan = Plan("Engines side by side", "", given or _engines(COMPARED), seconds, options.seeds or 1)
         asking = ask_by_names(options.files, settings, options.workload, plan)
-    keep, asker = keeper(), solve_now if options.store is None else kept_in(options.store, asking)
-    if keep is None:
-        with notes_on(sys.stderr) as note:
-            return run_all(asking, note, asker=asker)
-    keep.searching = True
+    keep = keeper()
     with notes_on(sys.stderr) as note:
-        return run_all(asking, note, lambda study: keep.keep(Kept(*_told(options, study), ENDED_EARLY)), asker)
+        if keep is None:
+            return run_all(asking, note, folder=options.store)
+        keep.searching = True
+        return run_all(asking, note, lambda study: keep.keep(Kept(*_told(options, study), ENDED_EARLY)), options.store)
 
 
 def _engines(names: str | None) -> tuple[str, ...]:
     """The engines that are named; none where nothing is said."""
-    from crossopt.solvers.study.asking import engine_named  # noqa: PLC0415
+    from crossopt.solvers.study.running import engine_named  # noqa: PLC0415
 
     if names is None:
         return ()

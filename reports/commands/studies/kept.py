@@ -5,6 +5,7 @@ import sqlite3
 import sys
 from argparse import Namespace
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.leases import held
-from crossopt.solvers.sweeps.names import Named, name_faults
+from crossopt.solvers.sweeps.listed import Listed, listed_faults, name_faults
 from crossopt.solvers.sweeps.standing import standings, tally
-from crossopt.solvers.sweeps.store import STUDY, Listed, all_kept, listed_faults, listing, result_of
+from crossopt.solvers.sweeps.store import STUDY, all_kept, listing, result_of
 
 REFUSED = 30
 INDEX = "index.sqlite"
@@ -106,7 +107,7 @@ def check(options: Namespace, folder: Path) -> int:
                 told += report.told
                 asked[rows[key].question] = found.data["question"]
                 refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
-    points = [Named(one.name, one.subject, one.at, one.kind, one.digest, asked.get(place)) for place, one in enumerate(listed.points)]
+    points = [replace(one, document=asked.get(place)) for place, one in enumerate(listed.points)]
     refused += [f"{STUDY}: {fault}" for fault in name_faults(listed.axes, points)]
     refused += [f"{STUDY}: {fault}" for fault in listed_faults(listed)]
     beside = f", {told:,} of them but for a bound that is told and not proved anew" if told else ""

@@ -6,9 +6,9 @@ from pathlib import Path
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.texts.width import listed, wrapped
-from crossopt.solvers.sweeps.reading import Reader
+from crossopt.solvers.sweeps.asking import Reader
+from crossopt.solvers.sweeps.listed import Listed
 from crossopt.solvers.sweeps.standing import Standing, Tally
-from crossopt.solvers.sweeps.store import Listed
 
 FAILED = 1
 SHOWN = 10

@@ -16,8 +16,8 @@ from crossopt.reports.pages.shell import ProofBox, figure, frame, heading, listi
 from crossopt.reports.pages.studies.script import SCRIPT
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.tables.swept import Cells, Value, axis_columns, csv_of
+from crossopt.solvers.sweeps.listed import Listed
 from crossopt.solvers.sweeps.standing import Tally
-from crossopt.solvers.sweeps.store import Listed
 
 MOST: Final = 5_000
 """Rows of a page; a browser has trouble with more."""

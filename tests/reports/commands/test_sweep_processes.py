@@ -13,8 +13,7 @@ import pytest
 
 from crossopt.instances.studies.study import read_study
 from crossopt.reports.cli import main
-from crossopt.solvers.study.asking import ask_by_study
-from crossopt.solvers.study.running import run_all
+from crossopt.solvers.study.running import ask_by_study, run_all
 from tests.paths import ROOT
 from tests.reports.commands.test_sweep import MANY, Captured, results, rows, study, swept, table
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from crossopt.crossflow.plan import Plan as CodesignPlan
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
-from crossopt.solvers.study.records import Axis, Plan, Question, Run, Source, Study
+from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
+from crossopt.solvers.sweeps.listed import Axis
 
 RUN = Run(
     question=0,

@@ -12,9 +12,9 @@ from crossopt.instances.studies.arithmetic import parse_claim, parse_formula
 from crossopt.instances.studies.sections import Claims, DerivedSection, ExpectedSection, MeasuredSection
 from crossopt.instances.studies.study import points_of, read_study
 from crossopt.reports.cli import main
-from crossopt.solvers.study.columns import with_columns
-from crossopt.solvers.study.intervals import Ends, figure_of, verdict_of
-from crossopt.solvers.study.records import Axis, Study
+from crossopt.solvers.study.columns import Ends, figure_of, verdict_of, with_columns
+from crossopt.solvers.study.records import Study
+from crossopt.solvers.sweeps.listed import Axis
 from tests.every import every
 from tests.solvers.study.runs import planned, study_of
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main
@@ -20,14 +19,14 @@ from crossopt.reports.commands.report import page_of
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.study import study_sheet
 from crossopt.solvers.answer import Found, Limits, Watch
-from crossopt.solvers.codesign.answer import Designs, candidate_in
+from crossopt.solvers.codesign.answer import Designs
 from crossopt.solvers.codesign.engines import ENGINES
-from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.study import proofs, running
-from crossopt.solvers.study.asking import ask_by_names
-from crossopt.solvers.study.check import check
-from crossopt.solvers.study.pricing import price_together
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.study import check as checking
+from crossopt.solvers.study import running
 from crossopt.solvers.study.records import Plan, Study, from_json
+from crossopt.solvers.study.running import ask_by_names
+from crossopt.solvers.sweeps.asking import turns_of
 from tests.every import every
 from tests.instances.placement.test_formats import document, written
 from tests.paths import INSTANCES
@@ -192,8 +191,8 @@ def test_a_rule_does_not_escape_by_saying_that_it_was_cut_short_or_did_not_answe
 
 
 def test_a_check_that_is_ended_says_so_and_accepts_nothing(swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    solved = proofs.solve
-    monkeypatch.setattr(proofs, "solve", lambda *asked: replace(solved(*asked), stopped="interrupted"))
+    solved = checking.solve
+    monkeypatch.setattr(checking, "solve", lambda *asked: replace(solved(*asked), stopped="interrupted"))
     assert main(["check", str(swept)]) == 10
     told = capsys.readouterr()
     assert "the check was ended before all was looked at" in told.err
@@ -202,25 +201,13 @@ def test_a_check_that_is_ended_says_so_and_accepts_nothing(swept: Path, monkeypa
 
 @pytest.mark.slow
 @every("words", ["as it was found", "the full model prices", *SPOILED])
-def test_what_is_priced_in_blocks_is_refused_in_the_same_words(words: str, swept: Path) -> None:
+def test_what_was_edited_is_refused_and_nothing_else(words: str, swept: Path) -> None:
     data = data_of(swept)
     SPOILED.get(words, lambda _: None)(data)
     if words == "the full model prices":
         data["runs"][1]["value"] *= 1.0 + 2.0**-50
-    study = from_json(data)
-    refused = check(study).refused
-    assert check(study, in_blocks=True).refused == refused
+    refused = checking.check(from_json(data)).refused
     assert (words in "\n".join(refused)) == bool(refused) == (words != "as it was found")
-
-
-def test_values_in_blocks_are_those_of_the_judge_and_none_where_a_limit_breaks(swept: Path) -> None:
-    study = from_json(data_of(swept))
-    runs = [run for run in study.runs_of(0) if run.design is not None]
-    instance = read_question(study.document(0))
-    chosen = [candidate_in(instance, run.design) for run in runs]
-    assert price_together(instance, chosen) == [verify(instance, one).value for one in chosen]
-    narrow = replace(instance, budget=replace(instance.budget, step_time=min(run.value or 0.0 for run in runs) * (1.0 - 2.0**-50)))
-    assert price_together(narrow, chosen) == [None] * len(chosen)
 
 
 def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -308,15 +295,15 @@ def test_a_comparison_costs_little_beside_its_engines(monkeypatch: pytest.Monkey
 
 
 def asked(name: str) -> Instance:
-    return ask_by_names([Path(name)], (), None, Plan("", "", (), None, 1)).questions[0].instance
+    return ask_by_names([Path(name)], (), None, Plan("", "", (), None, 1)).instances[0]
 
 
 def test_limits_hold_for_every_engine_where_they_are_given() -> None:
-    plan = Plan("", "", ("boxes", "random", "expert"), None, 3)
-    assert [(name, limits.seconds, limits.seed) for name, limits in running.turns_of(plan)] == [
+    engines = ("boxes", "random", "expert")
+    assert [(name, limits.seconds, limits.seed) for name, limits in turns_of(FAMILY, engines, None, 3)] == [
         *(("boxes", float("inf"), 0), ("random", 5.0, 0), ("random", 5.0, 1), ("random", 5.0, 2), ("expert", float("inf"), 0)),
     ]
-    given = running.turns_of(Plan("", "", ("boxes", "milp"), 1.5, 2))
+    given = turns_of(FAMILY, ("boxes", "milp"), 1.5, 2)
     assert [limits.seconds for _, limits in given] == [1.5, 1.5, 1.5]
 
 

@@ -26,7 +26,8 @@ from crossopt.solvers.study.figures import (
     overall,
     values_along,
 )
-from crossopt.solvers.study.records import Axis, Study
+from crossopt.solvers.study.records import Study
+from crossopt.solvers.sweeps.listed import Axis
 from tests.solvers.study.runs import LOST, RUN, planned, searched, study_of
 
 

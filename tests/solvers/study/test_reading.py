@@ -1,5 +1,6 @@
 """Studies as they are written: what they ask, and every fault at once, where it stands and with its remedy."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,12 @@ import pytest
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.studies.study import points_of, read_study
-from crossopt.solvers.study.asking import ask_by_study, strange_names
-from crossopt.solvers.sweeps.reading import ask
+from crossopt.solvers.study.running import ask_by_study
+from crossopt.solvers.sweeps.asking import ask, strange_names
 from tests.every import every
 from tests.paths import INSTANCES
 
+of_designs = partial(strange_names, only="codesign")
 STUDY = """\
 kind: study
 title: A few devices
@@ -54,7 +56,7 @@ def test_every_value_of_an_axis_meets_every_other_and_every_instance(tmp_path: P
 
 def test_a_question_of_a_study_is_the_question_with_the_same_settings(tmp_path: Path) -> None:
     asking = ask_by_study(read_study(written(tmp_path, STUDY)))
-    own = asking.questions[-1].instance
+    own = asking.instances[-1]
     settings = ("microbatch=1", "tensor=[1, 2]", "objective=energy_per_token", "cluster.devices=16", "hardware=h100-sxm")
     same = read_instance(tmp_path / "own.yaml", settings)
     assert (own.cluster, own.plan_options, own.objective, own.hardware) == (same.cluster, same.plan_options, same.objective, same.hardware)
@@ -133,14 +135,14 @@ def test_a_question_with_several_workloads_is_asked_about_one_of_them(tmp_path: 
     assert (line, path) == (5, "instances[0]")
     assert "here are several" in message
     one = written(tmp_path, text.replace("chip}", "chip, workload: gpt3-13b}"))
-    assert ask_by_study(read_study(one)).questions[0].instance.workload.name == "gpt3-13b"
+    assert ask_by_study(read_study(one)).instances[0].workload.name == "gpt3-13b"
 
 
 def test_names_that_there_are_none_of_are_told_beside_faults_of_the_form(tmp_path: Path) -> None:
     """Of questions as well as of engines, and each once."""
     text = STUDY.replace("  - tiny\n", "  - tinny\n  - gpt3-13b-on-8\n").replace("own.yaml", "other.yaml").replace("megatron", "megatorn")
     with pytest.raises(InstanceError) as caught:
-        read_study(written(tmp_path, text.replace("seeds: 2", "seeds: zero").replace("time_limit", "time_limt")), strange_names)
+        read_study(written(tmp_path, text.replace("seeds: 2", "seeds: zero").replace("time_limit", "time_limt")), of_designs)
     assert sorted(fault.path for fault in caught.value.faults) == [
         *("engines[1]", "instances[0]", "instances[1]", "instances[2]", "seeds", "time_limt"),
     ]

@@ -11,11 +11,10 @@ from crossopt.instances.studies.sections import Claims
 from crossopt.instances.studies.study import read_study
 from crossopt.reports.sheets.study import share_of
 from crossopt.solvers.codesign.answer import ChosenDesign
-from crossopt.solvers.study.asking import Asking, ask_by_study
 from crossopt.solvers.study.check import check
 from crossopt.solvers.study.figures import best_of, cell, courses, flips_along, gains_along, level_from, overall, values_along
 from crossopt.solvers.study.records import Study
-from crossopt.solvers.study.running import run_all
+from crossopt.solvers.study.running import Asking, ask_by_study, ask_points, run_all
 from tests.benchmarks.studies import GALLERY, STUDIES, TOLD, kept, text_beside, with_table
 from tests.paths import INSTANCES
 
@@ -37,9 +36,10 @@ def asking(name: str) -> Asking:
 def share(name: str, names: set[str], engines: tuple[str, ...]) -> Study:
     """A study cut down to these questions and engines, run anew, without what follows from other engines."""
     whole = asking(name)
-    chosen = tuple(asked for asked in whole.questions if asked.name in names)
+    chosen = [pair for pair in zip(whole.listed.points, whole.instances, strict=True) if pair[0].name in names]
     assert len(chosen) == len(names)
-    return run_all(Asking(replace(whole.plan, engines=engines, claims=Claims()), chosen), lambda words: None)
+    points, instances = zip(*chosen, strict=True)
+    return run_all(ask_points(replace(whole.plan, engines=engines, claims=Claims()), points, instances), lambda words: None)
 
 
 def gap_of(study: Study, question: int, engine: str) -> float:
@@ -67,9 +67,9 @@ def test_what_is_kept_of_a_study_is_of_this_study(name: str) -> None:
     study, whole = stored(name), asking(name)
     assert study.plan == whole.plan
     assert [(question.name, list(question.settings)) for question in study.questions] == [
-        (asked.name, list(asked.instance.document["settings"])) for asked in whole.questions
+        (point.name, list(one.document["settings"])) for point, one in zip(whole.listed.points, whole.instances, strict=True)
     ]
-    assert {source.text for source in study.sources} == {asked.instance.document["text"] for asked in whole.questions}
+    assert {source.text for source in study.sources} == {one.document["text"] for one in whole.instances}
     assert study.stopped == "complete"
 
 
@@ -201,9 +201,9 @@ def test_the_plan_changes_along_every_course() -> None:
     for course in courses(study):
         assert 1 <= sum(flips_along(study, course)) <= 4
         plans = [best_design(study, question).plan for question in course.questions]
-        assert (plans[0]["pipeline"] == 1) == (course.at[1] != "12.5 GB/s")
-        assert all(plan["zero"] == 1 for plan in plans[2:])
-        assert plans[-1]["pipeline"] in {8, 16}
+        assert (plans[0].pipeline == 1) == (course.at[1] != "12.5 GB/s")
+        assert all(plan.zero == 1 for plan in plans[2:])
+        assert plans[-1].pipeline in {8, 16}
         powers = [best_design(study, question).hardware.choices["hbm_power"] for question in course.questions]
         assert powers[0] == 40.0
         assert powers[-1] >= 80.0

@@ -13,7 +13,7 @@ from crossopt.reports.sheets.amounts import bound_amount
 from crossopt.reports.sheets.study import course_words, ends_of, study_sheet
 from crossopt.reports.tables.study_runs import runs_csv
 from crossopt.solvers.study.figures import NEVER, Spread
-from crossopt.solvers.study.records import Axis
+from crossopt.solvers.sweeps.listed import Axis
 from tests.paths import ROOT
 from tests.solvers.study.runs import LOST, RUN, planned, searched, study_of
 

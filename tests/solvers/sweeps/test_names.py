@@ -8,13 +8,13 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.studies.study import read_study
+from crossopt.solvers.sweeps.asking import ask
 from crossopt.solvers.sweeps.keys import question_digest
-from crossopt.solvers.sweeps.names import Axis, Named, name_faults
-from crossopt.solvers.sweeps.reading import ask
+from crossopt.solvers.sweeps.listed import Axis, Point, name_faults
 from tests.every import every
 from tests.samples import PROFILE
 
-Points = list[Named]
+Points = list[Point]
 Axes = list[Axis]
 STUDY = """\
 kind: study
@@ -32,8 +32,7 @@ def asked(folder: Path, text: str = STUDY, *settings: str) -> tuple[Axes, Points
     path = folder / "study.yaml"
     path.write_text(text, encoding="utf-8")
     sweep = ask(read_study(path), settings)
-    points = [Named(one.name, one.subject, one.at, one.kind, one.digest, one.document) for one in sweep.questions]
-    return list(sweep.axes), points
+    return list(sweep.axes), list(sweep.points)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.sweeps.keys import question_digest
-from crossopt.solvers.sweeps.store import Listed, Point, Row, failure_of, keep, kept_at, listing, open_store, result_of
+from crossopt.solvers.sweeps.listed import Listed, Point, Row
+from crossopt.solvers.sweeps.store import failure_of, keep, kept_at, listing, open_store, result_of
 from tests.paths import INSTANCES
 
 KEY = "a" * 32

@@ -6,10 +6,9 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.studies.study import read_study
-from crossopt.solvers.sweeps.reading import Reader, ask
-from crossopt.solvers.sweeps.standing import listed_of
-from crossopt.solvers.sweeps.store import STUDY, Failure, Listed, keep_failure, listing
-from crossopt.solvers.sweeps.unanswered import Unanswered
+from crossopt.solvers.sweeps.asking import Reader, Unanswered
+from crossopt.solvers.sweeps.listed import Listed
+from crossopt.solvers.sweeps.store import STUDY, Failure, keep_failure, listing
 
 STUDY_OF_NINE = """\
 kind: study
@@ -43,7 +42,7 @@ def test_every_value_is_read_before_the_first_run_and_the_list_is_written_after_
     names = [first.name, *(job.name for job in jobs if job)]
     assert names[:5] == [f"{at}, expert" for at in ("8, 48", "8, 96", "8, 144", "16, 48", "24, 48")]
     assert len(set(names)) == 9
-    assert left.listed == listing(tmp_path / "runs") == listed_of(ask(reader.study), "mark")
+    assert left.listed == listing(tmp_path / "runs") == Reader(reader.study).sweep(mark="mark")
 
 
 def test_a_value_at_fault_is_told_with_all_others_before_anything_is_asked(tmp_path: Path) -> None:

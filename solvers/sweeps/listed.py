@@ -1,19 +1,22 @@
-"""The names of a study's questions held to what was asked.
+"""What a study asks: its axes, its questions and who is asked them; and whether a list of these is one.
 
     name        the subject and the value on each axis, with commas between
     points      of each subject all combinations of values, the last axis fastest
     questions   one question of a subject, with the settings of the axes laid over it, is each of the others
+    rows        each question is asked of the engines of its kind, once
 
 Questions are compared by their digests, so that an answer counts whoever asked it, in whatever words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, product
+from math import inf
 from typing import Any
 
 from crossopt.instances.errors import InstanceError
-from crossopt.solvers.sweeps.keys import is_listed, question_digest
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.sweeps.keys import is_listed, key_of, question_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,62 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A question by its names and its digest, and what was asked where that is known."""
+class Point:
+    """A question of a study: what to call it, where it stands on the axes, and its digest."""
 
     name: str
     subject: str
     at: tuple[str, ...]
     kind: str
     digest: str
-    document: Mapping[str, Any] | None
+    document: Mapping[str, Any] | None = field(default=None, compare=False)
+    """Enough to ask it again, where that is known."""
+    size: float = field(default=0.0, compare=False)
+    """How much there is to look at, as far as its kind says so: what is large is asked first."""
 
 
-def name_faults(axes: Sequence[Axis], points: Sequence[Named]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run: a question, by its number, asked of an engine."""
+
+    question: int
+    engine: str
+    seed: int
+    seconds: float | None
+    """What it may take; None for as long as it likes."""
+    key: str
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(inf if self.seconds is None else self.seconds, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All that is asked."""
+
+    title: str
+    axes: tuple[Axis, ...]
+    points: tuple[Point, ...]
+    rows: tuple[Row, ...]
+    mark: str = ""
+    """A digest of all that it follows from, by which it is known again without reading the questions; empty where more files are named."""
+
+
+def rows_of(number: int, point: Point, turns: Iterable[tuple[str, Limits]]) -> tuple[Row, ...]:
+    """A question asked of each engine within its limits."""
+    return tuple(
+        Row(number, engine, limits.seed, None if limits.seconds == inf else limits.seconds, key_of(point.digest, engine, limits))
+        for engine, limits in turns
+    )
+
+
+def subjects_of(points: Iterable[Point]) -> list[tuple[str, str]]:
+    """Each subject with the digest of its first question."""
+    return list({point.subject: (point.subject, point.digest) for point in reversed(tuple(points))}.values())[::-1]
+
+
+def name_faults(axes: Sequence[Axis], points: Sequence[Point]) -> list[str]:
     """What of the names of points is other than their questions say."""
     faults = [f"axis {axis.name}: {words}" for axis in axes if (words := _axis_fault(axis))]
     if len({axis.name for axis in axes}) < len(axes):
@@ -70,7 +117,7 @@ def _axis_fault(axis: Axis) -> str:
     return "settings beside it have a value for each of its values" if uneven else ""
 
 
-def _group_faults(axes: Sequence[Axis], group: Sequence[Named]) -> Iterator[str]:
+def _group_faults(axes: Sequence[Axis], group: Sequence[Point]) -> Iterator[str]:
     """Of the points of a subject: their names, and whether they ask the same but for the axes."""
     known = next((point for point in group if point.document is not None), None)
     for point in group:
@@ -81,7 +128,7 @@ def _group_faults(axes: Sequence[Axis], group: Sequence[Named]) -> Iterator[str]
             yield f"{point.name}: its question is not that of its subject at its values on the axes"
 
 
-def _is_at(axes: Sequence[Axis], point: Named, other: Named) -> bool:
+def _is_at(axes: Sequence[Axis], point: Point, other: Point) -> bool:
     """Whether a question of the subject, with the settings of the axes at a point laid over it, is that of the point; true of questions
     that name further files, where it is another one."""
     document = other.document or {}
@@ -90,7 +137,7 @@ def _is_at(axes: Sequence[Axis], point: Named, other: Named) -> bool:
     return digest_at(axes, point, document) == point.digest
 
 
-def digest_at(axes: Sequence[Axis], point: Named, document: Mapping[str, Any]) -> str:
+def digest_at(axes: Sequence[Axis], point: Point, document: Mapping[str, Any]) -> str:
     """The digest of a question with the settings of the axes laid over it, where its settings do not tell it as they are listed."""
     swept = [text for axis, value in zip(axes, point.at, strict=True) for text in axis.settings(value)]
     settings = list(document["settings"])
@@ -101,3 +148,17 @@ def digest_at(axes: Sequence[Axis], point: Named, document: Mapping[str, Any]) -
         return question_digest(point.kind, {**document, "settings": [*settings, *swept]})
     except InstanceError:
         return ""
+
+
+def listed_faults(listed: Listed) -> list[str]:
+    """What of the runs is not as a study asks them: each point is asked the same as others of its kind, once."""
+    turns = dict[str, dict[int, list[tuple[str, int, float | None]]]]()
+    for row in listed.rows:
+        kind = listed.points[row.question].kind
+        turns.setdefault(kind, {}).setdefault(row.question, []).append((row.engine, row.seed, row.seconds))
+    faults = ["a point is asked of nobody"] if len({row.question for row in listed.rows}) < len(listed.points) else []
+    for several in turns.values():
+        first = next(iter(several.values()))
+        if any(asked != first for asked in several.values()) or len(set(first)) < len(first):
+            faults.append("points of one kind are asked of different engines, or of one twice")
+    return faults
