@@ -121,8 +121,10 @@ def _hung(label: str, words: str) -> list[str]:
 # --- bars ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _bar(label: str, wide: int, drawn: str, words: str) -> str:
-    return f"    {label[:wide]:<{wide}}  |{drawn:<{_BAR}}|  {words}".rstrip()
+def _bar(label: str, wide: int, share: float, room: int, words: str) -> str:
+    """A share as a framed bar of so many columns, or without one where there is no room."""
+    framed = f"|{'█' * round(room * share):<{room}}|  " if room >= _SHORT else ""
+    return f"    {label[:wide]:<{wide}}  {framed}{words}".rstrip()
 
 
 def _limits(limits: Limits) -> Iterator[str]:
@@ -144,21 +146,28 @@ def _breakdown(one: Breakdown) -> Iterator[str]:
         yield from _wrapped(one.caption)
         return
     wide, long = max(len(label) for label, _, _ in parts), max(len(words) for _, words, _ in parts)
+    room = min(_BAR, sheet_width() - wide - long - 14)  # what margins, gaps and percentages leave
     for label, words, share in parts:
-        yield f"    {label:<{wide}}  {words:>{long}}  {share:6.1%}  {eighths(share, _BAR)}".rstrip()
+        yield f"    {label:<{wide}}  {words:>{long}}  {share:6.1%}  {eighths(share, max(room, 0))}".rstrip()
     yield from _wrapped(one.caption)
 
 
 def _bars(bars: Bars) -> Iterator[str]:
     most = max((row.amount for row in bars.rows if row.amount is not None), default=0.0) or 1.0
     wide = min(max(len(row.label) for row in bars.rows), _LABEL)
+    amounts = [digits(row.amount, bars.unit) + _far(row, bars, place) for place, row in enumerate(bars.rows) if row.amount is not None]
+    room = min(_BAR, sheet_width() - wide - max(map(len, amounts), default=0) - 10)  # what margins, gaps and the frame leave
     for place, row in enumerate(bars.rows):
         if row.amount is None:
             yield from _wrapped(f"{row.label}: none, {row.fault}")
             continue
-        far = above(row.amount, bars.best) if place and not row.fault else ""
-        yield _bar(row.label, wide, "█" * round(_BAR * row.amount / most), f"{digits(row.amount, bars.unit)}{far}")
+        yield _bar(row.label, wide, row.amount / most, room, f"{digits(row.amount, bars.unit)}{_far(row, bars, place)}")
         yield from _said(row, wide)
+
+
+def _far(row: Bar, bars: Bars, place: int) -> str:
+    """How far an amount is above the best, of all but the first."""
+    return above(row.amount, bars.best) if place and not row.fault and row.amount is not None else ""
 
 
 def _said(row: Bar, wide: int) -> list[str]:
@@ -176,7 +185,7 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
     wide = max(map(len, labels))
     for label, group in zip(labels, alike, strict=True):
         _, drawn, shown = group[0]
-        yield _bar(label, wide, drawn, shown)
+        yield f"    {label:<{wide}}  |{drawn:<{_BAR}}|  {shown}".rstrip()
     yield from _wrapped(timeline.words)
 
 

@@ -90,12 +90,13 @@ def test_wide_terminals_are_used_up_to_120_signs(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_answer_is_drawn_on_terminals_of_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bars in frames have a width of their own, however narrow the terminal is."""
+    """The sheet itself fits, so that no line is wrapped twice; below 60 columns it is drawn for 60."""
     question = read_instance(INSTANCES / "tiny.yaml")
     result = answered(question)
     for columns in range(20, 121):
         monkeypatch.setenv("COLUMNS", str(columns))
-        text = fitted(text_of("codesign", question, result))
+        text = text_of("codesign", question, result)
+        assert fitted(text) == text
         assert max(map(len, text.splitlines())) <= max(columns, 60)
 
 
