@@ -1,4 +1,4 @@
-"""The command `sweep STUDY`: the runs of a study answered by several processes into a folder."""
+"""The command `sweep STUDY`: the runs of a study answered by several processes into a folder, and what a sweep has come to, in lines."""
 
 import os
 import signal
@@ -17,21 +17,23 @@ from crossopt.instances.files.saved import check_writable, naming
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.commands.progress import notes_on
-from crossopt.reports.commands.studies.words import code_of_sweep, early_text, failures_text, remedies_text, tally_text
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.texts.width import fitted
+from crossopt.reports.texts.width import fitted, listed, wrapped
 from crossopt.solvers.sweeps.asking import Reader, Unanswered, ask, mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
 from crossopt.solvers.sweeps.listed import Listed
 from crossopt.solvers.sweeps.process import Worker
-from crossopt.solvers.sweeps.standing import Standing, in_shard, is_left, standings, tally
+from crossopt.solvers.sweeps.standing import Standing, Tally, in_shard, is_left, standings, tally
 from crossopt.solvers.sweeps.store import RESULTS, known
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.worker import Job, lost_words
 
 _MOST_WORKERS = 1_024
+FAILED = 1
+SHOWN = 10
+"""Failures that are told one by one."""
 
 
 def study_in(path: Path) -> StudyText:
@@ -98,16 +100,16 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
             except OSError as error:
                 raise FailedError(lost_words(error, folder)) from error
     asked_now = f"{len(crew.answered | crew.failed):,} of them asked now, in {monotonic() - began:.3g} s"
-    listed = unanswered.listed
-    if listed is None:
-        sys.stdout.write(fitted(early_text(folder, unanswered.reader, asked_now)))
+    full_list = unanswered.listed
+    if full_list is None:
+        sys.stdout.write(fitted(_early_text(folder, unanswered.reader, asked_now)))
         return ENDED_EARLY
-    keys = unanswered.keys(listed)
-    now = unanswered.before if first is None else standings(folder, listed, set(keys))
+    keys = unanswered.keys(full_list)
+    now = unanswered.before if first is None else standings(folder, full_list, set(keys))
     found = tally(keys, now)
-    lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
+    lines = [f"{folder}: {full_list.title}", *tally_text(len(full_list.points), found)]
     lines.append("  nothing was left to ask" if first is None else f"  {asked_now}")
-    lines += [*failures_text(listed, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
+    lines += [*failures_text(full_list, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return code_of_sweep(found)
 
@@ -154,3 +156,68 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+# --- in lines ----------------------------------------------------------------------------------------------------------------------------
+
+
+def code_of_sweep(found: Tally) -> int:
+    """The exit code: what is left counts before what failed, and that before what an engine that proves left without a proof."""
+    if found.left:
+        return ENDED_EARLY
+    if found.failed:
+        return FAILED
+    return UNPROVED if found.open else ANSWERED
+
+
+def tally_text(points: int, found: Tally) -> Iterator[str]:
+    """How many runs there are, and what they have come to."""
+    twice = f", {found.runs - found.keys:,} of which ask what another one asks" if found.keys < found.runs else ""
+    parts = [f"{found.answered:,} answered"]
+    parts += [f"{found.refused:,} not answered by the engine that was asked"] if found.refused else []
+    parts += [f"{found.failed:,} failed"] if found.failed else []
+    parts += [f"{found.left:,} not asked yet, of which nothing is said"] if found.left else []
+    yield from wrapped("  ", f"{several(points, 'point')}, {several(found.runs, 'run')}{twice}: {', '.join(parts)}")
+    if not found.answered:
+        return
+    none = f" ({found.infeasible:,} of them that there is no answer)" if found.infeasible else ""
+    open_ = f", {found.open:,} without a proof" if found.open else "" if found.ruled else ", none without a proof"
+    gap = f", the widest known gap {found.widest:.2%}" if found.widest is not None else ""
+    late = f", {found.stopped:,} of them stopped by time" if found.stopped else ""
+    ruled = f", {found.ruled:,} by engines that prove nothing" if found.ruled else ""
+    yield from wrapped("  ", f"of those answered {found.proved:,} proved{none}{open_}{late}{gap}{ruled}")
+
+
+def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
+    """What asks what is left, and what failed, FILE being the study."""
+    again = f"`crossopt sweep FILE --store {folder}"
+    if found.left:
+        yield from wrapped("  ", f"{again}` asks what is left")
+    if found.failed:
+        yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
+
+
+def _early_text(folder: Path, reader: Reader, asked: str) -> str:
+    """What is said where the end was asked for before all questions were read."""
+    read = f"{reader.done:,} of {reader.count:,} points were read when it was ended; {asked}, and nothing is said of the others"
+    again = f"`crossopt sweep FILE --store {folder}` goes on"
+    return "\n".join([f"{folder}: {reader.study.file.title}", *wrapped("  ", read), *wrapped("  ", again)]) + "\n"
+
+
+def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
+    """What failed, and why; and files that were not used."""
+    among, seen, told = set(keys), set[str](), 0
+    for row in asked.rows:
+        if row.key not in among or row.key in seen:
+            continue
+        seen.add(row.key)
+        one = standings[row.key]
+        for fault in one.faults:
+            yield from listed("  not used  ", fault)
+        if one.state == "failed" and one.failure:
+            told += 1
+            if told <= SHOWN:
+                tries = f" ({one.failure.tries} tries)" if one.failure.tries > 1 else ""
+                yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.words}{tries}")
+    if told > SHOWN:
+        yield f"  and {told - SHOWN:,} more that failed; the table has them"

@@ -28,8 +28,7 @@ def sweep(options: Namespace) -> int:
     if len(rest) != 1:
         usage(f"sweep {action}: say of what, once (`crossopt sweep {action} {'FILE' if action == 'script' else 'runs/'}`)")
     _refuse_strangers(options, OF_ACTIONS[action], f"sweep {action}")
-    module = import_module(f"crossopt.reports.commands.studies.{'script' if action == 'script' else 'kept'}")
-    act: Callable[[Namespace, Path], int] = getattr(module, action)
+    act: Callable[[Namespace, Path], int] = getattr(import_module("crossopt.reports.commands.studies.actions"), action)
     return act(options, Path(rest[0]))
 
 

@@ -1,4 +1,4 @@
-"""What a sweep's folder holds: how far it is, as a table, checked, and as a database."""
+"""What else is done about a sweep: how far it is, as a table, checked, and as a database; and a script that answers it in parts."""
 
 import errno
 import sqlite3
@@ -7,19 +7,23 @@ from argparse import Namespace
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, Final
 
-from crossopt.instances.files.saved import naming, write_whole
+from crossopt.instances.files.saved import file_name, naming, write_whole
+from crossopt.instances.kinds import question_path
+from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.progress import notes_on
-from crossopt.reports.commands.studies.words import code_of_sweep, failures_text, remedies_text, tally_text
+from crossopt.reports.commands.studies.answering import code_of_sweep, failures_text, remedies_text, tally_text
 from crossopt.reports.pages.studies.swept import MOST, swept_page
 from crossopt.reports.tables.swept import Cells, cells_of, csv_of, markdown_of, write_parquet
 from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import family_of
+from crossopt.solvers.sweeps.asking import strange_names
 from crossopt.solvers.sweeps.leases import held
 from crossopt.solvers.sweeps.listed import Listed, listed_faults, name_faults
 from crossopt.solvers.sweeps.standing import standings, tally
@@ -27,6 +31,20 @@ from crossopt.solvers.sweeps.store import STUDY, all_kept, listing, result_of
 
 REFUSED = 30
 INDEX = "index.sqlite"
+_SHARDS: Final = 10
+_SCRIPT: Final = """\
+#!/bin/bash
+# Answers {title} in {shards} parts. Submit it by `sbatch`; once more, and only what is missing is asked.
+# A job that ends with 11 left answers without a proof, one with 12 was ended early: see `crossopt sweep status {store}`.
+#SBATCH --job-name={name}
+#SBATCH --array=0-{last}
+#SBATCH --cpus-per-task={workers}
+#SBATCH --requeue
+# A minute before its time is over a job is told, finishes what it is answering, and begins nothing new.
+#SBATCH --signal=TERM@60
+set -u
+exec crossopt sweep {study} --store {store} --workers {workers} --shard "$SLURM_ARRAY_TASK_ID/{shards}"{more}
+"""
 
 
 def status(options: Namespace, folder: Path) -> int:
@@ -149,3 +167,33 @@ def _write_index(cells: Cells, path: Path) -> None:
             base.executemany(f"INSERT INTO runs VALUES ({places})", ([row.get(head) for head in cells.heads] for row in cells.rows))
     except sqlite3.OperationalError as error:
         raise OSError(errno.EIO, str(error)) from error
+
+
+def script(options: Namespace, path: Path) -> int:
+    """A script for a batch system that answers a sweep in equal parts, each a job of its own, that share a folder and nothing else."""
+    if not options.slurm:
+        usage("sweep script: say for which batch system (`--slurm`)")
+    if options.store is None:
+        usage("--store: say where the answers are to be kept, a folder that all machines of the cluster see (`--store /shared/runs`)")
+    check_target(options.out)
+    study, shards = read_study(question_path(path), strange_names, MOST_SWEPT), options.shards or _SHARDS
+    given = (("--time-limit", options.time_limit), ("--memory", options.memory), ("--retry", ",".join(options.retry or ()) or None))
+    settings = tuple(("--set", one) for one in options.settings)
+    more = "".join(f" {flag} {quote(value)}" for flag, value in (*given, *settings) if value is not None)
+    name = path if path == question_path(path) else path.name  # one that comes along has its name on all machines
+    told = {
+        "title": " ".join(study.file.title.split()),
+        "name": file_name(study.file.title).replace(" ", "-"),
+        "study": quote(str(question_path(path).resolve())) if name == path else quote(str(name)),
+        "store": quote(str(options.store.absolute())),
+        "workers": options.workers or 1,
+        "shards": shards,
+        "last": shards - 1,
+        "more": more,
+    }
+    text = _SCRIPT.format(**told)
+    if options.out is None or str(options.out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(options.out, text)
+    return ANSWERED
