@@ -182,7 +182,7 @@ _UNCHECKED = "nothing checks the words beside: names, notes, seconds, versions, 
 
 def _check(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.families import check  # noqa: PLC0415
-    from crossopt.reports.texts.width import fitted  # noqa: PLC0415
+    from crossopt.reports.render.width import fitted  # noqa: PLC0415
 
     both = options.network, options.system
     if options.file.is_dir() or options.file.suffix == ".tar":
@@ -259,8 +259,8 @@ def _refuse_forms(options: argparse.Namespace) -> None:
 
 def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.reports.render.paper import sheet_in  # noqa: PLC0415
     from crossopt.reports.sheets.accuracy import accuracy_sheet, document  # noqa: PLC0415
-    from crossopt.reports.tables.paper import sheet_in  # noqa: PLC0415
 
     written = sheet_in(options.form, accuracy_sheet(options.file.name, result), document(options.file.name, result))
     if options.out is None or str(options.out) == "-":

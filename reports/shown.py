@@ -13,7 +13,7 @@ from crossopt.reports.sheets.sheet import Sheet
 from crossopt.solvers.answer import Result
 
 if TYPE_CHECKING:
-    from crossopt.reports.pages.shell import Page
+    from crossopt.reports.render.page import Page
     from crossopt.reports.render.tables import Digest
 
 _PLAIN = "crossopt.reports.sheets.plain"

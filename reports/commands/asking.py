@@ -17,10 +17,10 @@ from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
 from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import log_to, progress_on
+from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.compared import Compared, compared_text, refused_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, text_of
-from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Result, Rival, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, solve_and_hold
 from crossopt.solvers.checking import check as report_of

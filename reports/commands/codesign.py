@@ -16,7 +16,7 @@ from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import question_of
 from crossopt.reports.commands.families import Ending, code_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper
-from crossopt.reports.texts.width import fitted
+from crossopt.reports.render.width import fitted
 from crossopt.solvers.answer import Status
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from crossopt.reports.commands.families import code_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper
 from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.pages.frame.style import alone
+from crossopt.reports.render.style import alone
 from crossopt.reports.render.terminal import terminal
+from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.codesign.deciding import deciding_picture, deciding_sheet
-from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.answer import ChosenDesign

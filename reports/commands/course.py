@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
-from crossopt.reports.texts.course import FORMATS, board_text, class_csv, table_csv
+from crossopt.reports.commands.course_text import FORMATS, board_text, class_csv, table_csv
 from crossopt.solvers.grading.assignments.expert import question
 from crossopt.solvers.grading.classes import (
     Asking,

@@ -22,9 +22,9 @@ from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.facts.building import building_of
+from crossopt.reports.render.width import fitted
+from crossopt.reports.sheets.codesign.explain import Why, answer_text, clash_text, forced_text
 from crossopt.reports.sheets.codesign.near import near_text
-from crossopt.reports.texts.explain import Why, answer_text, clash_text, forced_text
-from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend

@@ -7,8 +7,8 @@ from html import unescape
 from typing import Final
 
 from crossopt.reports.drawing.svg import WIDTH, box, hue, width_of, words
-from crossopt.reports.pages.frame.style import alone
-from crossopt.reports.pages.shell import Page
+from crossopt.reports.render.page import Page
+from crossopt.reports.render.style import alone
 
 _FIGURE: Final = re.compile(r'(?s)<figure[^>]*>\n<div class="for-wide">\n(<svg.*?</svg>)')
 _KEY: Final = re.compile(r'<span class="swatch b(\d)">([A-Z]+)</span> ([^<]*)')

@@ -9,7 +9,7 @@ from crossopt.reports.drawing.bars import Row, bars, stacked
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import timeline
-from crossopt.reports.pages.shell import (
+from crossopt.reports.render.page import (
     Page,
     ProofBox,
     figure,

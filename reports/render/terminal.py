@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import Final, assert_never
 
 from crossopt.reports.drawing.timeline import Track
+from crossopt.reports.render.width import eighths, sheet_width
 from crossopt.reports.sheets.amounts import above, digits, shown
 from crossopt.reports.sheets.sheet import (
     Bar,
@@ -24,7 +25,6 @@ from crossopt.reports.sheets.sheet import (
     Table,
     Timeline,
 )
-from crossopt.reports.texts.width import eighths, sheet_width
 
 _BAR: Final = 24
 _FILLS: Final = "█▒░▓"

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crossopt.reports.render.terminal import closing_of, text_of
+from crossopt.reports.render.width import wrapped
 from crossopt.reports.sheets.amounts import digits, digits_below
 from crossopt.reports.sheets.sheet import Bar, Column, Section, Sheet, Table, names
-from crossopt.reports.texts.width import wrapped
 from crossopt.solvers.answer import Number
 
 

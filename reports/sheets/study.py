@@ -316,25 +316,35 @@ def _amount(value: float | None, unit: str) -> str:
 
 
 def _engines(study: Study) -> Section:
-    """What each engine comes to over all questions."""
+    """What each engine comes to over all questions: distances, which fit a column of a paper with two, and times."""
     every = [overall(study, engine) for engine in study.plan.engines]
-    columns = [
-        names("engine", (one.engine for one in every)),
-        _column(
-            "above bound", [("none" if one.above is None else share_of(one.above.middle), _percent(one.above, "middle")) for one in every]
-        ),
-        _column("at worst", [("" if one.above is None else _worst(one.above), _percent(one.above, "most")) for one in every]),
-        figures("within 1 %", [f"{one.near} of {one.questions}" for one in every]),
-        figures("to 1 %", ["" if one.near_after is None else late(one.near_after) for one in every]),
-        figures("proved", [f"{one.proved} of {one.questions}" for one in every]),
-        figures("to proof", ["" if one.proved_after is None else late(one.proved_after) for one in every]),
-        *([figures("no design, proved", [f"{one.refuted}" for one in every])] if any(one.refuted for one in every) else []),
-    ]
+    above = [("none" if one.above is None else share_of(one.above.middle), _percent(one.above, "middle")) for one in every]
+    worst = [("" if one.above is None else _worst(one.above), _percent(one.above, "most")) for one in every]
+    engines = names("engine", (one.engine for one in every))
+    table = Table(
+        (
+            engines,
+            Column("above bound", tuple(words for words, _ in above), tuple(exact for _, exact in above), "median %"),
+            Column("at worst", tuple(words for words, _ in worst), tuple(exact for _, exact in worst), "worst %"),
+            _of("within 1 %", "in 1 %", [(one.near, one.questions) for one in every]),
+            _of("proved", "proved", [(one.proved, one.questions) for one in every]),
+            *([figures("no design, proved", [f"{one.refuted}" for one in every])] if any(one.refuted for one in every) else []),
+        )
+    )
+    times = Table(
+        (
+            engines,
+            figures("to 1 %", ["" if one.near_after is None else late(one.near_after) for one in every]),
+            figures("to proof", ["" if one.proved_after is None else late(one.proved_after) for one in every]),
+        )
+    )
     refuted = refuted_words(study)
     words = f"Over the questions that {asked_words(study)}have a design and a bound: the median, and the worst."
-    return Section(
-        "Engines over the questions, above the best bound", (Table(tuple(columns)), words, *([f"{refuted}."] if refuted else []))
-    )
+    return Section("Engines over the questions, above the best bound", (table, times, words, *([f"{refuted}."] if refuted else [])))
+
+
+def _of(head: str, short: str, pairs: Sequence[tuple[int, int]]) -> Column:
+    return Column(head, tuple(f"{one} of {of}" for one, of in pairs), tuple(f"{one}/{of}" for one, of in pairs), short)
 
 
 def _worst(gaps: Spread) -> str:

@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Final
 
 from crossopt.instances.files.dataclass_json import to_plain
-from crossopt.reports.tables.paper import harmless
+from crossopt.reports.render.paper import harmless
 from crossopt.solvers.study.figures import NEVER, above, bound_of, near_after
 from crossopt.solvers.study.records import Run, Study
 

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
-from crossopt.reports.tables.paper import harmless
+from crossopt.reports.render.paper import harmless
 from crossopt.solvers.sweeps.listed import Listed, Point, Row
 from crossopt.solvers.sweeps.store import all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED

@@ -10,10 +10,10 @@ import pytest
 
 from crossopt.instances.measured.runs import read_measured
 from crossopt.reports.cli import main
+from crossopt.reports.render.paper import sheet_in
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.accuracy import accuracy_sheet, document, plot
 from crossopt.reports.sheets.sheet import Table
-from crossopt.reports.tables.paper import sheet_in
 from crossopt.solvers.measured.accuracy import Accuracy, accuracy
 from tests.reports.look import faults_in_a_browser, looked_at
 

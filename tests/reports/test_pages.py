@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.drawing.svg import words
-from crossopt.reports.pages.frame.style import style
-from crossopt.reports.pages.shell import Page, page, paragraph, said, table, tiles
+from crossopt.reports.render.page import Page, page, paragraph, said, table, tiles
+from crossopt.reports.render.style import style
 from tests.reports.browser import opened
 
 HEADS = ("", "best", "bound", "exhaustive", "hardware-only", "plan-only", "annealing", "evolution", "megatron", "deepflow")

@@ -10,8 +10,8 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
 from crossopt.reports.render.colour import coloured, wants_colour
+from crossopt.reports.render.width import fitted, page_width
 from crossopt.reports.shown import text_of
-from crossopt.reports.texts.width import fitted, page_width
 from crossopt.solvers.answer import Progress
 from tests.paths import INSTANCES
 from tests.reports.answers import answered

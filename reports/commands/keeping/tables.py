@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from crossopt.reports.commands.families import ENDED_EARLY
 from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
-from crossopt.reports.texts.width import fitted
+from crossopt.reports.render.width import fitted
 
 T = TypeVar("T")
 EARLY = "ended before all were done: the table has those that were"

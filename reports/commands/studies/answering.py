@@ -19,8 +19,8 @@ from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.commands.progress import notes_on
+from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.texts.width import fitted, listed, wrapped
 from crossopt.solvers.sweeps.asking import Reader, Unanswered, ask, mark_of, strange_names
 from crossopt.solvers.sweeps.leases import clear
 from crossopt.solvers.sweeps.listed import Listed

@@ -151,9 +151,9 @@ def _limit(text: str | None) -> float | None:
 def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
     """The runs for the file that is named, and what is shown of them."""
     from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
+    from crossopt.reports.render.width import fitted  # noqa: PLC0415
     from crossopt.reports.sheets.compared import refused_text  # noqa: PLC0415
     from crossopt.reports.sheets.study import study_sheet  # noqa: PLC0415
-    from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     text, refused = text_of(study), refused_in(study) if len(study.questions) > 1 else {}  # of one question the table says it
     return text if options.out else None, text if str(options.out) == "-" else fitted(terminal(study_sheet(study)) + refused_text(refused))
@@ -165,8 +165,8 @@ def _deliver(options: Namespace, study: Study, code: int) -> None:
     written, shown = _told(options, study)
     try:
         if options.chart:
+            from crossopt.reports.render.paper import sheet_in  # noqa: PLC0415
             from crossopt.reports.sheets.study import study_sheet  # noqa: PLC0415
-            from crossopt.reports.tables.paper import sheet_in  # noqa: PLC0415
 
             write_whole(options.chart, sheet_in("html", study_sheet(study), json.loads(text_of(study))))
     finally:  # a full disk must not cost the answer

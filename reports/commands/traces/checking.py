@@ -6,8 +6,8 @@ from pathlib import Path
 from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.commands.traces.replaying import replayed_lines
+from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.texts.width import fitted
 
 
 def check_traces(path: Path, network: tuple[Path, Path] | None) -> bool:

@@ -14,7 +14,7 @@ from crossopt.instances.traces.window import Window
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.traces.text import text_of_trace
-from crossopt.reports.texts.width import fitted
+from crossopt.reports.render.width import fitted
 
 
 def import_traces(options: Namespace) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, Replayed, critical_path, replay
 from crossopt.instances.traces.imported import Imported, counted
-from crossopt.reports.texts.width import listed, page_width, wrapped
+from crossopt.reports.render.width import listed, page_width, wrapped
 
 NEAR, NEAR_ONE = 0.01, 0.001
 """By which share of the traced span the replay may be off before that is told, of several streams and of one."""

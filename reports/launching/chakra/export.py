@@ -18,8 +18,8 @@ from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, STEP, write_
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.launching.chakra.programs import Planned, cannot, flops_of, planned, program_of
 from crossopt.reports.launching.chakra.ranks import Npu, npus_of
+from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.texts.width import fitted
 from crossopt.solvers.codesign.answer import Candidate, design_of
 
 MOST = 1 << 16

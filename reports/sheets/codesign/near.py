@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.texts.width import page_width
+from crossopt.reports.render.width import page_width
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Space
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from crossopt.reports.drawing.tree import MOST, TreeNode, tree_svg
-from crossopt.reports.pages.frame.style import alone
-from crossopt.reports.pages.shell import Page, figure, heading, page
+from crossopt.reports.render.page import Page, figure, heading, page
+from crossopt.reports.render.style import alone
 from tests.reports.look import faults_in_a_browser, looked_at
 
 SMALL = (

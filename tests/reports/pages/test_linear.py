@@ -15,8 +15,8 @@ from crossopt.instances.codesign.boxes import grid, places_of, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.linear.beside import linear_of
 from crossopt.reports.facts.linear.terms import STEP, Linearized
-from crossopt.reports.pages.shell import Page, page
 from crossopt.reports.render.html import drawn_section
+from crossopt.reports.render.page import Page, page
 from crossopt.reports.sheets.codesign.linear import linear_section
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in, relaxation_in
 from crossopt.solvers.proofs import Relaxation

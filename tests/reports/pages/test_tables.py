@@ -10,8 +10,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import ENDINGS, PAGES, draw_results, tables_on
-from crossopt.reports.pages.together import Drawn
-from crossopt.reports.tables.paper import paper
+from crossopt.reports.render.paper import paper
+from crossopt.reports.render.together import Drawn
 from tests.paths import INSTANCES, ROOT
 from tests.reports.answers import COUNTED
 from tests.solvers.codesign.several_questions import TWO

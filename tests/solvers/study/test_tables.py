@@ -24,8 +24,16 @@ def test_conclusions_come_before_the_runs() -> None:
     at, axes = (("one",), ("two",)), (Axis("questions", "questions", ("one", "two")),)
     seeds = [searched(value, seed) for seed, value in enumerate((110.0, 104.0, 130.0))]
     tables = digest(study_sheet(study_of(RUN, *seeds, replace(RUN, question=1), at=at, axes=axes))).tables
-    assert [table.title.partition(" ")[0] for table in tables if table.rows] == ["Engines", "Above", "Ranges", "Seconds", "Along", "Runs"]
-    _, above, ranges, _, _, runs = (table for table in tables if table.rows)
+    assert [table.title.partition(" ")[0] for table in tables if table.rows] == [
+        "Engines",
+        "Engines",
+        "Above",
+        "Ranges",
+        "Seconds",
+        "Along",
+        "Runs",
+    ]
+    _, _, above, ranges, _, _, runs = (table for table in tables if table.rows)
     assert [f"{share:.6g}" for share in above.rows[0][-2:]] == ["0", "10"]
     assert [f"{share:.6g}" for share in ranges.rows[0][-2:]] == ["4", "30"]
     assert [row[2] for row in runs.rows] == ["0", "0", "1", "2", "0"]

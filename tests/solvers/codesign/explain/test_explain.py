@@ -9,7 +9,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.facts.building import Built
-from crossopt.reports.texts.explain import Why, answer_text
+from crossopt.reports.sheets.codesign.explain import Why, answer_text
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift

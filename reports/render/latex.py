@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 from unicodedata import decomposition
 
+from crossopt.reports.render.columns import GAP, Sheet, head_lines, lines_of, sheets
 from crossopt.reports.render.tables import Table, is_number, row_written, titled, written
-from crossopt.reports.tables.columns import GAP, Sheet, head_lines, lines_of, sheets
 
 _LINES: Final = 40
 """Of the rows of a table, which leave room for its head and its caption on a page."""

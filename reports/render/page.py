@@ -1,17 +1,19 @@
 """The frame of a page and what fills it: sections, tables, tiles and figures as HTML text, with every word of a result escaped."""
 
+import base64
 import hashlib
 import json
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any, Final
 
 from crossopt.reports.drawing.bars import Part
 from crossopt.reports.drawing.svg import HUES, NARROW, WIDTH, letter
-from crossopt.reports.pages.frame.script import policy, script
-from crossopt.reports.pages.frame.style import style
+from crossopt.reports.render.style import style
 
 TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
@@ -257,3 +259,21 @@ def embedded(result: object, name: str = "result", room: int = LARGEST) -> str:
         "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
         f'<pre id="{name}">{inside}</pre>\n</details>'
     )
+
+
+@cache
+def script() -> str:
+    """The script without its comments."""
+    lines = (line.strip() for line in Path(__file__).with_name("page.js").read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def policy(own: str = "") -> str:
+    """What a browser may do with a page: run the script with this digest, and one of its own where it has one, and use the style sheet
+    inside it (Content Security Policy, level 3). Words of a result cannot act, were they ever let through."""
+    digests = " ".join(f"'sha256-{_digest(text)}'" for text in (script(), own) if text)
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {digests}; base-uri 'none'; form-action 'none'"
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

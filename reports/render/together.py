@@ -8,7 +8,7 @@ from typing import Final
 
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import (
+from crossopt.reports.render.page import (
     Page,
     ProofBox,
     embedded,
@@ -22,8 +22,8 @@ from crossopt.reports.pages.shell import (
     section,
     table,
 )
+from crossopt.reports.render.paper import names_of
 from crossopt.reports.render.tables import PROVED_HERE, SAID, Digest, with_words
-from crossopt.reports.tables.paper import names_of
 
 ROOM: Final = 490_000
 """Bytes of a page, less a little for what says what was shortened."""

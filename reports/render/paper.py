@@ -11,9 +11,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
+from crossopt.reports.render.latex import latex
 from crossopt.reports.render.tables import DIGITS, SAID, Digest, Table, digest, is_number, row_written, six_digits, titled, written
 from crossopt.reports.sheets.sheet import Bound, Cell, Sheet
-from crossopt.reports.tables.latex import latex
 
 _LINE: Final = 44
 _NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."
@@ -32,8 +32,8 @@ def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
 def sheet_in(form: str, sheet: Sheet, data: object) -> str:
     """A sheet as a file of this form, tables or a page, with the data that it was made of."""
     if form == "html":
-        from crossopt.reports.pages.shell import page  # noqa: PLC0415 - only pages need pictures
         from crossopt.reports.render.html import html  # noqa: PLC0415
+        from crossopt.reports.render.page import page  # noqa: PLC0415 - only pages need pictures
 
         return page(html(sheet, data))
     return FORMATS[form]([("", one) for one in digest(sheet).tables if one.rows])

@@ -1,1 +1,0 @@
-"""What every page stands in: how it looks, what its script does, and its first screen."""

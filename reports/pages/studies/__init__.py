@@ -1,1 +1,0 @@
-"""Pages about studies and sweeps."""
