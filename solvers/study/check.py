@@ -12,7 +12,7 @@ What a search did not find is its word: another machine or second would have it 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice
 from math import fsum, inf, isfinite
 from pathlib import Path
 
@@ -39,6 +39,8 @@ from crossopt.solvers.sweeps.listed import Point, name_faults
 
 _WIDEST = 1e-3
 """Gap beyond which nobody calls a value proved here."""
+_CHOSEN = ("exhaustive", "boxes")
+"""Engines to one of which `auto` leaves the answer."""
 
 
 def check(study: Study) -> Report:
@@ -90,19 +92,16 @@ def _form(study: Study) -> list[str]:
         faults.append("questions: one has a text that is not there")
     if any(len(question.at) != len(plan.axes) for question in study.questions):
         faults.append("questions: each has a value on each axis")
-    strange = [run for run in study.runs if not 0 <= run.question < len(study.questions) or run.engine not in plan.engines]
-    if strange:
-        faults.append("runs: one is of a question or an engine that is not asked")
+    turns = turns_of(FAMILY, plan.engines, plan.time_limit, min(plan.seeds, len(study.runs) + 1))
+    wanted = ((number, engine, limits.seed) for number in range(len(study.questions)) for engine, limits in turns)
+    found = [(run.question, run.engine, run.seed) for run in study.runs]
+    if found != list(islice(wanted, len(found))):
+        faults.append("runs: they are not those that the plan asks for, question by question")
     if study.stopped not in {"complete", "interrupted"}:
         faults.append("stopped: this is complete or interrupted")
-    if any(run.question > after.question for run, after in pairwise(study.runs)):
-        faults.append("runs: they stand question by question")
     if not fsum(run.seconds for run in study.runs) <= study.seconds < inf:
         faults.append("seconds: all together take less than the runs did")
-    keys = [(run.question, run.engine, run.seed) for run in study.runs]
-    if len(set(keys)) < len(keys):
-        faults.append("runs: one is told twice")
-    if study.stopped == "complete" and any(not _whole(study, engine) for engine in plan.engines):
+    if study.stopped == "complete" and next(wanted, None) is not None:
         faults.append("runs: one is missing")
     return faults
 
@@ -133,18 +132,14 @@ def _column_faults(study: Study, instances: Sequence[Instance]) -> list[str]:
     return [f"{name}: these do not follow from the runs" for name, holds in rules if not holds]
 
 
-def _whole(study: Study, engine: str) -> bool:
-    """Whether an engine was asked every question with the same seeds, from 0 on: one, or all of them."""
-    found = {tuple(run.seed for run in study.runs_of(question, engine)) for question in range(len(study.questions))}
-    return found in ({(0,)}, {tuple(range(study.plan.seeds))})
-
-
 def _key(design: ChosenDesign) -> str:
     return json.dumps(to_plain(design), sort_keys=True)
 
 
 def _faults(instance: Instance, run: Run, seen: dict[str, Verdict[Evaluation]]) -> list[str]:
     """What of a run is not so; `seen` keeps what the full model says of designs that several engines found."""
+    within = isfinite(run.seconds) and run.seconds >= 0.0 and all(at <= run.seconds for at, _, _ in run.trace)
+    is_way = within and trace_holds(run.trace, run.value, run.bound)
     rules = (
         ("value, design and `verified` belong together", (run.value is None) == (run.design is None) == (not run.verified)),
         ("an optimum has a value that is its bound", run.status != "OPTIMAL" or (run.proved and run.value == run.bound)),
@@ -153,8 +148,11 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict[Evaluation]]) 
         ("what is infeasible is proved", run.status != "INFEASIBLE" or (run.proved and run.bound is None)),
         ("a proof has a bound", not run.proved or run.status == "INFEASIBLE" or run.bound is not None),
         ("what is proved is as near to its bound as was asked", _is_near(run)),
-        ("the way to the answer is no way", _is_way(run)),
-        (f"{run.answered_by} does not answer for {run.engine}", _answers(run)),
+        ("the way to the answer is no way", is_way),
+        (
+            f"{run.answered_by} does not answer for {run.engine}",
+            run.answered_by in (run.engine, *(_CHOSEN if run.engine == "auto" else ())),
+        ),
         (f"{run.answered_by} proves nothing", run.answered_by in PROVERS or not (run.proved or run.bound is not None)),
     )
     faults = [sentence for sentence, holds in rules if not holds]
@@ -179,17 +177,6 @@ def _is_near(run: Run) -> bool:
     if not run.proved or run.value is None or run.bound is None:
         return True
     return 0.0 <= run.gap_asked <= _WIDEST and gap_between(run.value, run.bound) <= run.gap_asked
-
-
-def _is_way(run: Run) -> bool:
-    """Whether values fall to the answer and bounds rise to its bound, at times that rise within those of the run."""
-    within = isfinite(run.seconds) and run.seconds >= 0.0 and all(at <= run.seconds for at, _, _ in run.trace)
-    return within and trace_holds(run.trace, run.value, run.bound)
-
-
-def _answers(run: Run) -> bool:
-    """Whether an engine answered itself; `auto` leaves that to one of two."""
-    return run.answered_by == run.engine or (run.engine == "auto" and run.answered_by in {"exhaustive", "boxes"})
 
 
 # --- proofs ------------------------------------------------------------------------------------------------------------------------------
