@@ -1,25 +1,34 @@
-"""One layer and microbatch: its products, exchanges and passes by hand on a device of round figures."""
+"""One layer and microbatch: products, exchanges, passes, casts and single operators, by hand on a device of round figures."""
 
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from crossopt.crossflow.collectives import all_gather, all_reduce_time, all_to_all, exchange_time
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.context import Around
-from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
-from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward
+from crossopt.crossflow.exchanges.resharding import mesh_axes, reshard_time
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward, cast, casts, element_wise
+from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, network, operator_time, ways
 from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
+from crossopt.crossflow.memory import layer_activations
+from crossopt.crossflow.operators import blocks, operators
+from crossopt.crossflow.parameters import attention_parameters, expert_parameters, parameters, router_parameters, step_flops
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.projections import adapters, projections
+from crossopt.crossflow.projections import adapters, named_projections, projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import ATTENTION_NORM, EXPERT_ACTIVATION, RECOMPUTE, number_of
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, backward_costs, product_cost
-from crossopt.crossflow.transformer import ranks
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.transformer import price, price_directly, ranks, sharding
+from crossopt.crossflow.workload import Scaling, Transformer, kind_of_layer
+from crossopt.instances.catalogue.registry import build_device, device
 from tests.crossflow.strategies import MODELS
+
+# One layer and microbatch: its products, exchanges and passes by hand on a device of round figures.
 
 CLUSTER = Cluster(64, (8, 64))
 GPT = Transformer("gpt", 4, 1024, 16, 4096, 32000, 2048, 8, attention="unfused", biases=False, learned_positions=False)
@@ -358,3 +367,328 @@ def test_kernels_are_launched_for_each_part_of_a_backward_pass(arithmetic: Hardw
     found = layer(forward_pass(GPT, group(Plan()), slow), back, 0, slow)
     assert number(found.weights) == 4.0  # four matrices
     assert number(found.inputs) + 4.0 == number(found.backward) == number(back.kernels())
+
+
+# Casts to 8 and 4 bits, by hand: bytes of each tensor that a product takes, and what stays at 16 bits.
+
+CASTS_WIDE = Transformer("gpt", 4, 1024, 16, 4096, 32000, 2048, 8, biases=False, learned_positions=False)
+EIGHT = replace(CASTS_WIDE, precision="fp8")
+CASTS_EXPERTS = replace(EIGHT, experts=8, experts_per_token=2)
+LATENT = replace(EIGHT, head_size=64, kv_rank=512, query_rank=768, rope_size=32, value_size=64)
+VALUES = 2048 * 1024
+"""Of the activations between two operators: s h."""
+
+
+def moved(model: Transformer, plan: Plan, hardware: Hardware) -> tuple[float, float]:
+    """Values of s h that casts of a layer read and write forward and backward, in bytes, on a device of one byte a second."""
+    slow = replace(hardware, dram=replace(hardware.dram, bandwidth=1.0), vector_throughput=1e30)
+    forward, backward = (number(casts(model, group(plan), slow, side).time) / VALUES for side in (False, True))
+    return forward, backward
+
+
+WEIGHTS = 12.0 * EIGHT.hidden / EIGHT.sequence
+"""Of a layer, in values of s h."""
+
+
+@pytest.mark.parametrize(
+    ("scaling", "forward", "backward"),
+    [
+        ("tensorwise", 6 * (1 + 1 + 1 + 4), 6 * (3 + 1 + 4 + 1)),
+        ("blocks", 4 * (1 + 1 + 1 + 4), 4 * (3 + 1 + 4 + 1)),
+        ("delayed", 1 + 4 + 1 + 4 * 4, 4 * (3 + 1 + 4 + 1)),
+        ("rows", 8 * (1 + 1 + 1 + 4) + 3 * WEIGHTS, 8 * (3 + 1 + 4 + 1) + 7 * WEIGHTS + 4 * (1 + 1 + 1 + 4)),
+    ],
+)
+def test_every_input_and_every_gradient_is_cast_once(plain: Hardware, scaling: Scaling, forward: float, backward: float) -> None:
+    """Inputs are h wide but for the last, 4 h; gradients are 3 h, h, 4 h and h wide. Under `delayed` two norms cast. By `rows` weights are
+    cast for each of their products, and the gradients of inputs are scaled."""
+    assert moved(replace(EIGHT, scaling=scaling), Plan(), plain) == pytest.approx((forward, backward))
+
+
+def test_ranks_cast_their_part_before_it_is_gathered_and_transpose_the_whole_after(plain: Hardware) -> None:
+    """With four ranks: 5/4 + 2 bytes for what is gathered, 6 for a quarter of what is split by features."""
+    gathered = 5 / 4 + 2
+    plan = Plan(tensor=4, sequence_parallel=True)
+    assert moved(EIGHT, plan, plain) == pytest.approx(
+        (gathered + 6 / 4 + gathered + 6 * 4 / 4, 6 * 3 / 4 + gathered + 6 * 4 / 4 + gathered)
+    )
+
+
+def test_with_scales_of_rows_ranks_gather_16_bits_and_cast_the_whole(plain: Hardware) -> None:
+    """Of 17 values of s h 12 are split by features among four ranks, and so are the weights and 5 of 7 scaled gradients."""
+    rows, plan = replace(EIGHT, scaling="rows"), Plan(tensor=4, sequence_parallel=True)
+    forward, backward = moved(rows, plan, plain)
+    assert forward == pytest.approx(8 * (1 + 1 / 4 + 1 + 4 / 4) + 3 * WEIGHTS / 4)
+    assert backward == pytest.approx(8 * (3 / 4 + 1 + 4 / 4 + 1) + 7 * WEIGHTS / 4 + 4 * (1 + 1 / 4 + 1 + 4 / 4))
+    for direction in (forward_pass, backward_pass):
+        assert number(direction(rows, group(plan), plain).tensor) == number(direction(CASTS_WIDE, group(plan), plain).tensor)
+
+
+def test_frozen_weights_need_one_direction_alone(plain: Hardware) -> None:
+    assert moved(replace(EIGHT, lora_rank=8), Plan(), plain) == pytest.approx((5 * (1 + 1 + 1 + 4), 5 * (3 + 1 + 4 + 1)))
+
+
+@pytest.mark.parametrize("model", [EIGHT, CASTS_EXPERTS, LATENT])
+@pytest.mark.parametrize("precision", ["fp8", "fp4"])
+@pytest.mark.parametrize("plan", [Plan(), Plan(tensor=4), Plan(tensor=4, sequence_parallel=True)])
+@pytest.mark.parametrize("backward", [False, True])
+def test_one_more_pass_is_never_shorter_and_none_is_free(
+    plain: Hardware, model: Transformer, precision: str, plan: Plan, backward: bool
+) -> None:
+    each = [
+        number(casts(replace(model, precision=precision, scaling=scaling), group(plan), plain, backward).time)
+        for scaling in ("delayed", "blocks", "tensorwise")
+    ]
+    assert 0.0 < each[0] <= each[1] < each[2]
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "fp32"])
+def test_from_16_bits_on_nothing_is_cast(plain: Hardware, precision: str) -> None:
+    model = replace(CASTS_WIDE, precision=precision)
+    assert number(casts(model, group(Plan()), plain, backward=False).time) == 0.0
+    one, other = (forward_pass(replace(model, scaling=scaling), group(Plan()), plain) for scaling in ("delayed", "tensorwise"))
+    assert number(one.work.time) == number(other.work.time)
+
+
+def test_the_router_stays_at_16_bits(plain: Hardware) -> None:
+    one = group(Plan())
+    (router,) = [product for name, product in named_projections(CASTS_EXPERTS, one) if name == "router"]
+    assert number(cast("router", router, CASTS_EXPERTS, one, plain, backward=False).time) == 0.0
+    fast = replace(plain, wide_share=0.5)
+    fewer = replace(CASTS_EXPERTS, precision="bf16")
+    without = [number(forward_pass(model, one, replace(fast, wide_share=0.25)).work.time) for model in (CASTS_EXPERTS, fewer)]
+    beside = [number(forward_pass(model, one, fast).work.time) for model in (CASTS_EXPERTS, fewer)]
+    assert without[0] > beside[0]
+    assert without[0] - beside[0] == pytest.approx(number(product_cost(router, 2.0, replace(plain, wide_share=0.25)).time) / 2.0, rel=1e-6)
+
+
+def test_products_of_8_bits_reach_a_share_of_the_rate_of_16(plain: Hardware) -> None:
+    product = Product(4096.0, 4096.0, 4096.0)
+    half = replace(plain, efficiency=replace(plain.efficiency, eight_bit=0.5), dram=replace(plain.dram, bandwidth=1e30))
+    whole = replace(half, efficiency=replace(plain.efficiency, eight_bit=1.0))
+    times = [[number(product_cost(product, size, hardware).time) for size in (1.0, 2.0)] for hardware in (half, whole)]
+    assert times[0] == pytest.approx([2.0 * times[1][0], times[1][1]])
+
+
+def test_products_of_one_input_add_up_its_gradients(plain: Hardware) -> None:
+    """Three of queries, keys and values, and two where a gate is: read, and among tensor ranks the sums written, before they are scattered;
+    alone the norm behind reads one of each anyway."""
+    slow = replace(plain, dram=replace(plain.dram, bandwidth=1.0), vector_throughput=1e30)
+    for gated, alone, among in ((True, 3, 7), (False, 2, 4)):
+        for plan, passes in ((Plan(), alone), (Plan(tensor=4, sequence_parallel=True), among)):
+            one, other = (replace(CASTS_WIDE, gated=gated, apart=apart) for apart in (True, False))
+            more = [number(element_wise(model, group(plan), slow, backward=True).total().time) for model in (one, other)]
+            assert (more[0] - more[1]) / VALUES == pytest.approx(2 * passes, rel=1e-6)
+            assert number(forward_pass(one, group(plan), plain).work.time) == number(forward_pass(other, group(plan), plain).work.time)
+
+
+def test_ranks_gather_casts_and_scatter_sums(plain: Hardware) -> None:
+    """Without latencies a layer's exchange of two halves takes three quarters of that of 16 bits, both ways; a sum all of it."""
+    split, whole = (group(Plan(tensor=4, sequence_parallel=split)) for split in (True, False))
+    for one, share in ((split, 0.75), (whole, 1.0)):
+        for direction in (forward_pass, backward_pass):
+            narrow, wide = (direction(model, one, plain) for model in (EIGHT, CASTS_WIDE))
+            assert number(narrow.tensor) == pytest.approx(share * number(wide.tensor))
+            assert number(narrow.energy) == pytest.approx(share * number(wide.energy))
+
+
+def test_products_keep_casts_and_attention_keeps_its_results() -> None:
+    """Of 16 bits a layer keeps 24 s h without scores: a byte less of both norms' results and of the activation's, 4 h wide, and one more of
+    what attention gives."""
+    kept = [
+        number(layer_activations(model, sharding(model, table([Plan()])), np.float64(0.0)))
+        for model in (CASTS_WIDE, EIGHT, replace(EIGHT, keeps_casts=False))
+    ]
+    assert kept[2] == kept[0]
+    assert (kept[0] - kept[1]) / VALUES == pytest.approx(1 + 1 + 4 - 1)
+
+
+@pytest.mark.parametrize("model", [EIGHT, CASTS_EXPERTS, LATENT, replace(CASTS_EXPERTS, precision="fp4", scaling="blocks")])
+def test_tables_say_the_same_and_no_better_device_is_slower(plain: Hardware, model: Transformer) -> None:
+    """To the last bit, whichever resource grows."""
+    plans = table([Plan(data=8), Plan(tensor=4, sequence_parallel=True, data=2), Plan(tensor=2, data=4, tensor_exchange="hidden")])
+    device = replace(plain, efficiency=Efficiency(), wide_share=0.5)
+    found, directly = price(model, device, CLUSTER, plans), price_directly(model, device, CLUSTER, plans)
+    assert np.array_equal(found.step_time, directly.step_time)
+    assert np.array_equal(found.memory, directly.memory)
+    for better in (
+        replace(device, throughput=1.1 * device.throughput),
+        replace(device, vector_throughput=1.1 * device.vector_throughput),
+        replace(device, dram=replace(device.dram, bandwidth=1.1 * device.dram.bandwidth)),
+    ):
+        assert np.all(price(model, better, CLUSTER, plans).step_time <= found.step_time)
+
+
+# A network as operators: together they take as long, weigh as much and compute as a layer and a model do elsewhere.
+
+OPERATORS_MODELS = {
+    "gelu": Transformer("gelu", layers=3, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=8),
+    "gated": Transformer(
+        "gated", layers=2, hidden=1024, heads=16, kv_heads=4, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, gated=True,
+        biases=False, tied=False, learned_positions=False, dropout=True,
+    ),
+    "experts": Transformer(
+        "experts", layers=2, hidden=1024, heads=16, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, experts=8,
+        experts_per_token=2, capacity_factor=1.25, attention="unfused",
+    ),
+    "latents": Transformer(
+        "latents", layers=3, hidden=1024, heads=16, head_size=64, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, gated=True,
+        biases=False, tied=False, learned_positions=False, experts=8, experts_per_token=2, expert_ffn=704, shared_experts=2,
+        dense_layers=1, query_rank=256, kv_rank=128, rope_size=32, value_size=64,
+    ),
+    "windows": Transformer(
+        "windows", layers=4, hidden=1024, heads=16, kv_heads=4, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, gated=True,
+        tied=False, learned_positions=False, window=128, global_layers=2, qk_norm=True, norms=4, sinks=True,
+        biases=("queries-keys-values", "projection", "feed-forward", "head"),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def operators_hardware() -> Hardware:
+    return build_device(device("a100-80g"), "a100-80g", "bf16", 2)
+
+
+def alone(microbatch: int) -> Ranks:
+    one, members = np.float64(1.0), (np.float64(1.0),) * 2
+    return Ranks(one, one, one, np.float64(microbatch), np.float64(0.0), members, members, members)
+
+
+@pytest.mark.parametrize("name", OPERATORS_MODELS)
+def test_the_operators_of_a_layer_take_as_long_as_the_layer(name: str, operators_hardware: Hardware) -> None:
+    model = OPERATORS_MODELS[name]
+    nodes = [node for node in operators(model, operators_hardware, 2) if node.name.startswith("layer 2:")]
+    second = kind_of_layer(model, 2)
+    forward, backward = forward_pass(second, alone(2), operators_hardware), backward_pass(second, alone(2), operators_hardware)
+    assert sum(node.forward for node in nodes) == pytest.approx(float(forward.seconds()), rel=1e-12)
+    assert sum(node.backward for node in nodes) == pytest.approx(float(backward.seconds()), rel=1e-12)
+    assert (float(forward.exchanges()), float(backward.exchanges())) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", OPERATORS_MODELS)
+def test_the_ends_take_as_long_as_the_model_says(name: str, operators_hardware: Hardware) -> None:
+    model = OPERATORS_MODELS[name]
+    nodes = operators(model, operators_hardware, 2)
+    for node, cost in ((nodes[0], embedding(model, alone(2), operators_hardware)), (nodes[-1], head(model, alone(2), operators_hardware))):
+        assert node.forward + node.backward == pytest.approx(float(cost.time), rel=1e-12)
+        assert node.backward > node.forward > 0.0
+
+
+@pytest.mark.parametrize("name", OPERATORS_MODELS)
+def test_every_weight_belongs_to_an_operator(name: str, operators_hardware: Hardware) -> None:
+    """A tied head has a copy of the embedding's table, as on the last stage of a pipeline."""
+    model = replace(OPERATORS_MODELS[name], tied=False)
+    assert sum(node.weights for node in operators(model, operators_hardware, 1)) == parameters(model)
+    tied = operators(replace(model, tied=True), operators_hardware, 1)
+    assert sum(node.weights for node in tied) == parameters(model)
+
+
+def test_a_layer_adds_what_came_in_to_what_comes_out(operators_hardware: Hardware) -> None:
+    nodes = {node.name: node for node in operators(OPERATORS_MODELS["gelu"], operators_hardware, 1)}
+    assert nodes["layer 1: norm 1"].after == ("embedding",)
+    assert nodes["layer 1: addition 1"].after == ("layer 1: projection", "embedding")
+    assert nodes["layer 2: addition 2"].after == ("layer 2: outer product", "layer 2: addition 1")
+    assert nodes["head"].after == ("layer 3: addition 2",)
+    assert nodes["layer 1: norm 1"].output == 1024 * 1536 * 2.0
+    assert nodes["layer 1: queries, keys, values"].output == 3 * 1024 * 1536 * 2.0
+
+
+def test_layers_as_nodes_have_all_that_their_operators_have(operators_hardware: Hardware) -> None:
+    whole = operators(OPERATORS_MODELS["experts"], operators_hardware, 4)
+    nodes = blocks(whole)
+    assert [node.name for node in nodes] == ["embedding", "layer 1", "layer 2", "head"]
+    assert [node.after for node in nodes] == [(), ("embedding",), ("layer 1",), ("layer 2",)]
+    for what in ("forward", "backward", "weights"):
+        assert sum(getattr(node, what) for node in nodes) == pytest.approx(sum(getattr(node, what) for node in whole), rel=1e-12)
+    assert nodes[1].output == next(node.output for node in whole if node.name == "layer 1: addition 2")
+
+
+def test_layers_of_a_kind_are_where_the_model_has_them(operators_hardware: Hardware) -> None:
+    """The first layer dense, all others with experts; every second layer attends to all."""
+    names = {node.name for node in operators(OPERATORS_MODELS["latents"], operators_hardware, 1)}
+    assert [f"layer {number}: router" in names for number in (1, 2, 3)] == [False, True, True]
+    long = replace(OPERATORS_MODELS["windows"], sequence=8192)
+    cores = {node.name: node.forward for node in operators(long, operators_hardware, 1) if node.name.endswith(": attention")}
+    near, far = cores["layer 1: attention"], cores["layer 2: attention"]
+    assert list(cores.values()) == [near, far, near, far]
+    assert near < far
+
+
+def test_parallel_blocks_both_begin_at_the_layers_input(operators_hardware: Hardware) -> None:
+    model = replace(OPERATORS_MODELS["gelu"], parallel_blocks=True, norms=1)
+    nodes = {node.name: node for node in operators(model, operators_hardware, 1)}
+    assert nodes["layer 1: norm 2"].after == ("embedding",)
+    assert nodes["layer 1: addition 2"].after == ("layer 1: outer product", "layer 1: addition 1")
+
+
+# Operators split over a mesh: by hand, and against the full model's own layer.
+
+MODEL = Transformer(
+    name="small", layers=2, hidden=2048, heads=16, ffn=8192, vocabulary=50257, sequence=1024, global_batch=8, kv_heads=8, gated=True
+)
+
+
+@pytest.fixture(scope="module")
+def sharded_hardware() -> Hardware:
+    return build_device(device("a100-80g"), "a100-80g", "bf16", 2)
+
+
+def test_axes_lie_on_the_levels_of_the_network() -> None:
+    outer, inner = mesh_axes((4, 8), (8, 32))
+    assert (outer.members, inner.members) == ((1.0, 4.0), (8.0, 1.0))
+
+
+def test_what_moves_is_what_a_collective_moves(sharded_hardware: Hardware) -> None:
+    axes, links, size = mesh_axes((4, 8), (8, 32)), sharded_hardware.links, 1e8
+    move = partial(reshard_time, size, axes=axes, links=links)
+    assert move(before=("whole", "whole"), after=("batch", "feature")) == 0.0
+    assert move(before=("batch", "sequence"), after=("batch", "sequence")) == 0.0
+    assert move(before=("batch", "sequence"), after=("batch", "whole")) == exchange_time(all_gather(size / 4, (8.0, 1.0)), links)
+    assert move(before=("batch", "partial"), after=("batch", "whole")) == all_reduce_time(size / 4, (8.0, 1.0), links)
+    assert move(before=("whole", "sequence"), after=("whole", "feature")) == exchange_time(all_to_all(size / 8, (8.0, 1.0)), links)
+    assert move(before=("partial", "partial"), after=("whole", "whole")) == all_reduce_time(size, (8.0, 4.0), links)
+    # the slice comes first, so that an eighth is gathered
+    assert move(before=("batch", "whole"), after=("whole", "feature")) == exchange_time(all_gather(size / 8, (1.0, 4.0)), links)
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_megatrons_layer_costs_what_the_full_model_says(sharded_hardware: Hardware, scattered: bool) -> None:
+    """Four operators with weights split by columns and by rows are the tensor-parallel layer of `crossflow.layer`."""
+    axes, found = mesh_axes((8,), (8, 8)), kinds(MODEL)
+    reduced, narrow = ("scattered", "sequence") if scattered else ("summed", "whole")
+    way: dict[str, Way] = {
+        "norm": (narrow,),
+        "addition": (narrow,),
+        "queries, keys, values": ("columns",),
+        "attention": ("feature",),
+        "projection": (reduced,),
+        "inner product": ("columns",),
+        "activation": ("feature",),
+        "outer product": (reduced,),
+    }
+    steps = [(name, kind, before) for name, kind, before in network(MODEL) if name.startswith("layer 2:")]
+    kind_of = {name: kind for name, kind, _ in network(MODEL)}
+    time = sum(operator_time(found[kind], way[kind], MODEL, sharded_hardware, axes) for _, kind, _ in steps)
+    for _, kind, before in steps:
+        for one in before:
+            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], sharded_hardware, axes)
+    one_rank = (np.float64(1.0), np.float64(1.0))
+    eight = tuple(np.float64(count) for count in axes[0].members)
+    ranks = Ranks(np.float64(8), np.float64(1), np.float64(1), np.float64(8), np.float64(scattered), eight, one_rank, one_rank)
+    sides = forward_pass(MODEL, ranks, sharded_hardware), backward_pass(MODEL, ranks, sharded_hardware)
+    whole = sum(float(side.seconds() + side.exchanges()) for side in sides)
+    assert time == pytest.approx(whole, rel=1e-9)
+
+
+def test_sizes_are_multiples_of_their_ranks() -> None:
+    found, axes = kinds(MODEL), mesh_axes((3, 16), (48,))
+    assert all("batch" not in way for way in ways(found["norm"], MODEL, axes))
+    assert ("whole", "feature") not in ways(found["attention"], MODEL, axes)  # eight groups of heads
+    assert ("whole", "columns") in ways(found["head"], MODEL, axes)  # the vocabulary is padded
+
+
+def test_a_rank_alone_works_as_long_as_all_without_a_mesh(sharded_hardware: Hardware) -> None:
+    axes = mesh_axes((1,), (1, 1))
+    for kind in kinds(replace(MODEL, global_batch=1)).values():
+        times = {operator_time(kind, way, MODEL, sharded_hardware, axes) for way in ways(kind, MODEL, axes)}
+        assert len(times) == 1, kind.name

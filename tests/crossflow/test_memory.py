@@ -1,13 +1,21 @@
-"""Memory of training: the formulas and figures of Korthikanti et al. 2022, every stage by brute force, and each option by hand."""
+"""Memory of training: published formulas and figures, every stage by brute force, recomputation, offloading and each option by hand."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from crossopt.crossflow.evaluate import Design, Evaluation, evaluate
+from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
+from crossopt.crossflow.layer import backward_pass, forward_pass, layer
+from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import (
     StageMemory,
     edge_weights,
+    fullest_stage,
+    host_memory,
     kept_activations,
     layer_activations,
     layer_weights,
@@ -15,14 +23,17 @@ from crossopt.crossflow.memory import (
     stage_memory,
     stage_weights,
 )
-from crossopt.crossflow.parameters import expert_parameters
-from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.recomputation import RECOMPUTE, number_of
+from crossopt.crossflow.parameters import expert_parameters, layer_parameters, parameters, prediction_parameters, trained_parameters
+from crossopt.crossflow.plan import OFFLOAD, Offload, Plan, table
+from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, number_of, sets_of, word_for, word_of
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
-from crossopt.crossflow.transformer import sharding
-from crossopt.crossflow.workload import Transformer
-from tests.crossflow.strategies import MODELS
+from crossopt.crossflow.transformer import ranks, sharding
+from crossopt.crossflow.workload import Transformer, feed_forward_kinds
+from crossopt.instances.codesign.question import read_question
+from tests.crossflow.strategies import MODELS, plans
+
+# Memory of training: the formulas and figures of Korthikanti et al. 2022, every stage by brute force, and each option by hand.
 
 GIB = 2.0**30
 GPT = Transformer("gpt", 48, 6144, 64, 24576, 51200, 2048, 64, attention="unfused", dropout=True, biases=False, learned_positions=False)
@@ -236,9 +247,9 @@ def test_experts_are_shared_only_with_those_who_hold_the_same_ones() -> None:
 def test_groups_share_among_themselves() -> None:
     """Two of eight replicas, or two of four with both context ranks; experts on two ranks leave two of each in a group of four."""
     whole = memory(Plan(data=8))
-    for plan, ranks in ((Plan(data=8, zero=3, shard=2), 2), (Plan(data=4, context=2, zero=3, shard=4), 4), (Plan(data=8, zero=3), 8)):
-        assert number(memory(plan).optimizer) == number(whole.optimizer) / ranks
-        assert number(memory(plan).weights) == number(whole.weights) / ranks
+    for plan, count in ((Plan(data=8, zero=3, shard=2), 2), (Plan(data=4, context=2, zero=3, shard=4), 4), (Plan(data=8, zero=3), 8)):
+        assert number(memory(plan).optimizer) == number(whole.optimizer) / count
+        assert number(memory(plan).weights) == number(whole.weights) / count
     model = replace(GPT, experts=8, biases=False)
     spread, sliced = memory(Plan(data=8, expert=2), model), memory(Plan(data=8, expert=2, zero=1, shard=4), model)
     routed = 12 * 48 * 8 * 2 * 6144 * 24576 / 2
@@ -358,3 +369,339 @@ def test_copies_of_tokens_are_kept_by_the_ranks_of_their_expert() -> None:
     copies = 2.0 * 2 * model.sequence * 2 * model.hidden / 4
     assert kept[1] == pytest.approx(kept[0])
     assert kept[2] - kept[1] == pytest.approx(copies)
+
+
+# Memory of the stages of a pipeline: which is the fullest, what the ends hold, and devices with two stages.
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_the_fullest_stage_is_the_fullest_of_all(model: Transformer, data: st.DataObject) -> None:
+    plan = data.draw(plans(model, 48))
+    columns = shards(plan, model)
+    every = [number(stage_memory(model, columns, stage).total()) for stage in range(plan.pipeline)]
+    assert number(peak_memory(model, columns)) == max(every)
+    assert sum(number(size) for _, size in fullest_stage(model, columns)) == pytest.approx(max(every), rel=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_the_stages_hold_every_weight_once_and_a_tied_table_twice(model: Transformer, data: st.DataObject) -> None:
+    """Without tensor and expert parallelism nothing is copied, but for the embedding table that a tied head of another stage, or a layer
+    that predicts a further token, needs."""
+    columns = shards(Plan(pipeline=data.draw(st.integers(1, model.stack)), data=2), model)
+    stages = [stage_weights(model, columns, stage) for stage in range(int(number(columns.pipeline)))]
+    again = model.vocabulary * model.hidden if (model.tied or model.prediction_layers) and len(stages) > 1 else 0
+    last = feed_forward_kinds(model)[-1][1]
+    again += model.prediction_layers * (layer_parameters(last) + prediction_parameters(model))
+    again += trained_parameters(model) if model.lora_rank else 0
+    held = sum(number(stage.shared) + number(stage.routed) for stage in stages)
+    assert held == pytest.approx(parameters(model) + again, rel=1e-12 if model.dense_layers else 0.0, abs=0.0)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_first_stage_of_a_v_holds_the_embedding_and_the_head(tied: bool) -> None:
+    """A tied table once, where the stages of a loop hold it twice; every stage keeps as many microbatches as there are stages."""
+    model = replace(GPT, tied=tied, layers=16)
+    loop = Plan(pipeline=4, interleave=2, schedule="zero-bubble")
+    first, last = (memory(replace(loop, schedule="zero-bubble-v"), model, stage) for stage in (0, 3))
+    begin, end = (memory(loop, model, stage) for stage in (0, 3))
+    table_bytes = 2.0 * model.vocabulary * model.hidden
+    assert number(first.weights + last.weights) == pytest.approx(number(begin.weights + end.weights) - tied * table_bytes)
+    assert number(last.weights) == pytest.approx(number(memory(loop, model, 1).weights))
+    assert number(last.activations) == pytest.approx(number(memory(loop, model, 1).activations))
+    assert number(first.activations + last.activations) == pytest.approx(number(begin.activations + end.activations))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_device_of_both_ways_holds_two_stages(tied: bool) -> None:
+    """Weights and gradients of both, a tied table once; optimizer state that is shared is that of one stage in the mean, since both copies
+    share it; activations of p + 1 microbatches, where the second of eight stages has seven under 1F1B."""
+    model = replace(GPT, tied=tied, layers=16)
+    one, both = (shards(Plan(pipeline=4, data=4, zero=1, schedule=way), model) for way in ("1f1b", "dualpipe"))  # type: ignore[arg-type]
+    found = dict(fullest_stage(model, both))
+    first, last = (stage_memory(model, one, stage) for stage in (0, 3))
+    table_bytes = 2.0 * model.vocabulary * model.hidden
+    assert number(found["weights"]) == pytest.approx(number(first.weights + last.weights) - tied * table_bytes)
+    assert number(found["gradients"]) == pytest.approx(number(first.gradients + last.gradients) - tied * 2.0 * table_bytes)
+    assert number(found["optimizer"]) == pytest.approx(number(first.optimizer + last.optimizer - tied * 6.0 * table_bytes / 4) / 2)
+    alone, pair = (stage_memory(model, replace(split, pipeline=np.float64(8)), 1).activations for split in (one, both))
+    assert number(pair) == pytest.approx(number(alone) * (8 + 1) / 7)
+
+
+@given(st.integers(1, 6), st.integers(0, 40), st.sampled_from(MODELS))
+def test_no_device_of_both_ways_is_fuller_than_the_fullest_one(half: int, more: int, model: Transformer) -> None:
+    model = replace(model, layers=max(2 * half + more, model.dense_layers + 1), global_batch=64)
+    split = shards(Plan(pipeline=2 * half, schedule="dualpipe"), model)
+    every = [number(stage_memory(model, split, stage).total()) for stage in range(2 * half)]
+    assert every == pytest.approx(every[::-1])
+    assert number(peak_memory(model, split)) == pytest.approx(max(every))
+
+
+def test_the_first_stage_without_dense_layers_is_looked_at_where_the_first_holds_the_embedding_alone() -> None:
+    """Six layers, the first one dense, on eight stages: stage 0 has none, stage 1 the dense one, stage 2 the first with experts."""
+    model = Transformer(
+        "sparse", layers=6, hidden=2048, heads=16, ffn=4096, vocabulary=8192, sequence=2048, global_batch=64,
+        experts=32, experts_per_token=2, expert_ffn=4096, dense_layers=1,
+    )  # fmt: skip
+    plan = Plan(pipeline=8)
+    every = [number(memory(plan, model, stage).total()) for stage in range(8)]
+    assert int(np.argmax(every)) == 2
+    assert number(peak_memory(model, shards(plan, model))) == max(every)
+
+
+def test_a_stage_without_layers_has_the_working_set_of_the_head() -> None:
+    """Six layers on eight stages: the last one has the head alone, 2048 x 50304 weights of 2 + 4 + 12 bytes and a norm, and of 2,048 tokens
+    a hidden state of four bytes and 50,304 logits of six each; what a layer brings back is on the six stages between."""
+    model, plan = replace(GPT, layers=6, hidden=2048, heads=16, ffn=8192, vocabulary=50304, tied=False), Plan(pipeline=8, recompute="full")
+    stages = [memory(plan, model, stage) for stage in range(8)]
+    assert [number(stage.working) > 0.0 for stage in stages] == [False, *[True] * 7]
+    weights = 2048 * 50304 + number(stage_weights(model, shards(plan, model), 7).shared) - 2048 * 50304
+    assert weights >= 2048 * 50304
+    assert number(stages[7].total()) == weights * 18 + 2048 * (4 * 2048 + 6 * 50304)
+    assert number(peak_memory(model, shards(plan, model))) == max(number(stage.total()) for stage in stages)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_what_is_offloaded_of_a_stage_is_never_less_than_nothing(layers: int) -> None:
+    """Where all three layers of a chunk are computed again, a number of them says nothing else than all."""
+    model = replace(GPT, layers=6)
+    named, usual = (Plan(pipeline=2, recompute=word, offload="activations") for word in (f"full-{layers}", "full"))
+    split = shards(named, model)
+    assert number(host_memory(model, split)) >= 0.0
+    if layers >= 3:
+        assert number(peak_memory(model, split)) == number(peak_memory(model, shards(usual, model)))
+
+
+# Offloading by hand: what stays on the device, what goes to the host, and what the way costs.
+
+MODEL = Transformer("ten", layers=10, hidden=1024, heads=16, ffn=4096, vocabulary=32000, sequence=1024, global_batch=8)
+CLUSTER = Cluster(2, (2,))
+PLAN = Plan(data=2, zero=1)
+
+
+def priced(a100: Hardware, offload: Offload, bandwidth: float = 1e15, plan: Plan = PLAN, capacity: float = 1024 * GIB) -> Evaluation:
+    hardware = replace(a100, links=a100.links[:1], host=Memory(capacity, bandwidth, 1e-10))
+    return evaluate(MODEL, Design(hardware, CLUSTER, replace(plan, offload=offload)))
+
+
+def host_bytes(evaluation: Evaluation) -> float:
+    return next(limit.used for limit in evaluation.limits if limit.name == "host memory")
+
+
+def one_layer() -> tuple[float, float]:
+    """Parameters and kept bytes of a layer and microbatch."""
+    columns = sharding(MODEL, table([PLAN]))
+    return float(np.squeeze(layer_weights(MODEL, columns).shared)), float(np.squeeze(kept_activations(MODEL, columns)))
+
+
+def test_seven_of_ten_layers_leave_the_device(a100: Hardware) -> None:
+    """Three stay; optimizer state is shared by the two replicas already. One microbatch is in flight."""
+    weights, kept = one_layer()
+    gone = {"weights": 7 * 2.0 * weights, "activations": 7 * kept, "optimizer": 7 * 12.0 * weights / 2.0}
+    here = dict(priced(a100, "none").memory)
+    assert host_bytes(priced(a100, "none")) == 0.0
+    for name in ("weights", "activations", "optimizer"):
+        left = priced(a100, name)  # type: ignore[arg-type]
+        assert host_bytes(left) == pytest.approx(gone[name], rel=1e-12)
+        assert dict(left.memory)[name] == pytest.approx(here[name] - gone[name], rel=1e-12)
+        assert all(dict(left.memory)[other] == here[other] for other in here if other != name)
+    assert host_bytes(priced(a100, "all")) == pytest.approx(sum(gone.values()), rel=1e-12)
+
+
+def test_a_stage_of_three_layers_or_less_keeps_all(a100: Hardware) -> None:
+    plan = Plan(pipeline=2)
+    few = replace(MODEL, layers=6)
+    columns = sharding(few, table([replace(plan, offload="weights"), replace(plan, offload="optimizer")]))
+    assert np.asarray(host_memory(few, columns)).max() == 0.0
+    many = sharding(replace(MODEL, layers=8), table([replace(plan, offload="weights")]))
+    assert np.asarray(host_memory(replace(MODEL, layers=8), many)).min() > 0.0
+
+
+def test_a_link_that_is_fast_enough_costs_no_time_and_some_energy(a100: Hardware) -> None:
+    assert priced(a100, "all").step_time == priced(a100, "none").step_time
+    weights, kept = one_layer()
+    rate, microbatches = 1e-10, 8
+    moved = 10 * microbatches * 2.0 * (2.0 * weights + kept) + 2 * 2.0 * 7 * 12.0 * weights / 2.0
+    assert priced(a100, "all").energy - priced(a100, "none").energy == pytest.approx(rate * moved, rel=1e-6)
+
+
+def test_a_slow_link_sets_the_pace(a100: Hardware) -> None:
+    """Each replica runs four microbatches of ten layers; loads and stores forward go at once, both loads backward one after the other."""
+    weights, kept = one_layer()
+    bandwidth = 1e6
+    slow, away = priced(a100, "all", bandwidth), 7 * 12.0 * weights / 2.0
+    layers = 4 * 10 * (max(2.0 * weights, kept) + (2.0 * weights + kept))
+    assert slow.step_time == pytest.approx((layers + away) / bandwidth, rel=1e-3)
+    assert dict(slow.breakdown)["host traffic"] == pytest.approx(layers / bandwidth, rel=1e-2)
+    assert sum(seconds for _, seconds in slow.breakdown) == pytest.approx(slow.step_time, rel=1e-12)
+
+
+def test_what_the_host_cannot_hold_breaks_a_limit(a100: Hardware) -> None:
+    held = host_bytes(priced(a100, "all"))
+    assert priced(a100, "all", capacity=held).feasible
+    assert not priced(a100, "all", capacity=np.nextafter(held, 0.0)).feasible
+
+
+@pytest.mark.parametrize("bandwidth", [1e8, 25e9, 1e12])
+def test_offloading_more_never_makes_a_step_shorter_nor_the_device_fuller(a100: Hardware, bandwidth: float) -> None:
+    found = [priced(a100, word, bandwidth) for word in OFFLOAD]
+    for less in range(len(OFFLOAD)):
+        for more in range(len(OFFLOAD)):
+            if less & more == less:
+                assert found[less].step_time <= found[more].step_time
+                assert found[less].energy <= found[more].energy
+                assert found[less].limits[0].used >= found[more].limits[0].used
+
+
+# Sets of modules that are computed again: their words and numbers, and for DeepSeek-V3 their bytes and their work by hand.
+
+
+def deepseek() -> tuple[Transformer, Hardware]:
+    """A network all of whose layers have its experts, on a device on which only arithmetic and links take time."""
+    text = "kind: codesign\nworkload: {model: deepseek-v3, global_batch: 64}\ncluster: {devices: 64}\nhardware: h100-sxm\n"
+    asked = read_question({"text": text, "source": "q.yaml", "settings": []})
+    assert isinstance(asked.workload, Transformer)
+    assert isinstance(asked.hardware, Hardware)
+    fast, link = Memory(1e15, 1e30), Link(1e11, 0.0)
+    device = replace(asked.hardware, dram=fast, l2=fast, l1=fast, registers=fast, links=(link, link), vector_throughput=1e30)
+    device = replace(device, efficiency=replace(device.efficiency, kernel=0.0, host=0.0, accumulation=0.0), bundles=1)
+    return feed_forward_kinds(asked.workload)[-1][1], device
+
+
+def kept(model: Transformer, plan: Plan) -> float:
+    """Bytes of a token."""
+    found = layer_activations(model, sharding(model, table([plan])), number_of(plan.recompute))
+    return float(np.asarray(found).item()) * plan.tensor * plan.context / (plan.microbatch * model.sequence)
+
+
+GIVEN = (
+    ("norms", 2 * 7168),
+    ("feed-forward-norm", 7168),
+    ("expert-activation", 8 * 2048),
+    ("dense-activation", 2048),
+    ("up-projections", 128 * (192 + 192 + 128) + (1536 + 512) - 64),
+    ("selective", 0),
+    ("shared-experts", 3 * 2048),
+    ("experts", 3 * 9 * 2048 + 2 * 8 * 7168),
+    ("dense-part", 0),
+)
+"""Values of a token that a layer of DeepSeek-V3 keeps less: inputs of width 7,168; eight experts and a shared one of width 2,048; 128 heads
+of queries and keys of 192 and values of 128, which come from latents of 1,536 and 512; the turned part of a key stays."""
+
+
+@pytest.mark.parametrize(("word", "values"), GIVEN)
+def test_each_module_gives_up_what_it_gives(word: str, values: int) -> None:
+    model, _ = deepseek()
+    plan = Plan(data=64)
+    whole = kept(model, plan)
+    assert whole == 2 * (4 * 7168 + 128 * (192 + 192 + 128 + 128) + 2 * 2048 + 3 * 9 * 2048 + 2 * 8 * 7168) + 4 * 128
+    assert kept(model, replace(plan, recompute=word)) == whole - 2 * values
+
+
+def test_a_dense_part_gives_up_all_but_what_enters_its_norm() -> None:
+    """Of a gated network its norm's result and three widths, of another two; the norm goes with it, being one with the product."""
+    network = Transformer("d", layers=4, hidden=1024, heads=8, ffn=4096, vocabulary=1000, sequence=512, global_batch=8)
+    for model, widths in ((network, 2), (replace(network, gated=True), 3)):
+        whole, plan = kept(model, Plan()), Plan(recompute="dense-part")
+        assert whole - kept(model, plan) == 2 * (1024 + widths * 4096)
+        assert meaning_of(model, number_of("dense-part")) == meaning_of(model, number_of("dense-part+dense-activation"))
+
+
+SPREAD = (Plan(data=64, expert=64), Plan(tensor=2, data=32, expert=32, sequence_parallel=True))
+
+
+def backward(plan: Plan) -> float:
+    """Seconds of a layer's backward pass."""
+    model, device = deepseek()
+    columns = table([plan])
+    group = ranks(columns, lay_out(columns, Cluster(64, (8, 64))))
+    found = layer(forward_pass(model, group, device), backward_pass(model, group, device), number_of(plan.recompute), device)
+    return float(np.asarray(found.backward).item())
+
+
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("plan", SPREAD)
+def test_modules_give_up_their_bytes_and_take_their_time_side_by_side(plan: Plan, share: int) -> None:
+    model, _ = deepseek()
+    apart = ("attention-norm", "feed-forward-norm", "expert-activation", "up-projections", "selective", "shared-experts")
+    plain, whole, full = backward(plan), kept(model, plan), replace(plan, recompute="full")
+    dropped = {name: whole - kept(model, replace(plan, recompute=name)) for name in apart}
+    took = {name: backward(replace(plan, recompute=name)) - plain for name in apart}
+    for word in sets_of(apart)[::share]:
+        again, names = replace(plan, recompute=word), [name for name in apart if number_of(name) & number_of(word)]
+        assert whole - kept(model, again) == pytest.approx(sum(dropped[name] for name in names))
+        assert backward(again) - plain == pytest.approx(sum(took[name] for name in names), abs=1e-12)
+        assert kept(model, full) < kept(model, again)
+        assert backward(again) < backward(full)
+
+
+def test_up_projections_repeat_their_products() -> None:
+    """2 (1,536 x 128 x 192 + 512 x 128 x 256) FLOPs of each of 4,096 tokens at the rate of the matrix engine; on two tensor ranks half of
+    them, and latents of 1,536 + 512 + 64 values are gathered."""
+    _, device = deepseek()
+    flops = 2 * 4096 * (1536 * 128 * 192 + 512 * 128 * 256)
+    alone, split = (backward(replace(plan, recompute="up-projections")) - backward(plan) for plan in SPREAD)
+    assert alone == pytest.approx(flops / (device.throughput * device.efficiency.matrix), rel=0.03)
+    assert split == pytest.approx(alone / 2 + 4096 * 2112 * 2 / 2 / 1e11, rel=0.03)
+
+
+def test_whole_parts_repeat_their_products_and_their_exchanges() -> None:
+    """Three products of width 7,168 by 2,048 for the shared expert; for all of them those of eight more, the router's of 256, two exchanges
+    of eight copies and the small kernels. On two tensor ranks a gather and a scatter of 7,168 values come with either, once."""
+    model, device = deepseek()
+    rate, tokens = device.throughput * device.efficiency.matrix, 4096
+    one = 3 * 2 * tokens * 7168 * 2048 / rate
+    for plan, split in zip(SPREAD, (1, 2), strict=True):
+        group = ranks(table([plan]), lay_out(table([plan]), Cluster(64, (8, 64))))
+        whole, plain = forward_pass(model, group, device), backward(plan)
+        turn = float(np.asarray(whole.turn.time).item())
+        assert turn == pytest.approx(0.0 if split == 1 else 2 * tokens * 7168 * 2 / 2 / 1e11)
+        assert backward(replace(plan, recompute="shared-experts")) - plain == pytest.approx(one / split + turn, rel=0.03)
+        sent = float(np.asarray(whole.expert + whole.open).item())
+        routed = 8 * one * model.fullest(plan.expert) / split + 2 * tokens * 7168 * 256 / rate
+        assert backward(replace(plan, recompute="experts")) - plain == pytest.approx(one / split + turn + sent + routed, rel=0.05)
+
+
+def test_each_set_has_one_word_and_each_word_a_number() -> None:
+    for word in (*sets_of(MODULES), *RECOMPUTE, "full-3"):
+        assert word_of(number_of(word)) == word
+    for word, same in (("attention-norm+feed-forward-norm", "norms"), ("up-projections+norms", "norms+up-projections")):
+        assert word_of(number_of(word)) == same
+        with pytest.raises(ValueError, match=rf"recompute is .*, '{same}' is needed".replace("+", r"\+")):
+            Plan(recompute=word)
+    for word in ("norms+full", "none+norms", "norms+", "norm", "full-2+norms"):
+        with pytest.raises(ValueError, match="expert-activation"):
+            number_of(word)
+
+
+def test_what_several_sets_compute_again_is_what_they_share() -> None:
+    for words, least in ((("norms+up-projections", "elements"), "norms"), (("expert-activation", "full"), "expert-activation")):
+        assert word_of(least_recomputed([number_of(word) for word in words])) == least
+
+
+def test_modules_that_a_network_lacks_are_nothing_there() -> None:
+    model, _ = deepseek()
+    dense = replace(
+        model,
+        query_rank=0,
+        rope_size=0,
+        value_size=0,
+        experts=1,
+        experts_per_token=1,
+        shared_experts=0,
+        expert_ffn=0,
+        kv_rank=0,
+        expert_groups=1,
+        groups_per_token=1,
+    )
+    meant = {word: word_of(meaning_of(dense, number_of(word))) for word in ("up-projections", "expert-activation", "norms", "full")}
+    assert meant == {"up-projections": "none", "expert-activation": "none", "norms": "norms", "full": "full"}
+    assert word_of(meaning_of(model, number_of("elements+up-projections"))) == "elements+up-projections"
+    parts = {word: word_of(meaning_of(model, number_of(word))) for word in ("dense-part", "shared-experts", "experts")}
+    assert parts == {"dense-part": "none", "shared-experts": "dense-activation+shared-experts", "experts": "experts+dense-activation"}
+    assert {word_for(dense, word) for word in ("shared-experts", "experts")} == {"none"}
+    words = {word: word_for(dense, word) for word in ("up-projections", "norms+expert-activation", "elements", "full-2", "activations")}
+    assert words == {"up-projections": "none", "norms+expert-activation": "norms", **{w: w for w in ("elements", "full-2", "activations")}}
+    alone = replace(model, shared_experts=0)
+    assert meaning_of(alone, number_of("elements")) == meaning_of(alone, number_of("norms+expert-activation"))

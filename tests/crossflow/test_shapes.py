@@ -1,13 +1,16 @@
-"""Networks of today: experts of their own width, latents, windows, parallel blocks; weights, work and memory by hand."""
+"""Networks of today and networks of which a part is trained: counts of weights and FLOPs, memory and work by hand."""
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
+from crossopt.crossflow.exchanges.replicas import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
 from crossopt.crossflow.kernels.layer_kernels import attention_core, element_wise
 from crossopt.crossflow.layer import forward_pass
@@ -15,21 +18,27 @@ from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, peak_memory, stage_memory, stage_weights
 from crossopt.crossflow.parameters import (
     active_parameters,
+    adapter_parameters,
     attention_parameters,
+    embedding_parameters,
     layer_parameters,
     multiplied_parameters,
     parameters,
     prediction_parameters,
+    repeated_flops,
     score_flops,
     step_flops,
+    trained_parameters,
 )
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.projections import named_projections, projections
 from crossopt.crossflow.ranks import Ranks
-from crossopt.crossflow.recomputation import RECOMPUTE, number_of
+from crossopt.crossflow.recomputation import LAYER, RECOMPUTE, number_of
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
+
+# Networks of today: experts of their own width, latents, windows, parallel blocks; weights, work and memory by hand.
 
 CLUSTER = Cluster(64, (8, 64))
 DENSE = Transformer(
@@ -320,3 +329,260 @@ def test_a_stage_that_holds_the_head_alone_has_a_size(recwarn: pytest.WarningsRe
     assert number(dense_share(model, split, 11.0)) == 0.0
     assert number(stage_memory(model, split, 11).total()) > 0.0
     assert not recwarn.list
+
+
+# Counts of weights and of FLOPs: published networks, closed forms, and what each option of a network adds.
+
+GPT2 = Transformer("gpt2", 12, 768, 12, 3072, 50257, 1024, 1)
+LLAMA = Transformer("llama", 32, 4096, 32, 11008, 32000, 4096, 1, gated=True, tied=False, learned_positions=False, biases=False)
+LLAMA3 = replace(LLAMA, kv_heads=8, ffn=14336, vocabulary=128256)
+
+
+@pytest.mark.parametrize(
+    ("published", "model"),
+    [
+        (124_439_808, GPT2),
+        (1_557_611_200, replace(GPT2, layers=48, hidden=1600, heads=25, ffn=6400)),
+        (6_738_415_616, LLAMA),
+        (8_030_261_248, LLAMA3),
+        (70_553_706_496, replace(LLAMA3, layers=80, hidden=8192, heads=64, ffn=28672)),
+        (405_853_388_800, replace(LLAMA3, layers=126, hidden=16384, heads=128, ffn=53248)),
+        (46_702_792_704, replace(LLAMA3, vocabulary=32000, experts=8, experts_per_token=2)),
+    ],
+)
+def test_published_checkpoints_are_counted_to_the_last_weight(published: int, model: Transformer) -> None:
+    """GPT-2 small and XL, Llama 2 7B, Llama 3 8B, 70B and 405B, Mixtral 8x7B, as their checkpoints hold."""
+    assert parameters(model) == published
+
+
+GPTS = st.builds(
+    lambda layers, heads, width, words, sequence, batch: Transformer(
+        "gpt", layers, heads * width, heads, 4 * heads * width, words, sequence, batch
+    ),
+    st.integers(1, 128),
+    st.integers(1, 160),
+    st.integers(1, 160),
+    st.integers(1, 300_000),
+    st.integers(1, 8192),
+    st.integers(1, 4096),
+)
+
+
+@given(GPTS)
+def test_a_gpt_has_the_published_closed_form_of_weights(model: Transformer) -> None:
+    """12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h)) (Narayanan et al. 2021, eq. 2), and the final norm that it leaves out."""
+    layers, hidden = model.layers, model.hidden
+    assert parameters(model) == 12 * layers * hidden**2 + 13 * layers * hidden + (model.vocabulary + model.sequence) * hidden + 2 * hidden
+
+
+@given(GPTS)
+def test_a_step_has_the_published_flops_without_and_with_recomputation(model: Transformer) -> None:
+    """72 B s L h^2 (1 + s / (6 h) + V / (12 L h)); 96 and V / (16 L h) with a second forward pass of the layers (Narayanan et al. 2021)."""
+    layers, hidden, words, length = model.layers, model.hidden, model.vocabulary, model.sequence
+    scale = model.global_batch * length * layers * float(hidden) ** 2
+    assert step_flops(model) == pytest.approx(72 * scale * (1 + length / (6 * hidden) + words / (12 * layers * hidden)), rel=1e-12)
+    again = (step_flops(model) - 6.0 * model.tokens * hidden * words) / 3.0
+    recomputed = 96 * scale * (1 + length / (6 * hidden) + words / (16 * layers * hidden))
+    assert step_flops(model) + again == pytest.approx(recomputed, rel=1e-12)
+    assert step_flops(model) + repeated_flops(model, number_of("full")) == pytest.approx(recomputed, rel=1e-12)
+
+
+def test_recomputed_modules_repeat_their_products_alone() -> None:
+    """A mixture whose first layer is dense, on latents: what each module repeats is a part of the forward pass, and all of them a layer's
+    products but the projections that lead to latents, the output's, and none of what is no product."""
+    model = Transformer(
+        "mixed", 3, 64, 4, 256, 100, 16, 2, head_size=8, kv_rank=16, query_rank=24, rope_size=8, value_size=8, gated=True,
+        experts=8, experts_per_token=2, expert_ffn=32, shared_experts=1, dense_layers=1, biases=False,
+    )  # fmt: skip
+    tokens = 2.0 * model.tokens
+    part = {word: repeated_flops(model, number_of(word)) / tokens for word in ("selective", "dense-part", "shared-experts", "experts")}
+    assert part["selective"] == 3 * 16 * 4 * (16 + 8)
+    assert part["dense-part"] == 3 * 64 * 256
+    assert part["shared-experts"] == 2 * 3 * 64 * 32
+    assert part["experts"] == 2 * (3 * 3 * 64 * 32 + 64 * 8)
+    assert repeated_flops(model, number_of("up-projections")) == tokens * 3 * (24 * 4 * 16 + 16 * 4 * (8 + 8))
+    assert repeated_flops(model, number_of("elements")) == repeated_flops(model, 0) == 0.0
+    whole = repeated_flops(model, number_of("full"))
+    assert whole == pytest.approx((step_flops(model) - 6.0 * model.tokens * 64 * 100) / 3.0, rel=1e-12)
+    assert repeated_flops(model, number_of("full"), 0.5) == whole / 2.0
+
+
+def test_what_stops_early_repeats_no_last_product_but_where_experts_are_chosen() -> None:
+    early, spared = replace(LLAMA, stops_early=True), 2.0 * LLAMA.tokens * 32 * 4096 * 11008
+    for word in ("full", "dense-part"):
+        assert repeated_flops(early, number_of(word)) == repeated_flops(LLAMA, number_of(word)) - spared
+    routed = replace(LLAMA, experts=8, experts_per_token=2)
+    assert repeated_flops(replace(routed, stops_early=True), number_of("full")) == repeated_flops(routed, number_of("full"))
+
+
+def test_every_other_product_is_keys_projection_and_one_of_two_inner_ones() -> None:
+    model = replace(LLAMA3, stops_early=True)
+    assert repeated_flops(model, number_of("second-products")) == 2.0 * model.tokens * 32 * 4096 * (1024 + 4096 + 14336)
+    assert repeated_flops(replace(GPT2), number_of("second-products")) == 2.0 * GPT2.tokens * 12 * 768 * (768 + 768)
+
+
+def test_six_flops_a_weight_and_token_are_a_lower_bound_for_a_dense_network() -> None:
+    """Every weight of a product is used once forward and twice backward; embedding, norms and attention scores stand aside."""
+    products = parameters(LLAMA3) - LLAMA3.vocabulary * LLAMA3.hidden - (2 * LLAMA3.layers + 1) * LLAMA3.hidden
+    scores = 12.0 * LLAMA3.tokens * LLAMA3.layers * LLAMA3.sequence * LLAMA3.hidden
+    assert step_flops(LLAMA3) == 6.0 * LLAMA3.tokens * products + scores
+
+
+def test_only_the_experts_of_a_token_cost_flops_but_all_hold_weights() -> None:
+    model = Transformer("experts", 1, 8, 2, 16, 10, 4, 1, experts=4, experts_per_token=2, biases=False)
+    attention, norms, router, expert = 4 * 8 * 8, 2 * 8, 8 * 4, 2 * 8 * 16
+    assert layer_parameters(model) == attention + norms + router + 4 * expert
+    assert step_flops(model) == 6 * 4 * (attention + 2 * 4 * 8 + router + 2 * expert + 8 * 10)
+
+
+def test_grouped_queries_and_a_head_size_of_its_own_change_the_projections() -> None:
+    """h d (2 a + 2 a_kv) with h 8, d 3, a 4, a_kv 2."""
+    model = Transformer("grouped", 1, 8, 4, 16, 10, 4, 1, kv_heads=2, head_size=3, biases=False)
+    assert layer_parameters(model) == 8 * 3 * (2 * 4 + 2 * 2) + 2 * 8 + 2 * 8 * 16
+
+
+@pytest.mark.parametrize(("field", "value"), [("layers", 0), ("experts", 0), ("kv_heads", -8), ("head_size", -1), ("kv_heads", 5)])
+def test_an_impossible_shape_is_refused_with_the_field(field: str, value: int) -> None:
+    changes: dict[str, int] = {field: value}
+    with pytest.raises(ValueError, match=f"{field} .*{value}"):
+        replace(GPT2, **changes)  # type: ignore[arg-type]
+
+
+# Networks of which a part is trained: adapters, and the layers after frozen ones.
+
+ADAPTED = replace(DENSE, lora_rank=16)
+
+
+def test_adapters_alone_have_gradients_and_optimizer_state() -> None:
+    """Four matrices of 1,024 by 1,024 and three of 1,024 by 4,096 a layer, beside each rank 16."""
+    adapters = 16 * (4 * 2 * 1024 + 3 * (1024 + 4096))
+    assert adapter_parameters(ADAPTED) == adapters
+    assert trained_parameters(ADAPTED) == 4 * adapters
+    plan = Plan(tensor=2, pipeline=2)
+    usual, adapted = (stage_memory(model, sharding(model, table([plan])), 0.0) for model in (DENSE, ADAPTED))
+    held = 2 * 16 * (7 * 1024 + (4 * 1024 + 3 * 4096) / 2)
+    assert number(adapted.gradients) == 4.0 * held
+    assert number(adapted.optimizer) == 12.0 * held
+    assert number(adapted.weights) == number(usual.weights) + 2.0 * held
+    experts = replace(EXPERTS, lora_rank=16, shared_experts=2)
+    assert adapter_parameters(kind_of_layer(experts, 2)) == 16 * (8 * 1024 + 8 * 3 * (1024 + 512) + 3 * (1024 + 2 * 512))
+
+
+def test_adapters_of_a_published_size_are_met() -> None:
+    """Rank 16 beside all matrices of Llama 2 70B: 16 (16,384 + 2 x 9,216 + 16,384 + 3 x 36,864) in each of 80 layers, 207 million."""
+    llama = replace(DENSE, layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, lora_rank=16)
+    assert trained_parameters(llama) == 80 * 16 * (16384 + 2 * 9216 + 16384 + 3 * 36864) == 207_093_760
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        replace(DENSE, heads=4, lora_rank=256),
+        replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256, lora_rank=256),
+        replace(EXPERTS, heads=4, experts=128, experts_per_token=16, lora_rank=256, prediction_layers=1),
+    ],
+)
+def test_frozen_weights_have_no_product_for_their_gradient(
+    model: Transformer, arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 FLOPs a frozen weight and token, 6 for adapters and scores; all shapes fill their tiles, and each expert has as many tokens."""
+    monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
+    model, one = replace(model, attention="unfused"), group(Plan())
+    [none, *_] = mean_layers(model, one, arithmetic)
+    seconds = model.stack * (number(none.forward) + number(none.backward)) + number(head(model, one, arithmetic).time)
+    assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
+
+
+def test_what_is_frozen_is_neither_summed_nor_published(plain: Hardware) -> None:
+    """Of 16 replicas only adapters are exchanged; under ZeRO-3 weights are gathered all the same."""
+    for zero in (0, 1, 2, 3):
+        plans = table([Plan(data=16, zero=zero)])
+        usual, adapted = (data_exchange(m, sharding(m, plans), lay_out(plans, CLUSTER), plain) for m in (DENSE, ADAPTED))
+        share = trained_parameters(ADAPTED) / parameters(DENSE)
+        assert number(adapted.optimizer) == pytest.approx(share * number(usual.optimizer), rel=1e-12)
+        if zero < 2:
+            assert number(adapted.synchronize) == pytest.approx(share * number(usual.synchronize), rel=1e-12)
+            assert number(adapted.publish) == pytest.approx(share * number(usual.publish), rel=1e-12)
+        else:
+            assert number(adapted.synchronize) == 0.0
+            assert number(adapted.gather_forward) >= number(usual.gather_forward)
+            assert number(adapted.gather_backward) < number(usual.gather_backward)
+
+
+FROZEN = replace(DENSE, tied=False, frozen_layers=3)
+"""Three of four layers."""
+
+
+def test_frozen_layers_and_the_embedding_have_no_gradients_nor_optimizer_state() -> None:
+    """Nor do they keep activations; weights are the same."""
+    whole = replace(FROZEN, frozen_layers=None)
+    own = layer_parameters(DENSE)
+    assert parameters(FROZEN) == parameters(whole)
+    assert trained_parameters(FROZEN) == parameters(whole) - 3 * own - embedding_parameters(whole)
+    usual, frozen = (stage_memory(model, sharding(model, table([Plan()])), 0.0) for model in (whole, FROZEN))
+    assert number(frozen.weights) == number(usual.weights)
+    assert number(frozen.gradients) == 4.0 * trained_parameters(FROZEN)
+    assert number(frozen.optimizer) == 12.0 * trained_parameters(FROZEN)
+    kept = layer_activations(whole, sharding(whole, table([Plan()])), 0)
+    assert number(usual.activations) - number(frozen.activations) == pytest.approx(3 * number(kept))
+
+
+def test_the_embedding_alone_is_frozen_on_any_stage() -> None:
+    whole, frozen = replace(FROZEN, frozen_layers=None), replace(FROZEN, frozen_layers=0)
+    for stage in range(2):
+        one, other = (stage_memory(model, sharding(model, table([Plan(pipeline=2)])), float(stage)) for model in (whole, frozen))
+        assert number(one.gradients - other.gradients) == 4.0 * embedding_parameters(whole) * (stage == 0)
+        assert number(one.activations) == number(other.activations)
+    assert step_flops(frozen) == step_flops(whole)
+
+
+def test_frozen_layers_go_forward_alone(arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 FLOPs a weight and token in them, 6 in the others; recomputation in proportion."""
+    monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
+    model, one = replace(FROZEN, heads=4, attention="unfused"), group(Plan())
+    whole = replace(model, frozen_layers=None)
+    [mean], [full] = (mean_layers(network, one, arithmetic, [LAYER]) for network in (model, whole))
+    assert number(mean.forward) == number(full.forward)
+    assert number(mean.backward) == pytest.approx(number(full.backward) / 4)
+    assert number(mean.recompute) == pytest.approx(number(full.recompute) / 4)
+    [mean] = mean_layers(model, one, arithmetic)
+    seconds = model.stack * (number(mean.forward) + number(mean.backward)) + number(head(model, one, arithmetic).time)
+    assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
+    assert step_flops(model) == pytest.approx(step_flops(whole) - 3 / 4 * 2 / 3 * (step_flops(whole) - 6.0 * whole.tokens * 1024 * 32000))
+    assert score_flops(model) == pytest.approx(score_flops(whole) / 2)
+
+
+def test_gradients_of_frozen_layers_are_not_exchanged(plain: Hardware) -> None:
+    """Under ZeRO-3 their weights are gathered forward alone."""
+    for zero in (0, 1, 2, 3):
+        plans = table([Plan(data=16, zero=zero)])
+        whole = replace(FROZEN, frozen_layers=None)
+        usual, frozen = (data_exchange(m, sharding(m, plans), lay_out(plans, CLUSTER), plain) for m in (whole, FROZEN))
+        share = trained_parameters(FROZEN) / parameters(whole)
+        assert number(frozen.optimizer) == pytest.approx(share * number(usual.optimizer), rel=1e-12)
+        assert number(frozen.gather_forward) == number(usual.gather_forward)
+        assert number(frozen.gather_backward) == pytest.approx(number(usual.gather_backward) / 4)
+        if zero < 2:
+            assert number(frozen.synchronize) == pytest.approx(share * number(usual.synchronize), rel=1e-12)
+            assert number(frozen.publish) == pytest.approx(share * number(usual.publish), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"frozen_layers": 4}, "from 0 to 3 are needed"),
+        ({"tied": True}, "needs a head of its own"),
+        ({"lora_rank": 8}, "means nothing beside lora_rank"),
+        ({"prediction_layers": 1}, "not held with prediction_layers"),
+    ],
+)
+def test_what_is_not_held_beside_frozen_layers_is_told(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        replace(FROZEN, **change)
+
+
+def test_frozen_layers_are_on_one_stage() -> None:
+    told = "frozen layers go without a pipeline"
+    assert told in broken_rules(FROZEN, Plan(pipeline=2), 2)
+    assert told not in broken_rules(replace(FROZEN, frozen_layers=0), Plan(pipeline=2), 2)
+    assert "frozen layers offload nothing" in broken_rules(FROZEN, Plan(offload="all"), 1)

@@ -1,9 +1,12 @@
-"""The price of transformer plans: tables against formulas, items against totals, monotone resources, published step times."""
+"""The price of transformer plans: tables against formulas, totals, limits, published step times, and blocks of any size."""
 
+import ast
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import inf, nan
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -11,20 +14,38 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crossopt.crossflow.arrays import distinct, power
+from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.evaluate import Design, evaluate
+from crossopt.crossflow.evaluate import Design, Limit, evaluate
 from crossopt.crossflow.generator import generate
-from crossopt.crossflow.hardware import UNLIMITED_POWER, Cluster, Efficiency, Hardware, Link, Memory, Shape, take
+from crossopt.crossflow.hardware import (
+    UNLIMITED_POWER,
+    Budget,
+    Cluster,
+    Doubt,
+    Efficiency,
+    Hardware,
+    Link,
+    Memory,
+    Shape,
+    faults,
+    take,
+    variants_of,
+)
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.parameters import score_flops, step_flops
 from crossopt.crossflow.plan import Plan, plan_at, table
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.transformer import price, price_directly
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Gemm, Transformer
 from crossopt.instances.catalogue.registry import build_device, device, names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.conftest import FACTORS, GROWING, SHRINKING, scaled
 from tests.crossflow.strategies import MODELS, plans
-from tests.paths import reference
+from tests.paths import ROOT, reference
+
+# The price of transformer plans: tables against formulas, items against totals, monotone resources, published step times.
 
 CLUSTERS = (Cluster(48, (8, 48)), Cluster(48, (4, 12, 48)), Cluster(48, (48,)))
 HOST = Memory(256.0 * 2**30, 25e9, 2e-10)
@@ -260,3 +281,378 @@ def _megatron(row: dict[str, str]) -> tuple[Transformer, Cluster, Plan]:
         recompute="full" if full else "selective",
     )
     return model, Cluster(number["gpus"], (8, number["gpus"])), plan
+
+
+# The whole model as one function: its limits, its totals, and what it refuses.
+
+PLAN = Plan(tensor=4, data=16)
+
+
+@pytest.fixture
+def design(a100: Hardware, cluster: Cluster) -> Design:
+    return Design(a100, cluster, PLAN)
+
+
+def on(design: Design, hardware: Hardware) -> Design:
+    return replace(design, hardware=hardware)
+
+
+@pytest.mark.parametrize(
+    ("used", "available", "share", "kept"),
+    [(3.0, 4.0, 0.75, True), (4.0, 4.0, 1.0, True), (5.0, 4.0, 1.25, False), (0.0, 0.0, 0.0, True), (1.0, 0.0, inf, False)],
+)
+def test_a_limit_is_kept_up_to_the_last_unit(used: float, available: float, share: float, kept: bool) -> None:
+    limit = Limit("memory", used, available, "bytes")
+    assert (limit.share, limit.kept) == (share, kept)
+
+
+def test_memory_is_always_limited_and_the_rest_where_there_is_a_budget(design: Design, small_model: Transformer) -> None:
+    assert [limit.name for limit in evaluate(small_model, design).limits] == ["memory"]
+    budget = Budget(die_area=1e-3, package_area=1e-2, power=500.0)
+    found = evaluate(small_model, design, budget).limits
+    assert [(limit.name, limit.available, limit.unit) for limit in found[1:]] == [
+        ("die area", 1e-3, "area"),
+        ("package area", 1e-2, "area"),
+        ("power", 500.0, "power"),
+    ]
+
+
+def test_the_reserve_counts_against_the_memory(design: Design, small_model: Transformer) -> None:
+    memory = evaluate(small_model, design).limits[0]
+    assert memory.available == design.hardware.dram.capacity
+    larger = replace(design.hardware, reserved_memory=design.hardware.reserved_memory + 2.0**30)
+    assert evaluate(small_model, on(design, larger)).limits[0].used == memory.used + 2.0**30
+
+
+def test_a_design_is_feasible_up_to_its_memory_and_binds_from_95_percent(design: Design, small_model: Transformer) -> None:
+    used = evaluate(small_model, design).limits[0].used
+    for room, feasible, binding in ((used, True, ("memory",)), (used * (1 - 1e-9), False, ("memory",)), (used / 0.94, True, ())):
+        found = evaluate(small_model, on(design, replace(design.hardware, dram=replace(design.hardware.dram, capacity=room))))
+        assert (found.feasible, found.binding) == (feasible, binding)
+
+
+def test_totals_follow_from_time_and_energy(design: Design, small_model: Transformer) -> None:
+    found = evaluate(small_model, design)
+    assert found.flops == step_flops(small_model)
+    assert found.utilisation == pytest.approx(found.flops / (found.step_time * 64 * design.hardware.throughput))
+    assert found.average_power * 64 * found.step_time == pytest.approx(found.energy)
+    assert found.tokens_per_second == 192 * 1024 / found.step_time
+    assert (found.power, found.die_area) == (design.hardware.power, design.hardware.die_area)
+
+
+def test_a_step_has_a_cost_only_where_there_are_prices(design: Design, small_model: Transformer) -> None:
+    assert evaluate(small_model, design).cost is None
+    priced = on(design, replace(design.hardware, price=10_000.0))
+    found = evaluate(small_model, priced, prices=Prices(electricity=1e-8, lifetime=1e8))
+    assert found.cost == pytest.approx(64 * 10_000 / 1e8 * found.step_time + found.energy * 1e-8)
+
+
+def test_a_plan_that_breaks_rules_is_refused_with_all_of_them(design: Design, small_model: Transformer) -> None:
+    broken = replace(design, plan=Plan(tensor=5, zero=1))
+    with pytest.raises(ValueError, match=r"not a plan for small: .*64 devices; tensor divides the 12 heads.*ZeRO needs"):
+        evaluate(small_model, broken)
+
+
+def test_a_plan_of_another_kind_is_refused(design: Design, small_model: Transformer, cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match="a KernelPlan cannot spread a Transformer"):
+        evaluate(small_model, replace(design, plan=KernelPlan(rows=8, data=8)))
+    with pytest.raises(ValueError, match="a Plan cannot spread a Gemm"):
+        evaluate(Gemm("product", 64, 64, 64), design)
+
+
+NEEDED = (
+    "throughput",
+    "vector_throughput",
+    "bundles",
+    *(f"{memory}.{field}" for memory in ("dram", "l2", "l1", "registers") for field in ("capacity", "bandwidth")),
+)
+
+
+@pytest.mark.parametrize("resource", NEEDED)
+@pytest.mark.parametrize("factor", [0.0, -1.0, inf, nan])
+def test_a_device_without_a_resource_is_refused_with_its_name(
+    design: Design, small_model: Transformer, resource: str, factor: float
+) -> None:
+    with pytest.raises(ValueError, match=rf"a100-80g: {resource} is \S+, a finite number above 0 is needed$"):
+        evaluate(small_model, on(design, scaled(design.hardware, resource, factor)))
+
+
+@pytest.mark.parametrize("bandwidth", [0.0, inf, nan])
+def test_a_dead_link_is_refused_with_its_level(design: Design, small_model: Transformer, bandwidth: float) -> None:
+    links = (design.hardware.links[0], replace(design.hardware.links[1], bandwidth=bandwidth))
+    with pytest.raises(ValueError, match=rf"links\[1\].bandwidth is {bandwidth}, a finite number above 0 is needed"):
+        evaluate(small_model, on(design, replace(design.hardware, links=links)))
+
+
+@pytest.mark.parametrize("value", [-1.0, inf, nan])
+def test_delays_energies_and_powers_may_be_zero_but_not_below(plain: Hardware, value: float) -> None:
+    assert faults(plain) == ()
+    assert faults(replace(plain, idle_power=value)) == (f"idle_power is {value}, a finite number not below 0 is needed",)
+    assert faults(scaled(plain, "energy_per_flop", 1.0)) == ()
+    assert len(faults(replace(plain, dram=replace(plain.dram, energy=value)))) == 1
+    for link in (Link(1e9, value), Link(1e9, 0.0, value), Link(1e9, 0.0, 0.0, value)):
+        assert len(faults(replace(plain, links=(link,)))) == 1
+
+
+def test_every_fault_is_named_and_one_bad_device_of_many_is_one(plain: Hardware) -> None:
+    several = scaled(scaled(plain, "bundles", 0.0), "l2.bandwidth", np.array([1.0, 0.0, 1.0]))
+    assert [sentence.split(" is ")[0] for sentence in faults(several)] == ["bundles", "l2.bandwidth"]
+
+
+def test_every_level_of_the_network_needs_a_link(design: Design, small_model: Transformer) -> None:
+    with pytest.raises(ValueError, match="links for 1 of the 2 network levels are given"):
+        evaluate(small_model, on(design, replace(design.hardware, links=design.hardware.links[:1])))
+
+
+# --- other sets of constants ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_likely_range_goes_from_the_fastest_to_the_slowest_set_of_constants(plain: Hardware) -> None:
+    """4096^3 * 2 FLOP at 100 TFLOP/s take 1.374 ms; sets of which one reaches half of the peak and one takes 0.5 ms more a step."""
+    gemm, alone = Gemm("gemm", rows=4096, depth=4096, columns=4096), Cluster(1, (1,))
+    device = replace(plain, links=plain.links[:1])
+    half, later = replace(device.efficiency, matrix=0.5), replace(device.efficiency, step=0.5e-3)
+    time = 2 * 4096**3 / 100e12
+    for variants, low, high in (
+        ((), time, time),
+        ((half,), time, 2 * time),
+        ((later, half), time, 2 * time),
+        ((half, later), time, 2 * time),
+    ):
+        found = evaluate(gemm, Design(replace(device, variants=variants), alone, KernelPlan()))
+        assert found.step_time == pytest.approx(time)
+        assert found.likely == pytest.approx((low, high)), variants
+    slow = replace(device, efficiency=half, variants=(device.efficiency,))
+    assert evaluate(gemm, Design(slow, alone, KernelPlan())).likely == pytest.approx((time, 2 * time))
+
+
+def test_a_variant_is_the_same_device_under_other_constants(design: Design, small_model: Transformer) -> None:
+    """The step times of the range are those of the variants evaluated on their own."""
+    device = design.hardware
+    assert len(device.variants) == 2
+    times = [evaluate(small_model, on(design, other)).step_time for other in variants_of(device)]
+    found = evaluate(small_model, design)
+    assert found.likely == (min(*times, found.step_time), max(*times, found.step_time))
+    for other, constants in zip(variants_of(device), device.variants, strict=True):
+        assert other == replace(device, efficiency=constants, variants=())
+
+
+def test_what_is_in_doubt_of_l2_and_links_varies_with_the_constants(design: Design, small_model: Transformer) -> None:
+    """Whether sets are priced one by one or together; a slower L2 and slower links make no step shorter."""
+    device, places = design.hardware, len(design.hardware.links)
+    fast, slow = Doubt(1.5, (1.2,) * places, (0.5,) * places), Doubt(0.05, (0.8,) * places, (1.5,) * places)
+    doubted = replace(device, doubts=(fast, slow))
+    alone, found = evaluate(small_model, design), evaluate(small_model, on(design, doubted))
+    times = [evaluate(small_model, on(design, other)).step_time for other in variants_of(doubted)]
+    assert found.step_time == alone.step_time
+    assert found.likely == (min(*times, found.step_time), max(*times, found.step_time))
+    assert found.likely[0] <= alone.likely[0] < alone.likely[1] < found.likely[1]
+    slowest = variants_of(doubted)[1]
+    assert slowest.l2.bandwidth == 0.05 * device.l2.bandwidth
+    assert [link.bandwidth for link in slowest.links] == [0.8 * link.bandwidth for link in device.links]
+    assert [link.ring_latency for link in slowest.links] == [1.5 * link.ring_latency for link in device.links]
+
+
+# No formula looks at its block: what it gives for one plan on one chip never follows from the plans and chips beside it.
+#
+# Formulas take numbers and arrays alike, entry by entry. One that asks an array for a figure of the whole of it (`any`, `size`, `max`, a
+# sum) may let entries depend on each other, if only in the last bit: each such place is listed with the reason why it does not.
+
+_OF_ARRAYS = frozenset(("any", "all", "size", "ndim", "shape", "max", "min", "sum", "mean", "prod", "cumsum", "dot", "matmul", "einsum"))
+"""What numpy and its arrays tell of a whole array. Sums and products of matrices also round differently by length and layout."""
+_NO_ARRAYS = frozenset(("link", "links[level]", "call"))
+"""What has a size or a shape of its own."""
+_LENGTHS = frozenset(f"len({name})" for name in ("plans", "heads", "rows", "columns", "hardware", "chips.alive"))
+"""Lengths of blocks, on which a branch may depend."""
+_ROOMS = ("crossflow", "crossflow/kernels", "crossflow/exchanges")
+_FILES = ("solvers/codesign/pricing.py", "solvers/codesign/objective.py")
+
+_UNUSED = "where the mask holds nowhere, `np.where` takes the other side everywhere"
+_NOTHING = "where it holds nowhere, what is added is exactly zero"
+_SETTLED = "what is settled stays as it is while others go on"
+_EQUAL_INPUTS = "equal inputs are computed once; each entry follows from its own"
+_REFUSED = "figures that are no numbers are refused, whichever"
+_BY_QUESTION = "a number or an array by what the question opens, not by how many"
+_LARGEST = "the largest number that keeps the power is one number, however it is found"
+_ONE = "of a single design, or one operator"
+ALLOWED: dict[str, str] = {
+    "arrays.py: _codes: column.max(initial=0)": _EQUAL_INPUTS,
+    "arrays.py: _codes: column.shape": _EQUAL_INPUTS,
+    "arrays.py: distinct: columns[0].shape": _EQUAL_INPUTS,
+    "arrays.py: distinct: key.max(initial=0)": _EQUAL_INPUTS,
+    "arrays.py: distinct: number.max(initial=-1)": _EQUAL_INPUTS,
+    "arrays.py: power: np.ndim(base)": "a number for numbers",
+    "arrays.py: power: np.ndim(exponent)": "a number for numbers",
+    "bill.py: step_items: np.ndim(needed.busy)": _ONE,
+    "cost.py: enough_of: np.max(spare)": "terms beyond the spare bundles of a die add zero",
+    "cost.py: good_share: np.any(made.needed)": _UNUSED,
+    "dies.py: _counts_between: np.max(np.minimum(apart, _LOOKED_AT))": "further numbers of dies are none between",
+    "dies.py: room_for: np.any(low < high)": _SETTLED,
+    "generator.py: __post_init__: (np.isfinite(value) & np.greater_equal(value, 0.0)).all()": _REFUSED,
+    "generator.py: __post_init__: np.all(np.asarray(self.dies) >= 1.0)": _REFUSED,
+    "hardware.py: _usable: np.all(np.isfinite(value) & (np.greater(value, 0.0) if needed else np.greater_equal(value, 0.0)))": _REFUSED,
+    "hardware.py: devices_in: value.size": "how many devices there are",
+    "layout.py: lay_out: np.any(plans.expert_tensor)": _UNUSED,
+    "memory.py: _device_memory: np.any(both)": _NOTHING,
+    "memory.py: _layer_activations: np.any(np.greater_equal(sharding.recompute, PARTLY))": _UNUSED,
+    "memory.py: device_trained: np.any(both)": _NOTHING,
+    "memory.py: fullest_stage: np.max(candidate.total())": _ONE,
+    "memory.py: host_memory: np.any(sharding.offload)": _NOTHING,
+    "memory.py: kept_activations: np.any(np.greater_equal(sharding.recompute, PARTLY))": _UNUSED,
+    "offload.py: host_traffic: np.any(sharding.offload)": _NOTHING,
+    "pipeline.py: _split_passes: np.any(is_both_ways(terms.schedule))": _UNUSED,
+    "pipeline.py: _split_passes: np.any(is_v(terms.schedule))": _UNUSED,
+    "pipeline.py: _waits: np.any(share)": _NOTHING,
+    "pipeline.py: bubble: np.any(terms.schedule)": _UNUSED,
+    "pipeline.py: edges: np.any(is_both_ways(terms.schedule))": _UNUSED,
+    "pipeline.py: exposed_exchange: np.any(terms.schedule)": _UNUSED,
+    "pipeline.py: held_layers: np.any(is_both_ways(terms.schedule))": _UNUSED,
+    "pipeline.py: slots: np.any(terms.schedule)": _UNUSED,
+    "pipeline.py: unheld_time: np.any(terms.schedule)": _UNUSED,
+    "pipeline.py: whole_backward: np.any(terms.schedule)": _UNUSED,
+    "plan_rules.py: _end_rules: even.all()": "what is even needs no other rule",
+    "roofline.py: _across: np.ndim(product.by_chance)": _UNUSED,
+    "roofline.py: _different: (shapes[order[1:]] != shapes[order[:-1]]).any(axis=1)": _EQUAL_INPUTS,
+    "roofline.py: _different: np.cumsum(new)": _EQUAL_INPUTS,
+    "roofline.py: _places: np.ndim(hardware.open_bundles)": _UNUSED,
+    "roofline.py: product_cost: np.ndim(product.launches)": "launches are a number where the network has no experts",
+    "roofline.py: product_costs: different.shape": _EQUAL_INPUTS,
+    "roofline.py: product_costs: np.any(one.by_chance)": _EQUAL_INPUTS,
+    "roofline.py: product_costs: np.cumsum([0, *(len(side[0]) for side in sides)])": _EQUAL_INPUTS,
+    "roofline.py: product_costs: side[0].ndim": _EQUAL_INPUTS,
+    "roofline.py: reloads: room.size": _EQUAL_INPUTS,
+    "roofline.py: reloads: rooms.size": _EQUAL_INPUTS,
+    "sharding.py: candidates: np.any(both)": "the further stage is the last one again",
+    "sharding.py: on_device: np.any(sharding.offload)": _UNUSED,
+    "sharding.py: sharing: np.any(is_both_ways(self.schedule))": "times one",
+    "transformer.py: _gather: np.ndim(value)": _BY_QUESTION,
+    "transformer.py: _paired: np.any(both_ways)": _UNUSED,
+    "transformer.py: _paired: np.any(plans.expert_exchange)": _UNUSED,
+    "transformer.py: _recomputed: np.any(plans.recompute >= PARTLY)": _UNUSED,
+    "transformer.py: parts: (plans.schedule == BOTH_WAYS).any()": "columns that no plan of the block reads are left out",
+    "transformer.py: parts: plans.expert_exchange.any()": "columns that no plan of the block reads are left out",
+    "transformer.py: parts: plans.schedule.any()": "columns that no plan of the block reads are left out",
+    "transformer.py: price: found.step_time.shape": "the size of a block to fill",
+    "voltage.py: _drive: (above := np.greater(_drawn(drive, threshold, leak), drawn)).any()": _LARGEST,
+    "voltage.py: _drive: (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), drawn)).any()": _LARGEST,
+    "voltage.py: _newton: (step < drive * _SETTLED).any()": "a start, from which `_drive` finds the same number",
+    "kernels/mesh.py: _busiest: across.max()": _ONE,
+    "kernels/mesh.py: _busiest: along_x.max()": _ONE,
+    "kernels/mesh.py: _busiest: along_y.max()": _ONE,
+    "kernels/mesh.py: _cover: change.cumsum(axis=-1)": _ONE,
+    "kernels/mesh.py: _flows: sites.shape": _ONE,
+    "kernels/mesh.py: link_loads: np.any(start[0] != end[0])": _ONE,
+    "exchanges/context.py: around_attention: np.any(ranks.context > 1.0)": _NOTHING,
+    "exchanges/dispatch.py: different: np.shape(units)": _EQUAL_INPUTS,
+    "exchanges/dispatch.py: to_experts: np.any(ranks.expert_tensor)": _NOTHING,
+    "exchanges/hiding.py: products_time: np.any(ranks.hides)": _UNUSED,
+    "exchanges/replicas.py: _across_energy: np.any(sharding.shard)": _NOTHING,
+    "exchanges/replicas.py: _across_time: np.any(sharding.shard)": _NOTHING,
+    "exchanges/replicas.py: _copies: np.any(both)": _UNUSED,
+    "exchanges/shared_links.py: taken: figure.ndim": _BY_QUESTION,
+    "pricing.py: _kept_apart: len(plans)": _EQUAL_INPUTS,
+    "pricing.py: _values_where_they_fit: chips.alive.any()": "rows and columns without a value are left out",
+    "pricing.py: _values_where_they_fit: fits.any(axis=1)": "rows and columns without a value are left out",
+    "pricing.py: _values_where_they_fit: len(chips.alive)": "rows and columns without a value are left out",
+    "pricing.py: _values_where_they_fit: len(columns)": "rows and columns without a value are left out",
+    "pricing.py: _values_where_they_fit: len(plans)": "rows and columns without a value are left out",
+    "pricing.py: _values_where_they_fit: len(rows)": "rows and columns without a value are left out",
+    "pricing.py: _values_where_they_fit: np.isfinite(figures).all()": "rows and columns without a value are left out",
+    "pricing.py: host_memory_of: plans.offload.any()": _NOTHING,
+    "pricing.py: least_memory_of: found.min(axis=1)": "the least over modes, for each plan its own",
+    "pricing.py: least_memory_of: len(heads)": "the least over modes, for each plan its own",
+    "pricing.py: memory_of: len(plans)": "no plans have no memory",
+    "objective.py: combined: np.isfinite(found[finite]).all()": _REFUSED,
+    "objective.py: values: prices.step_time.shape": "the shape to fill",
+}
+POWERS = {"dies.py", "hardware.py", "technology.py", "voltage.py", "kernels/lstm_operations.py"}
+"""Where `**` is of constants, or of one device or technology, which are numbers for everybody; everywhere else `arrays.power` is."""
+
+
+def test_formulas_ask_nothing_of_a_whole_block_but_where_it_changes_no_entry() -> None:
+    found = {name for path in _files() for name in _asked(path)}
+    assert found == {*ALLOWED}
+
+
+def test_powers_are_taken_by_the_routine_that_gives_numbers_and_arrays_the_same_bits() -> None:
+    found = {_name(path) for path in _files() for node in ast.walk(_tree(path)) if isinstance(node, ast.BinOp) and _differs(node.op)}
+    assert found == POWERS
+
+
+def _files() -> list[Path]:
+    return [*(path for room in _ROOMS for path in sorted((ROOT / room).glob("*.py"))), *(ROOT / name for name in _FILES)]
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def _name(path: Path) -> str:
+    return path.name if path.parent.name in ("crossflow", "codesign") else f"{path.parent.name}/{path.name}"
+
+
+def _differs(operator: ast.operator) -> bool:
+    """What has other bits for numbers than for arrays, or by the layout of a matrix."""
+    return isinstance(operator, ast.Pow | ast.MatMult)
+
+
+def _asked(path: Path) -> Iterator[str]:
+    """Each thing that a function asks of a whole array, and what it branches on by a length."""
+    for function in ast.walk(_tree(path)):
+        if isinstance(function, ast.FunctionDef):
+            inner = {
+                node for child in ast.walk(function) if isinstance(child, ast.FunctionDef) and child != function for node in ast.walk(child)
+            }
+            own = [node for node in ast.walk(function) if node not in inner]
+            calls = {node.func: node for node in own if isinstance(node, ast.Call)}
+            for node in own:
+                if isinstance(node, ast.Attribute) and node.attr in _OF_ARRAYS and ast.unparse(node.value) not in _NO_ARRAYS:
+                    yield f"{_name(path)}: {function.name}: {ast.unparse(calls.get(node, node))}"
+                if isinstance(node, ast.If | ast.IfExp | ast.While):
+                    for part in ast.walk(node.test):
+                        if ast.unparse(part) in _LENGTHS:
+                            yield f"{_name(path)}: {function.name}: {ast.unparse(part)}"
+
+
+# Finding equal rows: against the plain way, for small and for huge numbers.
+
+SMALL, HUGE = st.integers(0, 3), st.integers(0, 2**40)
+
+
+@given(st.lists(st.tuples(SMALL, SMALL, HUGE | SMALL), max_size=40))
+def test_rows_have_the_same_number_exactly_where_they_are_equal(rows: list[tuple[int, int, int]]) -> None:
+    columns = np.array(rows, np.int64).reshape(-1, 3).T
+    first, number = distinct(*columns)
+    assert [rows[place] for place in first[number]] == rows
+    assert len(first) == len(set(rows))
+
+
+@given(st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=40))
+def test_of_equal_rows_the_first_one_is_named(rows: list[tuple[int, int]]) -> None:
+    first, _ = distinct(*np.array(rows, np.int64).T)
+    assert sorted(first) == sorted({row: place for place, row in reversed(list(enumerate(rows)))}.values())
+
+
+@pytest.mark.parametrize("columns", [3, 40])
+def test_many_columns_do_not_overflow_the_number_of_a_combination(columns: int) -> None:
+    """Forty columns of a thousand values each have 1000^40 possible combinations, of which few occur."""
+    random = np.random.default_rng(3)
+    rows = random.integers(0, 1000, (50, columns))[random.integers(0, 50, 200)]
+    first, number = distinct(*rows.T)
+    assert np.array_equal(rows[first][number], rows)
+    assert len(first) == len({tuple(row) for row in rows.tolist()})
+
+
+def test_no_rows_have_no_combinations() -> None:
+    first, number = distinct(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert len(first) == len(number) == 0
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 3.0), st.sampled_from([-2.7, -2.0, -1.0, 0.5, 2.0, 3.0])), min_size=1, max_size=40))
+def test_a_power_has_the_same_bits_as_a_number_alone_and_in_an_array(pairs: list[tuple[float, float]]) -> None:
+    base, exponent = np.array(pairs).T
+    found = power(base, exponent)
+    assert np.allclose(found, base**exponent, rtol=1e-15, atol=0.0)
+    for place, (one, other) in enumerate(pairs):
+        alike = power(one, other), power(np.float64(one), other), power(base[[place]], other)[0], power(base, other)[place]
+        assert {*alike, power(one, exponent)[place], power(base[:, None], exponent)[place, place]} == {found[place]}

@@ -1,10 +1,52 @@
-"""The rewrite to linear rows: the same solutions, and a relaxation that is as tight as promised."""
+"""Linear models: products and functions made linear, segments, rounding, and models held to what they state."""
 
+from dataclasses import replace
+from fractions import Fraction
+from itertools import accumulate, pairwise, product
+from math import asinh, atanh, ceil, e, exp, floor, log, log2, sqrt
+
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, lifted, linearize, linearize_weakly, project, violations
-from tests.formulation.models import models, searched, solutions
+from crossopt.formulation.model import (
+    ExactlyOne,
+    Linear,
+    Model,
+    Table,
+    Variable,
+    ceiled,
+    floored,
+    lifted,
+    linearize,
+    linearize_weakly,
+    project,
+    quantum_for,
+    real,
+    rounding_loss,
+    violations,
+)
+from crossopt.formulation.piecewise import (
+    DECAY,
+    RECIPROCAL,
+    Curve,
+    Points,
+    by_bits,
+    by_filling,
+    by_segments,
+    chord_pieces,
+    chords,
+    largest,
+    sample_pieces,
+    tangent_pieces,
+    tangents,
+    whole_pieces,
+)
+from tests.every import every
+from tests.formulation.models import every_point, kept_by_hand, models, searched, solutions
+
+# The rewrite to linear rows: the same solutions, and a relaxation that is as tight as promised.
 
 FORMS = pytest.mark.parametrize("form", [linearize, linearize_weakly])
 
@@ -90,3 +132,369 @@ def test_the_strong_form_bounds_better_than_the_weak_one() -> None:
 
     assert relaxed(linearize(model)) == pytest.approx(10)
     assert relaxed(linearize_weakly(model)) == pytest.approx(9)
+
+
+# The integer model: what it refuses, and what it says of values.
+
+A, B = Variable("a"), Variable("b")
+X, Y = Variable("x", -2, 5), Variable("y", 0, 9)
+
+
+def test_a_linear_row_is_off_by_what_its_sum_misses() -> None:
+    row = Linear("power", ((2, X), (3, Y)), 4, 10)
+    assert [row.violation({X: x, Y: y}) for x, y in ((0, 0), (-2, 1), (2, 0), (5, 0), (5, 2))] == [4, 5, 0, 0, 6]
+
+
+def test_a_conditional_row_is_asked_only_where_its_condition_is_one() -> None:
+    row = Linear("memory", ((1, Y),), high=3, given=A)
+    assert [row.violation({Y: 8, A: asked}) for asked in (0, 1)] == [0, 5]
+
+
+def test_exactly_one_counts_what_is_too_many_or_missing() -> None:
+    row = ExactlyOne("degree", (A, B))
+    assert [row.violation({A: a, B: b}) for a, b in ((0, 0), (0, 1), (1, 0), (1, 1))] == [1, 0, 0, 1]
+    assert ExactlyOne("nothing", ()).violation({}) == 1
+
+
+def test_a_table_counts_the_columns_that_the_nearest_row_would_change() -> None:
+    row = Table("cost", (A, X, Y), ((0, 1, 2), (1, 1, 7)))
+    assert [row.violation({A: a, X: x, Y: y}) for a, x, y in ((0, 1, 2), (0, 1, 7), (0, 0, 0), (1, 2, 3))] == [0, 1, 2, 2]
+    assert Table("none", (A, X), ()).violation({A: 0, X: 0}) == 2
+
+
+def test_violations_name_the_rows_and_the_numbers() -> None:
+    model = Model((A, B, X, Y), (Linear("power", ((2, X),), high=3), ExactlyOne("degree", (A, B)), Table("cost", (X, Y), ((1, 1),))))
+    assert violations(model, {A: 1, B: 1, X: 5, Y: 0}) == (
+        "power: 10 where at most 3 is asked, off by 7",
+        "degree: 2 are chosen where one is asked",
+        "cost: x = 5, y = 0 is none of 1 rows, off in 2",
+    )
+    assert violations(model, {A: 1, B: 0, X: 1, Y: 1}) == ()
+
+
+def test_values_outside_their_range_or_missing_are_violations() -> None:
+    model = Model((A, X), ())
+    assert violations(model, {A: 2, X: 0}) == ("a = 2 is not from 0 to 1",)
+    assert violations(model, {A: 1}) == ("x has no value",)
+    assert violations(model, {A: 1, X: 0.5}) == ("x = 0.5 is not an integer",)  # type: ignore[dict-item]
+
+
+def test_the_objective_counts_its_constant() -> None:
+    model = Model((X, Y), (), ((2, X), (-1, Y)), 7)
+    assert model.objective_value({X: 3, Y: 4}) == 9
+    assert (model.domain_bound(), replace(model, minimise=False).domain_bound()) == (-6, 17)
+
+
+@given(models())
+def test_the_model_accepts_a_point_exactly_if_every_row_does(model: Model) -> None:
+    for values in every_point(model):
+        broken = [row.name for row in model.constraints if not kept_by_hand(row, values)]
+        assert [sentence.split(":")[0] for sentence in violations(model, values)] == broken
+
+
+@given(models())
+def test_no_point_is_better_than_the_ranges_allow(model: Model) -> None:
+    values = [model.objective_value(point) for point in every_point(model)]
+    assert model.domain_bound() == (min if model.minimise else max)(values)
+
+
+@every(
+    ("build", "sentence"),
+    [
+        (lambda: Variable("", 0, 1), "a variable needs a name"),
+        (lambda: Variable("x", 3, 2), "x: no integer is at least 3 and at most 2"),
+        (lambda: Variable("x", 0, 2**54), "beyond 9007199254740992"),
+        (lambda: Variable("x", 0, 1.5), "1.5 is a float, a Python integer is needed"),  # type: ignore[arg-type]
+        (lambda: Linear("row", ((np.int64(3), X),), 0), "is a int64, a Python integer is needed"),  # type: ignore[arg-type]
+        (lambda: Linear("row", ((1, X),)), "row: a row without limits asks nothing"),
+        (lambda: Linear("row", ((1, X),), 5, 4), "row: no sum is at least 5 and at most 4"),
+        (lambda: Linear("row", ((1, X), (2, X)), 0), "row: names x twice"),
+        (lambda: Linear("row", ((1, X),), 0, given=Y), "row: only a 0/1 variable can say when a row is asked"),
+        (lambda: Linear("row", ((2**54, X),), 0), "beyond 9007199254740992, where numbers are no longer exact"),
+        (
+            lambda: Linear("row", ((2**52, Variable("z", 0, 2**11)),), 0),
+            "row: its terms may add up to 9.22e\\+18, beyond what 64 bits hold",
+        ),
+        (lambda: ExactlyOne("row", (A, X)), "row: x is from -2 to 5, not a 0/1 variable"),
+        (lambda: ExactlyOne("row", (A, A)), "row: names a twice"),
+        (lambda: Table("row", (), ()), "row: a table needs a variable"),
+        (lambda: Table("row", (A, X), ((1,),)), r"row: the row \(1,\) has 1 values for 2 variables"),
+        (lambda: Model((A, Variable("a", 0, 3)), ()), "two variables are called 'a'"),
+        (lambda: Model((A, B), (ExactlyOne("r", (A,)), ExactlyOne("r", (B,)))), "two rows are called 'r'"),
+        (lambda: Model((A,), (ExactlyOne("r", (A, B)),)), "r: b is not a variable of the model"),
+        (lambda: Model((X,), (Linear("r", ((1, X),), 0, given=A),)), "r: a is not a variable of the model"),
+        (lambda: Model((A,), (), ((1, B),)), "objective: b is not a variable of the model"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(build: object, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        build()  # type: ignore[operator]
+
+
+# Curves as pieces: on the right side, within the stated error, and with as few pieces as that allows.
+
+CURVES = pytest.mark.parametrize("curve", [RECIPROCAL, DECAY], ids=lambda curve: curve.name)
+ERRORS = st.floats(1e-5, 0.3)
+LOWS, WIDTHS = st.floats(0.05, 3.0), st.floats(0.01, 8.0)
+FLOATING = 1e-12
+"""Rounding of the curve's own value in floating point: far below any error that is asked for."""
+
+
+def dense(low: float, high: float) -> np.ndarray:
+    return np.linspace(low, high, 4001)
+
+
+@CURVES
+@given(low=LOWS, width=WIDTHS, error=ERRORS)
+def test_chords_are_above_and_as_near_as_stated(curve: Curve, low: float, width: float, error: float) -> None:
+    pieces = chord_pieces(curve, low, low + width, error)
+    x = dense(low, low + width)
+    relative = np.interp(x, pieces.points, pieces.values) / curve.value(x) - 1
+    assert pieces.error <= error
+    assert relative.min() >= -FLOATING
+    assert relative.max() <= pieces.error + FLOATING
+
+
+@CURVES
+@given(low=LOWS, width=WIDTHS, error=ERRORS)
+def test_tangents_are_below_and_as_near_as_stated(curve: Curve, low: float, width: float, error: float) -> None:
+    pieces = tangent_pieces(curve, low, low + width, error)
+    x = dense(low, low + width)
+    short = 1 - largest(tangents(curve, pieces.points), x) / curve.value(x)
+    assert pieces.error <= error
+    assert short.min() >= -FLOATING
+    assert short.max() <= pieces.error + FLOATING
+
+
+@CURVES
+@given(step=st.floats(0.05, 3.0))
+def test_the_stated_errors_are_reached(curve: Curve, step: float) -> None:
+    """Not only bounds: some point between two neighbours is as far off as the closed form says."""
+    high = float(curve.onward(1.0, np.array([step]))[0])
+    x = np.linspace(1.0, high, 50001)
+    chord = np.interp(x, [1.0, high], curve.value(np.array([1.0, high]))) / curve.value(x) - 1
+    assert chord.max() == pytest.approx(curve.chord_error(step), rel=1e-6)
+    short = 1 - largest(tangents(curve, np.array([1.0, high])), x) / curve.value(x)
+    assert short.max() == pytest.approx(curve.tangent_error(step), rel=1e-3)
+    crossing = float(curve.onward(1.0, np.array([curve.crossing(step)]))[0])
+    assert abs(x[short.argmax()] - crossing) <= x[1] - x[0]
+
+
+def test_errors_by_hand() -> None:
+    """1/x from 1 to 4: the chord at 2.5 is 0.625 against 0.4. Its tangents at 1 and 4 cross at 1.6, where they are 0.4 against 0.625."""
+    assert RECIPROCAL.chord_error(log(4)) == pytest.approx(0.625 / 0.4 - 1)
+    assert RECIPROCAL.tangent_error(log(4)) == pytest.approx(1 - 0.4 / 0.625)
+    assert DECAY.chord_error(1) == pytest.approx((1 - 1 / e) * exp(1 / (1 - 1 / e) - 1) - 1)
+
+
+@given(low=LOWS, width=WIDTHS, error=ERRORS)
+def test_the_fewest_pieces_of_a_reciprocal_are_known_in_closed_form(low: float, width: float, error: float) -> None:
+    """The step at which sinh(s/2)^2 or tanh(s/2)^2 is the error; a count on the very edge may go either way."""
+    steps = log((low + width) / low)
+    for count, step in (
+        (len(chord_pieces(RECIPROCAL, low, low + width, error).points) - 1, 2 * asinh(sqrt(error))),
+        (len(tangent_pieces(RECIPROCAL, low, low + width, error).points), 2 * atanh(sqrt(error))),
+    ):
+        assert count - 1 - FLOATING <= steps / step <= count + FLOATING
+
+
+@CURVES
+def test_one_tangent_less_is_too_few(curve: Curve) -> None:
+    """Of any three tangents, spread as well as may be, some point of the range is further off than the error that four keep."""
+    pieces = tangent_pieces(curve, 1.0, 5.0, tangent_error_of(curve, 4))
+    x = dense(1.0, 5.0)
+    assert len(pieces.points) == 4
+    generator = np.random.default_rng(0)
+    for points in np.sort(generator.uniform(1.0, 5.0, (500, 3))):
+        assert (1 - largest(tangents(curve, points), x) / curve.value(x)).max() > pieces.error
+
+
+def tangent_error_of(curve: Curve, count: int) -> float:
+    """The error of that many even steps from 1 to 5, and a little room for the last bit."""
+    return curve.tangent_error(curve.step(1.0, 5.0) / count) * (1 + FLOATING)
+
+
+def test_chords_as_lines_run_through_their_points() -> None:
+    pieces = chord_pieces(RECIPROCAL, 1.0, 4.0, 0.1)
+    lines = chords(pieces)
+    for place in range(len(lines.slopes)):
+        ends = lines.slopes[place] * pieces.points[place : place + 2] + lines.intercepts[place]
+        assert ends == pytest.approx(pieces.values[place : place + 2])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "error"), [(0.0, 1.0, 0.1), (-1.0, 1.0, 0.1), (2.0, 1.0, 0.1), (1.0, 2.0, 0.0), (1.0, float("inf"), 0.1)]
+)
+def test_ranges_without_a_curve_are_refused(low: float, high: float, error: float) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        chord_pieces(RECIPROCAL, low, high, error)
+
+
+@given(st.floats(0.3, 3.0), st.floats(0.04, 0.3), st.booleans())
+def test_samples_of_a_monotone_function_bound_it_between_them_too(power: float, error: float, rising: bool) -> None:
+    """x^power and x^-power, of which only samples are shown; the error is measured where none was."""
+    signed = power if rising else -power
+    x = np.geomspace(1.0, 10.0, 601)
+    pieces = sample_pieces(x, x**signed, error)
+    between = np.geomspace(1.0, 10.0, 20011)
+    relative = np.interp(between, pieces.points, pieces.values) / between**signed - 1
+    assert pieces.error <= error
+    assert np.abs(relative).max() <= pieces.error
+    assert len(pieces.points) < 200
+
+
+def test_a_step_between_two_samples_is_not_drawn_over() -> None:
+    """Who knows only samples cannot know where the function jumps."""
+    with pytest.raises(ValueError, match=r"between 2\.0 and 3\.0 the samples differ by more than 10\.00%"):
+        sample_pieces([1, 2, 3, 4], [5.0, 5.0, 7.0, 7.0], 0.1)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "sentence"),
+    [([1.0], [1.0], "at least two"), ([1, 1], [2, 3], "ascending"), ([1, 2, 3], [1, 2, 1], "nowhere rise"), ([1, 2], [0, 1], "positive")],
+)
+def test_samples_that_are_no_monotone_function_are_refused(x: list[float], y: list[float], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        sample_pieces(x, y, 0.1)
+
+
+# Rounding in one direction: the integer problem is never dearer and never tighter than the real one.
+
+QUANTA = st.integers(-40, 10).map(lambda exponent: 2.0**exponent)
+REALS = st.floats(-1e3, 1e3)
+
+
+@given(REALS, QUANTA)
+def test_floor_and_ceiling_are_exact(value: float, quantum: float) -> None:
+    """In exact arithmetic, so that no rounding of the division can hide."""
+    below, above = (Fraction(int(rounded)) * Fraction(quantum) for rounded in (floored(value, quantum), ceiled(value, quantum)))
+    assert below <= Fraction(value) < below + Fraction(quantum)
+    assert above - Fraction(quantum) < Fraction(value) <= above
+
+
+@given(
+    st.lists(st.tuples(*[st.floats(0, 100)] * 3, *[st.floats(0, 10)] * 3), min_size=1, max_size=4),
+    st.floats(0, 30),
+    st.sampled_from([0.5, 0.125, 4.0]),
+)
+def test_the_integer_optimum_never_exceeds_the_real_one(items: list[tuple[float, ...]], capacity: float, quantum: float) -> None:
+    """Each item is done in one of three ways, with a cost and a usage each, all usage within a capacity."""
+    costs, usage = np.array([item[:3] for item in items]), np.array([item[3:] for item in items])
+
+    def best(cost: list[list[Fraction]], use: list[list[Fraction]], limit: Fraction) -> Fraction | None:
+        ways = product(range(3), repeat=len(cost))
+        fits = (way for way in ways if sum(row[k] for row, k in zip(use, way, strict=True)) <= limit)
+        return min((sum((row[k] for row, k in zip(cost, way, strict=True)), Fraction(0)) for way in fits), default=None)
+
+    def exact(rows: np.ndarray) -> list[list[Fraction]]:
+        return [[Fraction(value) for value in row] for row in rows.tolist()]
+
+    truth = best(exact(costs), exact(usage), Fraction(capacity))
+    whole = best(exact(floored(costs, quantum)), exact(floored(usage, quantum)), Fraction(int(ceiled(capacity, quantum))))
+    if truth is not None:
+        assert whole is not None
+        assert Fraction(real(int(whole), quantum)) <= truth
+
+
+@given(QUANTA, st.lists(st.floats(0, 1000), min_size=1, max_size=9))
+def test_the_loss_is_less_than_a_quantum_a_cost(quantum: float, costs: list[float]) -> None:
+    whole = int(floored(costs, quantum).sum())
+    assert Fraction(real(whole, quantum)) > sum(map(Fraction, costs)) - Fraction(rounding_loss(len(costs), quantum))
+
+
+@given(st.integers(2**53, 2**62), QUANTA)
+def test_a_bound_too_long_for_floating_point_is_rounded_down(quanta: int, quantum: float) -> None:
+    assert Fraction(real(quanta, quantum)) <= quanta * Fraction(quantum)
+
+
+@given(st.floats(1e-9, 1e9), st.integers(1, 10**6))
+def test_the_quantum_is_the_finest_power_of_two(largest: float, steps: int) -> None:
+    quantum = quantum_for(largest, steps)
+    assert quantum / 2 * steps < largest <= quantum * steps
+
+
+def test_tiny_values_are_rounded_away_from_zero_where_they_must() -> None:
+    """5e-324 / 4 is 0 in floating point."""
+    assert [int(ceiled(5e-324, 4.0)), int(floored(-5e-324, 4.0)), int(floored(5e-324, 4.0)), int(ceiled(-5e-324, 4.0))] == [1, -1, 0, 0]
+
+
+def test_lists_are_what_a_model_takes() -> None:
+    assert floored([[0.3, 1.9], [2.0, -0.1]], 0.5).tolist() == [[0, 3], [4, -1]]
+
+
+@pytest.mark.parametrize("quantum", [0.0, -1.0, 0.1, 3.0, float("inf"), float("nan")])
+def test_a_quantum_that_is_no_power_of_two_is_refused(quantum: float) -> None:
+    with pytest.raises(ValueError, match="is not a power of two"):
+        floored(1.0, quantum)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e300])
+def test_values_that_no_integer_holds_are_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="use a coarser quantum"):
+        floored([1.0, value], 2.0**-10)
+
+
+# The three encodings of a piecewise-linear function say one thing: y is the floor of g(x).
+
+ENCODINGS = pytest.mark.parametrize("encoding", [by_segments, by_bits, by_filling])
+
+
+def floor_of(points: Points, x: int) -> int:
+    """By interpolation in exact fractions."""
+    for (left, low), (right, high) in pairwise(points):
+        if left <= x <= right:
+            return floor(low + Fraction((high - low) * (x - left), right - left))
+    raise ValueError(x)
+
+
+@st.composite
+def some_points(draw: st.DrawFn) -> tuple[tuple[int, int], ...]:
+    """One to five pieces of lengths 1 and 2, or of 1 to 3 where there is only one; up and down, from anywhere."""
+    lengths = draw(st.lists(st.sampled_from([1, 2]), min_size=1, max_size=5))
+    places = accumulate([draw(st.integers(-3, 3)), *lengths])
+    return tuple((place, draw(st.integers(-6, 6))) for place in places)
+
+
+@ENCODINGS
+@settings(max_examples=15)
+@given(points=some_points())
+def test_the_rows_allow_the_floor_of_the_function_and_nothing_else(encoding: type, points: Points) -> None:
+    """Every x of the range has its y, and no x outside is possible, though the variable could take it."""
+    x = Variable("x", points[0][0] - 1, points[-1][0] + 1)
+    y = Variable("y", -7, 7)
+    added = encoding("g", x, y, points)
+    model = Model((x, y, *added.variables), added.constraints)
+    found = {(values[x], values[y]) for values in searched(model)}
+    assert found == {(at, floor_of(points, at)) for at in range(points[0][0], points[-1][0] + 1)}
+
+
+@every("pieces", range(1, 18))
+def test_the_encodings_need_as_many_choices_as_they_say(pieces: int) -> None:
+    points = [(place, place * place) for place in range(pieces + 1)]
+    x, y = Variable("x", 0, pieces), Variable("y", 0, pieces**2)
+    choices = {
+        encoding: sum(v.name.startswith(("g, piece", "g, bit", "g, full")) for v in encoding("g", x, y, points).variables)
+        for encoding in (by_segments, by_bits, by_filling)
+    }
+    assert choices == {by_segments: pieces, by_bits: ceil(log2(pieces)), by_filling: pieces - 1}
+
+
+def test_whole_pieces_of_a_reciprocal_divide_the_longest_and_are_as_long_as_the_error_allows() -> None:
+    """1e6 / x from 8 to 1000 at 1 %: no piece is off by more, and each one twice as long would be, or would leave the range."""
+
+    def error(p: int, q: int) -> float:
+        return RECIPROCAL.chord_error(log(q / p))
+
+    points = whole_pieces(lambda x: 10**6 // x, 8, 1000, lambda p, q: error(p, q) <= 0.01)
+    lengths = [q[0] - p[0] for p, q in pairwise(points)]
+    assert (points[0], points[-1]) == ((8, 125000), (1000, 1000))
+    assert all(max(lengths) % length == 0 for length in lengths)
+    assert all(length == 1 or error(p[0], q[0]) <= 0.01 for length, (p, q) in zip(lengths, pairwise(points), strict=True))
+    assert all(p[0] + 2 * length > 1000 or error(p[0], p[0] + 2 * length) > 0.01 for length, p in zip(lengths, points, strict=False))
+
+
+def test_lengths_that_do_not_divide_the_longest_are_refused() -> None:
+    with pytest.raises(ValueError, match="g: a piece of length 2 does not divide the longest, 3; `whole_pieces` makes lengths that do"):
+        by_bits("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0), (2, 1), (5, 2)])
+    with pytest.raises(ValueError, match="at least two points with ascending places"):
+        by_segments("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0)])

@@ -10,7 +10,7 @@ from hypothesis import given
 from crossopt.crossflow.traces.graph import Graph
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.graph_file import Trace, document_of, trace_in
-from tests.crossflow.traces.test_replay import graphs
+from tests.crossflow.test_traces import graphs
 
 PLAIN = {
     "trace": 1,

@@ -1,9 +1,15 @@
-"""The co-design question as rows: no row cuts off a design or tells more than the full model, and the forms agree."""
+"""Linear rows of joint designs, their forms and separable bounds: none cuts off a design or tells more than the full model."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import take
@@ -24,19 +30,26 @@ from crossopt.formulation.codesign.choices import (
     restricted,
     with_monotone_row,
 )
-from crossopt.formulation.codesign.forms import ERROR, loss, reciprocal, with_lines, with_log_rows, with_pieces, with_table
+from crossopt.formulation.codesign.forms import ERROR, FORMS, loss, reciprocal, with_lines, with_log_rows, with_pieces, with_table
 from crossopt.formulation.codesign.screen import priced
-from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows, with_weak_rows
+from crossopt.formulation.codesign.tangent import Capacity, Separable, bound_of, table_of, tangents_at, with_strong_rows, with_weak_rows
 from crossopt.formulation.model import Linear, Values, violations
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import plan_blocks
+from crossopt.instances.codesign.space import combinations, plan_blocks
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.backends import Spend as BackendsSpend
 from crossopt.solvers.backends import backend
-from crossopt.solvers.backends.answer import Spend
+from crossopt.solvers.backends.answer import Answer, Spend
+from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
-from tests.solvers.codesign.questions import TINY_FREE, ask
+from tests.solvers.codesign.linear.test_refine import SOLVERS, WIDE, agrees, cold, step_time_question
+from tests.solvers.codesign.questions import FREE, TINY_FREE, ask
 
-WIDE = ask(
+# The co-design question as rows: no row cuts off a design or tells more than the full model, and the forms agree.
+
+CODESIGN_WIDE = ask(
     TINY_FREE,
     "compute_area=[150 mm^2, 300 mm^2, 420 mm^2]",
     "compute_power=[100 W, 180 W, 260 W]",
@@ -81,7 +94,7 @@ def cased(instance: Instance) -> Case:
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return cased(WIDE)
+    return cased(CODESIGN_WIDE)
 
 
 def tangents(case: Case, place: Whole) -> Tangents:
@@ -370,3 +383,175 @@ def test_what_the_text_says_of_logarithms_is_so() -> None:
     assert loss(np.array([2.0, 0.5, 1.0])) == pytest.approx([0.153, 0.386, 0.0], abs=5e-4)
     neighbours = np.linspace(1.0, 1.09, 1000)
     assert np.minimum(loss(neighbours), loss(neighbours / 1.09)).max() < 1e-3
+
+
+# Every form bounds the optimum from below, however many rounds it had, and the loop ends at the optimum with each of them.
+
+TRUE: dict[int, float | None] = {}
+FAST = ("strong", "table")
+EACH = pytest.mark.parametrize("form", [form if form in FAST else pytest.param(form, marks=pytest.mark.slow) for form in FORMS])
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+def refined(instance: Instance, form: str, rounds: int, solver: str = "highs") -> Refined:
+    """The loop from a cold start, interrupted after some rounds."""
+    left = [rounds]
+
+    def solve(model: object, spend: BackendsSpend) -> Answer:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return backend(solver)(model, spend)  # type: ignore[arg-type]
+
+    return refine_among(instance, cold(instance), solve, FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
+
+
+@EACH
+@pytest.mark.parametrize("seed", [FREE[7], pytest.param(FREE[6], marks=pytest.mark.slow)])
+def test_the_bound_of_every_round_is_below_the_optimum(seed: int, form: str) -> None:
+    instance = step_time_question(seed)
+    true = TRUE.setdefault(seed, search(instance, silent).value)
+    for rounds in (1, 3, 200):
+        found = refined(instance, form, rounds)
+        if found.bound is not None and true is not None:
+            assert found.bound <= true
+        if found.stopped == "complete":
+            assert agrees(found, true)
+            return
+    raise AssertionError("the loop did not end in 200 rounds")
+
+
+@EACH
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_the_loop_ends_at_the_optimum_of_a_question_of_many_chips(form: str, solver: str) -> None:
+    instance = ask(TINY_FREE, *WIDE)
+    true = search(instance, silent).value
+    assert agrees(refined(instance, form, 200, solver), true)
+
+
+GIVEN = "hardware: a100-80g"
+EDGES = {
+    "hardware that is given": TINY_FREE[: TINY_FREE.index("technology")]
+    + GIVEN
+    + "\nchoices:\n  tensor: [1, 2]\n  recompute: [none, full]\n"
+}
+EDGES["a part that nothing fits"] = TINY_FREE.replace("hbm_stacks: [2, 4]", "hbm_stacks: [2, 4]\n  l2_area: [2000 mm^2, 3000 mm^2]")
+
+
+@EACH
+@pytest.mark.parametrize("edge", EDGES)
+def test_forms_of_questions_at_the_edge(edge: str, form: str) -> None:
+    instance = ask(EDGES[edge])
+    true = search(instance, silent).value
+    assert (true is None) == (edge == "a part that nothing fits")
+    assert agrees(refined(instance, form, 200), true)
+
+
+def test_the_questions_are_not_all_alike() -> None:
+    """Some have dozens of plans."""
+    counts = [combinations(step_time_question(seed)) for seed in FREE[6:9]]
+    assert max(counts) > 50
+
+
+# Bounds with a term for each part: nowhere above what they stand for, equal to it at the given chip, never silent where they fail.
+
+U, V, W = np.array([1.0, 2.0, 5.0]), np.array([3.0, 1.0]), np.array([0.5, 4.0, 2.0])
+POINT = {"u": 1, "v": 0, "w": 2}
+
+
+def tables(u: Array = U, v: Array = V, w: Array = W) -> tuple[Any, Any, Any]:
+    return table_of("u", u, POINT), table_of("v", v, POINT), table_of("w", w, POINT)
+
+
+def said(bound: Separable, u: int, v: int, w: int) -> float:
+    """What the bound says of one chip."""
+    chosen = {"u": u, "v": v, "w": w}
+    return float(np.asarray(bound.constant + sum(table[..., chosen[part]] for part, table in bound.terms.items())).reshape(-1)[0])
+
+
+FORMULAS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sum": lambda u, v, w: 2.0 * u + v * 3.0 + w + 1.0,
+    "reciprocals": lambda u, v, w: 6.0 / u + np.sqrt(v) + np.ceil(w / 3.0),
+    "product": lambda u, v, w: u * v + w,
+    "quotient": lambda u, v, w: u / v + w,
+    "maximum": lambda u, v, w: np.maximum(u + v, 2.0 * w),
+    "minimum": lambda u, v, w: np.minimum(u + v, v + w),
+    "window": lambda u, v, w: np.maximum(u + v, 0.25 * (u + v) + w),
+    "sum of a product and a choice": lambda u, v, w: np.where(np.array(True), u / v, w) + np.where(np.array(False), u, w),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_bound_is_nowhere_above_and_meets_the_figure_at_the_given_chip(name: str) -> None:
+    formula = FORMULAS[name]
+    bound = bound_of(formula(*tables()), POINT)
+    for u, v, w in product(range(3), range(2), range(3)):
+        true = float(formula(U[u], V[v], W[w]))
+        assert said(bound, u, v, w) <= true + 1e-12 * abs(true)
+        if (u, v, w) == (1, 0, 2) and name != "minimum":
+            assert said(bound, u, v, w) == pytest.approx(true, rel=1e-12)
+
+
+def test_a_product_by_hand() -> None:
+    """u = 1, 2 and w = 1, 4 meet at u = 2, w = 1: beta = (1, 1 + 2 log 4), alpha = min over w of u w - beta; then beta is lifted.
+
+    alpha = (min(0, 4 - 3.77), min(1, 8 - 3.77)) = (0, 1), beta = (min(1 - 0, 2 - 1), min(4 - 0, 8 - 1)) = (1, 4).
+    """
+    point = {"u": 1, "w": 0}
+    found = table_of("u", np.array([1.0, 2.0]), point) * table_of("w", np.array([1.0, 4.0]), point)
+    assert found.terms["u"] == pytest.approx([0.0, 1.0])
+    assert found.terms["w"] == pytest.approx([1.0, 4.0])
+
+
+FIGURES = st.lists(st.floats(0.01, 100.0), min_size=1, max_size=6).map(np.array)
+
+
+@given(FIGURES, FIGURES, FIGURES, st.data())
+def test_a_capacity_that_is_shared_keeps_its_formula_below(sizes: Array, sharers: Array, rates: Array, data: st.DataObject) -> None:
+    """Bytes that fall with the room of each sharer, over the bandwidth of a third part."""
+    point = {name: data.draw(st.integers(0, len(row) - 1)) for name, row in (("u", sizes), ("v", sharers), ("w", rates))}
+
+    def formula(size: Any, count: Any, rate: Any) -> Any:  # noqa: ANN401
+        room = 0.5 * size / count
+        return (3.0 + 2.0 / np.sqrt(room) + 1.0 / np.minimum(4.0, room)) / rate
+
+    shared = Capacity(table_of("u", sizes, point))
+    bound = bound_of(formula(shared, table_of("v", sharers, point), table_of("w", rates, point)), point)
+    for u, v, w in product(range(len(sizes)), range(len(sharers)), range(len(rates))):
+        true = float(formula(sizes[u], sharers[v], rates[w]))
+        assert said(bound, u, v, w) <= true * (1 + 1e-9)
+        if (u, v, w) == tuple(point.values()):
+            assert said(bound, u, v, w) == pytest.approx(true, rel=1e-9)
+
+
+def test_a_column_of_chips_gives_each_row_its_own() -> None:
+    point = {"u": np.array([[0], [2]]), "v": np.array([[1], [0]])}
+    bound = table_of("u", U, point) * table_of("v", V, point)
+    assert bound.here()[:, 0] == pytest.approx([1.0 * 1.0, 5.0 * 3.0])
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda u, v, w: -1.0 * (u + v),
+        lambda u, v, w: np.sqrt(u + v),
+        lambda u, v, w: (u + v) * (v + w),
+        lambda u, v, w: 1.0 / (u + v),
+        lambda u, v, w: (u + v) * u,
+        lambda u, v, w: Capacity(u) * v,
+        lambda u, v, w: np.broadcast_to(u + v, (3,)),
+    ],
+)
+def test_what_would_not_stay_a_lower_bound_is_refused(formula: Callable[[Any, Any, Any], Any]) -> None:
+    with pytest.raises(TypeError, match="lower bound"):
+        formula(*tables())
+
+
+@pytest.mark.parametrize("after", [lambda x: x, lambda x: np.maximum(x, 0.0), lambda x: np.where(np.array(True), x + 1.0, 0.0)])
+def test_a_difference_of_bounds_is_no_number_and_stays_none(after: Callable[[Any], Any]) -> None:
+    u, v, w = tables()
+    bound = bound_of(after((u + v) - (v + w)), POINT)
+    assert np.isnan(bound.here()).all()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.traces.graph import Graph, order_of, replay
 from crossopt.crossflow.traces.transforms import Effect, Rescale, changed
 from crossopt.formulation.traces.whatif import OPEN, variants_of, without_implied
-from tests.crossflow.traces.test_replay import graphs
+from tests.crossflow.test_traces import graphs
 
 
 @st.composite

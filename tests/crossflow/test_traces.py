@@ -1,12 +1,15 @@
-"""Changes of a trace: each by hand, and whatever may be chosen of several against bounds while some are open."""
+"""Graphs of traces: excerpts, replay against the longest path of networkx, operations that take turns, and changes of a trace."""
 
 from dataclasses import replace
 from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, graph_of, replay
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, critical_path, excerpt, graph_of, order_of, replay, turns_of
 from crossopt.crossflow.traces.transforms import (
     Effect,
     Rescale,
@@ -24,6 +27,70 @@ from crossopt.crossflow.traces.transforms import (
     scale,
     unwait,
 )
+
+# Graphs of traces run again: by hand, against the longest path of networkx, and never later for less.
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Edges from smaller to larger numbers, operations then shuffled."""
+    count = draw(st.integers(0, 12))
+    numbers = draw(st.permutations(range(count)))
+    operations = [(f"op{place}", "kernel", "stream 7", draw(st.integers(0, 50))) for place in range(count)]
+    pairs = [(one, two) for one in range(count) for two in range(one + 1, count)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    reasons = draw(st.lists(st.sampled_from(("stream", "data")), min_size=len(edges), max_size=len(edges)))
+    return graph_of(operations, [(numbers[one], numbers[two], reason) for (one, two), reason in zip(edges, reasons, strict=True)])
+
+
+def test_a_kernel_begins_when_it_is_launched_and_its_stream_is_free() -> None:
+    """Launches at 0-2 and 2-4 us; kernels of 10 and 3 us on one stream end at 12 and 15; a thread that waits goes on at 15, to 16 us."""
+    operations = [
+        ("launch", "host", "thread 1", 2_000),
+        ("launch", "host", "thread 1", 2_000),
+        ("synchronize", "wait", "thread 1", 1_000),
+        ("gemm", "kernel", "stream 7", 10_000),
+        ("add", "kernel", "stream 7", 3_000),
+    ]
+    edges = [(0, 1, "thread"), (1, 2, "thread"), (0, 3, "launch"), (1, 4, "launch"), (3, 4, "stream"), (4, 2, "wait")]
+    graph = graph_of(operations, edges)
+    found = replay(graph)
+    assert found.begins.tolist() == [0, 2_000, 15_000, 2_000, 12_000]
+    assert found.span == 16_000
+    assert critical_path(graph, found) == [0, 3, 4, 2]
+
+
+@given(graphs())
+def test_the_span_is_the_longest_path(graph: Graph) -> None:
+    """Of networkx, over edges that take as long as the operation before them, and an edge to the end."""
+    oracle = nx.DiGraph([(place, "end", {"weight": int(took)}) for place, took in enumerate(graph.durations)])
+    oracle.add_weighted_edges_from(
+        (int(one), int(two), int(graph.durations[one])) for one, two in zip(graph.before, graph.after, strict=True)
+    )
+    found = replay(graph)
+    assert found.span == nx.dag_longest_path_length(oracle)
+    path = critical_path(graph, found)
+    assert found.span == int(graph.durations[path].sum())
+
+
+@given(graphs(), st.data())
+def test_less_work_and_fewer_edges_end_nothing_later(graph: Graph, data: st.DataObject) -> None:
+    """What bounds of what-ifs rest on."""
+    less = np.array([data.draw(st.integers(0, int(took))) for took in graph.durations], np.int64)
+    kept = np.array([data.draw(st.booleans()) for _ in graph.before], bool)
+    smaller = replace(graph, durations=less, before=graph.before[kept], after=graph.after[kept], reasons=graph.reasons[kept])
+    assert (replay(smaller).ends <= replay(graph).ends).all()
+
+
+def test_what_waits_for_itself_is_never_run() -> None:
+    """0 -> 1 -> 2 -> 1: a file's reader names the cycle, 1 and 2; here there is no order."""
+    operations = [(name, "host", "thread 1", 1) for name in "abcd"]
+    graph = graph_of(operations, [(0, 1, "thread"), (1, 2, "thread"), (2, 1, "data"), (2, 3, "thread")])
+    with pytest.raises(ValueError, match="operations wait for one another"):
+        order_of(graph)
+
+
+# Changes of a trace: each by hand, and whatever may be chosen of several against bounds while some are open.
 
 
 def step() -> Graph:
@@ -232,3 +299,71 @@ def test_identity_and_endless_bandwidth() -> None:
     assert span(scale(range(12), Fraction(1))) == 42
     assert span(bandwidth([11], Fraction(10**6), 0)) == 23
     assert np.array_equal(changed(step(), []).durations, step().durations)
+
+
+# Some operations of a graph: each waits for the last kept one of each stream that it waited for.
+
+
+def test_by_hand() -> None:
+    """The first and the third of four launches, one behind the other, take half of 8 ns; gemm and add the 10 and 3 that they took; the
+    all-reduce waited for add, through grad, and for the fourth launch, before which the third is left: 2-12, 12-15, 15-35."""
+    graph = excerpt(step(), [((0, 2, 4, 6), 2), ((8,), 1), ((9,), 1), ((11,), 1)])
+    place = {name: number for number, name in enumerate(graph.names)}
+    edges = {(int(one), int(other)): EDGES[why] for one, other, why in zip(graph.before, graph.after, graph.reasons, strict=True)}
+    assert edges[place["gemm"], place["add"]] == "stream"
+    assert edges[place["add"], place["all-reduce"]] == edges[place["launch"], place["all-reduce"]] == "data"
+    assert [took for took, name in zip(graph.durations.tolist(), graph.names, strict=True) if name == "launch"] == [2, 2]
+    assert (len(graph), replay(graph).span) == (5, 35)
+
+
+@given(st.sets(st.integers(0, 11)))
+def test_less_of_a_graph_ends_no_later_and_all_of_it_as_it_did(kept: set[int]) -> None:
+    whole = replay(step()).span
+    assert replay(excerpt(step(), [((place,), 1) for place in kept])).span <= whole
+    assert replay(excerpt(step(), [((place,), 1) for place in range(12)])).span == whole
+
+
+def test_copies_share_the_time_of_all_alike_to_the_ns() -> None:
+    """Three of the seven gaps and launches, of 2, 1, 2, 1, 2, 1 and 2 ns, take 3/7 of 11: 4."""
+    graph = excerpt(step(), [(tuple(range(7)), 3)])
+    assert graph.durations.tolist() == [1, 2, 1]
+
+
+# Turns of operations without starts: by hand, and never two at once on one resource.
+
+
+def with_turns(graph: Graph, turns: list[tuple[int, int]]) -> Graph:
+    more = np.array(turns, np.int64).reshape(-1, 2)
+    columns = {"before": more[:, 0], "after": more[:, 1], "reasons": np.zeros(len(more), np.int64)}
+    return replace(graph, **{key: np.concatenate([getattr(graph, key), column]) for key, column in columns.items()})
+
+
+def test_the_smallest_number_that_waits_for_nothing_is_next() -> None:
+    """At 0 kernel 2 begins, as 1 waits for it; at 10 kernels 1 and 4 may, and 1 is less; 3 goes on beside, behind 5 or not."""
+    operations = [("1", "kernel", "device", 5), ("2", "kernel", "device", 10), ("4", "kernel", "device", 1)]
+    operations += [("3", "collective", "network", 30), ("5", "collective", "network", 7)]
+    graph = graph_of(operations, [(1, 0, "data"), (1, 3, "data")])
+    turns = list(turns_of(graph, [1, 2, 4, 3, 5]))
+    assert sorted(turns) == [(0, 2), (1, 0), (4, 3)]
+    assert replay(with_turns(graph, turns)).ends.tolist() == [15, 10, 16, 40, 7]
+    assert sorted(turns_of(graph, [1, 2, 4, 3, 5], beside=[4])) == [(0, 2), (1, 0)]
+
+
+@given(st.data())
+def test_resources_do_one_thing_at_a_time_and_none_waits_for_nothing(data: st.DataObject) -> None:
+    """No two overlap, no cycle is closed, and an operation begins as its resource is free or as the last that it waits for ends."""
+    count = data.draw(st.integers(1, 9))
+    rows = [("", "kernel", f"stream {data.draw(st.integers(0, 2))}", data.draw(st.integers(0, 4))) for _ in range(count)]
+    ranks = data.draw(st.permutations(range(count)))
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=12))
+    edges = [(ranks[one], ranks[other], "data") for one, other in pairs if one < other]
+    graph = graph_of(rows, edges)
+    turns = list(turns_of(graph, data.draw(st.permutations(range(count)))))
+    again = replay(with_turns(graph, turns))
+    assert len(turns) == count - len({row[2] for row in rows})
+    busy = [(again.begins[one], again.ends[one], int(graph.places[one])) for one in range(count)]
+    for number, (begin, end, place) in enumerate(busy):
+        others = [row for other, row in enumerate(busy) if other != number and row[2] == place]
+        assert all(other[1] <= begin or other[0] >= end for other in others)
+        waits = [busy[one][1] for one, other, _ in edges if other == number] + [other[1] for other in others if other[1] <= begin]
+        assert begin == max(waits, default=0)
