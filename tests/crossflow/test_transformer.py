@@ -536,20 +536,20 @@ ALLOWED: dict[str, str] = {
     "voltage.py: _drive: (above := np.greater(_drawn(drive, threshold, leak), drawn)).any()": _LARGEST,
     "voltage.py: _drive: (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), drawn)).any()": _LARGEST,
     "voltage.py: _newton: (step < drive * _SETTLED).any()": "a start, from which `_drive` finds the same number",
-    "kernels/mesh.py: _busiest: across.max()": _ONE,
-    "kernels/mesh.py: _busiest: along_x.max()": _ONE,
-    "kernels/mesh.py: _busiest: along_y.max()": _ONE,
-    "kernels/mesh.py: _cover: change.cumsum(axis=-1)": _ONE,
-    "kernels/mesh.py: _flows: sites.shape": _ONE,
-    "kernels/mesh.py: link_loads: np.any(start[0] != end[0])": _ONE,
+    "kernels/distributed_product.py: _busiest: across.max()": _ONE,
+    "kernels/distributed_product.py: _busiest: along_x.max()": _ONE,
+    "kernels/distributed_product.py: _busiest: along_y.max()": _ONE,
+    "kernels/distributed_product.py: _cover: change.cumsum(axis=-1)": _ONE,
+    "kernels/distributed_product.py: _flows: sites.shape": _ONE,
+    "kernels/distributed_product.py: link_loads: np.any(start[0] != end[0])": _ONE,
     "exchanges/context.py: around_attention: np.any(ranks.context > 1.0)": _NOTHING,
-    "exchanges/dispatch.py: different: np.shape(units)": _EQUAL_INPUTS,
-    "exchanges/dispatch.py: to_experts: np.any(ranks.expert_tensor)": _NOTHING,
+    "exchanges/experts.py: different: np.shape(units)": _EQUAL_INPUTS,
+    "exchanges/experts.py: to_experts: np.any(ranks.expert_tensor)": _NOTHING,
     "exchanges/hiding.py: products_time: np.any(ranks.hides)": _UNUSED,
     "exchanges/replicas.py: _across_energy: np.any(sharding.shard)": _NOTHING,
     "exchanges/replicas.py: _across_time: np.any(sharding.shard)": _NOTHING,
     "exchanges/replicas.py: _copies: np.any(both)": _UNUSED,
-    "exchanges/shared_links.py: taken: figure.ndim": _BY_QUESTION,
+    "exchanges/replicas.py: taken: figure.ndim": _BY_QUESTION,
     "pricing.py: _kept_apart: len(plans)": _EQUAL_INPUTS,
     "pricing.py: _values_where_they_fit: chips.alive.any()": "rows and columns without a value are left out",
     "pricing.py: _values_where_they_fit: fits.any(axis=1)": "rows and columns without a value are left out",
@@ -565,7 +565,7 @@ ALLOWED: dict[str, str] = {
     "objective.py: combined: np.isfinite(found[finite]).all()": _REFUSED,
     "objective.py: values: prices.step_time.shape": "the shape to fill",
 }
-POWERS = {"dies.py", "hardware.py", "technology.py", "voltage.py", "kernels/lstm_operations.py"}
+POWERS = {"dies.py", "hardware.py", "plan.py", "technology.py", "voltage.py", "kernels/lstm.py"}
 """Where `**` is of constants, or of one device or technology, which are numbers for everybody; everywhere else `arrays.power` is."""
 
 

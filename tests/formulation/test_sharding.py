@@ -342,10 +342,15 @@ def test_the_effects_add_up_to_the_difference() -> None:
 # Proofs in whole numbers: they close at the optimum, never above it, and not with a step less.
 
 
-def _closed(core: Core) -> Run:
+def _solved(core: Core) -> Run:
     run = Run(core, Limits(), lambda progress: None, monotonic())
     with suppress(EnoughError):
         milp(run)
+    return run
+
+
+def _closed(core: Core) -> Run:
+    run = _solved(core)
     close(run)
     return run
 
@@ -424,9 +429,11 @@ def test_a_failure_while_closing_leaves_the_answer_as_it_was(failure: type[BaseE
         asked += 1
         raise failure
 
-    monkeypatch.setattr(closing, "relaxation", fails)
     for seed in range(10):
-        run = _closed(unreduced(tiny(seed, nodes=6)))
+        run = _solved(unreduced(tiny(seed, nodes=6)))
+        with monkeypatch.context() as patch:
+            patch.setattr(closing, "relaxation", fails)
+            close(run)
         assert run.steps == () or len(run.steps) == 1
     assert asked > 0
 
