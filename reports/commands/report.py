@@ -26,7 +26,7 @@ from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.sheets.study import study_sheet
 from crossopt.reports.shown import sheet_of
-from crossopt.reports.tables.study_runs import runs_csv
+from crossopt.reports.tables.runs import runs_csv
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.family import FAMILY

@@ -14,7 +14,7 @@ from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.render.page import ProofBox, figure, frame, heading, listing, said, section, table
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.tables.swept import Cells, Value, axis_columns, csv_of
+from crossopt.reports.tables.runs import Cells, Value, axis_columns, csv_of
 from crossopt.solvers.sweeps.listed import Listed
 from crossopt.solvers.sweeps.standing import Tally
 

@@ -88,6 +88,8 @@ def were(number: int, what: str, several: str = "were", one: str = "was") -> str
 def _form(study: Study) -> list[str]:
     """Whether the parts belong together."""
     plan, faults = study.plan, list[str]()
+    if unknown := sorted(set(plan.engines) - FAMILY.engines.keys()):
+        faults.append(f"plan.engines: there is no engine {unknown[0]!r}")
     if any(not 0 <= question.source < len(study.sources) for question in study.questions):
         faults.append("questions: one has a text that is not there")
     if any(len(question.at) != len(plan.axes) for question in study.questions):

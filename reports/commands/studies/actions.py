@@ -19,7 +19,7 @@ from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.answering import code_of_sweep, failures_text, remedies_text, tally_text
 from crossopt.reports.render.swept import MOST, swept_page
 from crossopt.reports.render.width import fitted
-from crossopt.reports.tables.swept import Cells, cells_of, csv_of, markdown_of, write_parquet
+from crossopt.reports.tables.runs import Cells, cells_of, csv_of, markdown_of, write_parquet
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import family_of

@@ -99,6 +99,7 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "in other words than it has": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
     "are not those that the plan": lambda data: data["runs"].pop(1),
     "the plan asks for": lambda data: data["runs"].insert(1, data["runs"][0]),
+    "there is no engine 'expret'": lambda data: data["plan"]["engines"].append("expret"),
     "one is missing": lambda data: data["runs"].pop(),
     "question by question": lambda data: data["runs"].reverse(),
     "it cannot be read": lambda data: data["questions"][0].update(settings=["cluster.devices=nine"]),

@@ -11,7 +11,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.render.tables import digest
 from crossopt.reports.sheets.amounts import bound_amount
 from crossopt.reports.sheets.study import course_words, ends_of, study_sheet
-from crossopt.reports.tables.study_runs import runs_csv
+from crossopt.reports.tables.runs import runs_csv
 from crossopt.solvers.study.figures import NEVER, Spread
 from crossopt.solvers.sweeps.listed import Axis
 from tests.paths import ROOT

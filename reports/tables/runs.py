@@ -1,14 +1,21 @@
-"""A sweep as a tidy table: one row a run, with every axis, value, bound and setting; the same bytes whoever answered in whatever order."""
+"""Sweeps and comparisons as tidy tables: one row a run, with every axis, value, bound and setting, and every digit, as data frames take it.
+
+Of a sweep they are the same bytes whoever answered in whatever order.
+"""
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.reports.render.paper import harmless
+from crossopt.solvers.study.figures import above, bound_of, near_after
+from crossopt.solvers.study.records import Study
 from crossopt.solvers.sweeps.listed import Listed, Point, Row
 from crossopt.solvers.sweeps.store import all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED
@@ -32,7 +39,7 @@ class Cells:
 
     heads: tuple[str, ...]
     rows: tuple[Mapping[str, Value], ...]
-    faults: tuple[str, ...]
+    faults: tuple[str, ...] = ()
     """Files that were not used, and why."""
 
 
@@ -65,11 +72,11 @@ def _by_kind(name: str) -> int:
 
 def axis_columns(listed: Listed) -> list[str]:
     """The columns of the axes."""
-    return [_column(axis.name) for axis in listed.axes]
+    return [_column(axis.name, {*_FIRST, *_REST, *_LAST, "devices", "plan", "seconds"}) for axis in listed.axes]
 
 
-def _column(axis: str) -> str:
-    return f"axis {axis}" if axis in {*_FIRST, *_REST, *_LAST, "devices", "plan", "seconds"} else axis
+def _column(axis: str, taken: Container[str]) -> str:
+    return f"axis {axis}" if axis in taken else axis
 
 
 def _of_point(row: Row, point: Point, axes: list[str]) -> dict[str, Value]:
@@ -128,6 +135,53 @@ def _cell(value: object) -> Value:
     return value if isinstance(value, str | float | int | None) else json.dumps(value)
 
 
+# --- of comparisons ----------------------------------------------------------------------------------------------------------------------
+
+_OF_STUDIES: Final = ("study", *_FIRST)
+_OF_RUNS: Final = (
+    *("engine", "answered_by", "seed", "objective", "unit", "status", "stopped", "value", "bound", "best_bound", "above_best_bound"),
+    *("proved", "proved_by", "seconds", "seconds_to_1_percent", "note"),
+)
+_UNITS: Final = {"_area": "m^2", "_power": "W"}
+"""Of settings of chips, by how their names end."""
+
+
+def runs_csv(studies: Sequence[Study]) -> str:
+    """All runs of these comparisons below each other; an axis that one of them lacks stays empty there, as does what nobody found."""
+    axes = dict.fromkeys(_column(axis.name, {*_OF_STUDIES, *_OF_RUNS}) for study in studies for axis in study.plan.axes)
+    rows = tuple(row for study in studies for row in _of_study(study))
+    settings = dict.fromkeys(name for row in rows for name in row if name.startswith(("chip.", "plan.")))
+    return csv_of(Cells((*_OF_STUDIES, *axes, *_OF_RUNS, *sorted(settings, key=_by_kind)), rows))
+
+
+def _of_study(study: Study) -> Iterator[dict[str, Value]]:
+    axes = [_column(axis.name, {*_OF_STUDIES, *_OF_RUNS}) for axis in study.plan.axes]
+    for run in study.runs:
+        question, bound = study.questions[run.question], bound_of(study, run.question)
+        design = (("chip", to_plain(run.design.hardware)), ("plan", to_plain(run.design.plan))) if run.design else ()
+        yield {
+            "study": study.plan.title,
+            **{name: getattr(question, name) for name in (*_FIRST[1:], "objective", "unit")},
+            **dict(zip(axes, question.at, strict=False)),
+            **{name: getattr(run, name) for name in _OF_RUNS if hasattr(run, name)},
+            "question": question.name,
+            "best_bound": bound,
+            "above_best_bound": None if bound is None or run.value is None else above(run, bound),
+            "proved": "yes" if run.proved else "no",
+            "seconds_to_1_percent": None if bound is None else near_after(run, bound),
+            **{_with_unit(f"{part}.{name}"): _cell(value) for part, settings in design for name, value in settings.items()},
+        }
+
+
+def _with_unit(name: str) -> str:
+    """The heads of figures with the unit that they are in."""
+    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
+    return f"{name} in {unit}" if unit else name
+
+
+# --- as text -----------------------------------------------------------------------------------------------------------------------------
+
+
 def csv_of(cells: Cells) -> str:
     """Comma-separated, with every digit."""
     out = StringIO()
@@ -138,7 +192,7 @@ def csv_of(cells: Cells) -> str:
 
 
 def _written(cell: Value) -> str:
-    return "" if cell is None else harmless(cell) if isinstance(cell, str) else repr(cell)
+    return "" if cell is None or cell == inf else harmless(cell) if isinstance(cell, str) else repr(cell)
 
 
 def markdown_of(cells: Cells) -> str:
