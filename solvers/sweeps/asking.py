@@ -170,8 +170,7 @@ class Reader:
     questions: dict[int, Any] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     _points: tuple[UnreadPoint, ...] = ()
-    _asked: dict[int, Point] = field(default_factory=dict)
-    _runs: dict[int, tuple[Row, ...]] = field(default_factory=dict)
+    _read: dict[int, tuple[Point, tuple[Row, ...]]] = field(default_factory=dict)
     _turns: dict[str, list[tuple[str, Limits]]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     """Those of questions, which most points share."""
@@ -187,7 +186,7 @@ class Reader:
     @property
     def done(self) -> int:
         """How many of them were read."""
-        return len(self._asked)
+        return len(self._read)
 
     def look_ahead(self) -> None:
         """Read enough of it to see every value; an InstanceError with every fault of all questions where one of these is at fault."""
@@ -201,18 +200,14 @@ class Reader:
 
     def read(self, number: int) -> tuple[Point, tuple[Row, ...]] | None:
         """A question and its runs; None where it is at fault, which is kept to be told with all others."""
-        if number not in self._asked:
-            one = self._question(number)
-            if one is None:
-                return None
-            self._asked[number] = one
-            self._runs[number] = rows_of(number, one, self._turns_of(one.kind))
-        return self._asked[number], self._runs[number]
+        if number not in self._read and (point := self._question(number)):
+            self._read[number] = point, rows_of(number, point, self._turns_of(point.kind))
+        return self._read.get(number)
 
     def numbers(self) -> Iterator[int]:
         """Of all questions, in the order in which they are read: those that were read already come first."""
-        yield from list(self._asked)
-        yield from (number for number in range(self.count) if number not in self._asked)
+        yield from list(self._read)
+        yield from (number for number in range(self.count) if number not in self._read)
 
     def sweep(self, undone: str = "nothing solved", mark: str = "") -> Listed:
         """All of it, read now as far as it was not, with a mark where nothing but the study's own files says what is asked.
@@ -225,8 +220,8 @@ class Reader:
             self.read(number)
         if self.faults:
             raise InstanceError(self.study.source, _once_an_axis(self.study, self.faults), undone)
-        points = tuple(self._asked[number] for number in range(self.count))
-        rows = tuple(row for number in range(self.count) for row in self._runs[number])
+        points = tuple(self._read[number][0] for number in range(self.count))
+        rows = tuple(row for number in range(self.count) for row in self._read[number][1])
         alone = all(one.document and "text" in one.document and not one.document.get("files") for one in points)
         return Listed(self.study.file.title, axes_of(self.study), points, rows, mark if alone else "")
 
@@ -269,7 +264,7 @@ class Reader:
             keys = getattr(module, "KEYS", TOP_ONLY)
             self.faults += [_placed(fault, error.source, point, keys) for fault in error.faults]
             return None
-        if not self._asked:
+        if not self._read:
             self.faults += _overruled(self.study, kind, point.at, question.document)
         if self.only:
             self.questions[number] = question

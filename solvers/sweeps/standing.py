@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.listed import Listed, Point, Row
-from crossopt.solvers.sweeps.store import Failure, Kept, all_kept, failure_of, result_of
+from crossopt.solvers.sweeps.store import Failure, all_kept, failure_of, result_of
 from crossopt.solvers.sweeps.worker import REFUSED
 
 State = Literal["answered", "refused", "failed", "not asked"]
@@ -21,8 +21,6 @@ class Standing:
     status: str = ""
     proved: bool = False
     stopped: str = ""
-    value: float | None = None
-    bound: float | None = None
     gap: float | None = None
     failure: Failure | None = None
     files: int = 0
@@ -45,24 +43,18 @@ def standings(folder: Path, listed: Listed, only: Container[str] | None = None) 
 def standing_at(folder: Path, row: Row, point: Point, paths: Sequence[Path]) -> Standing:
     """What one run has come to, whose files are these."""
     kept = result_of(paths, row, point)
-    return standing_of(row, kept, None if kept.data else failure_of(folder, row.key), len(paths))
-
-
-def standing_of(row: Row, kept: Kept, failure: Failure | None, files: int) -> Standing:
-    """The same of one run."""
     if kept.data is None:
+        failure = failure_of(folder, row.key)
         state: State = "not asked" if failure is None else "refused" if failure.code == REFUSED else "failed"
-        return Standing(state, failure=failure, files=files, faults=kept.faults)
+        return Standing(state, failure=failure, files=len(paths), faults=kept.faults)
     data = kept.data
     return Standing(
         state="answered",
         status=data["status"],
         proved=data["proved"],
         stopped=data["stopped"],
-        value=data["value"],
-        bound=data["bound"],
         gap=data["gap"],
-        files=files,
+        files=len(paths),
         faults=kept.faults,
         ruled=not data["proved"] and _proves_nothing(row.engine, data),
     )
