@@ -248,7 +248,7 @@ def traced(roofline: Roofline | None = None) -> list[list[Task]]:
         replica, stage = divmod(number, 2)
         peer = 2 * replica + 1 - stage
         data = Writer(pieces_of(published(stage))).trace_of(number, {"next": peer, "previous": peer}, {"data": stage + 1})
-        tasks.append([task_of(node_in(data, *span), roofline) for span in list(messages_in(data))[1:]])
+        tasks.append([task_of(node_in(one), roofline) for one in list(messages_in(data))[1:]])
     return tasks
 
 

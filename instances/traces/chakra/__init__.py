@@ -1,1 +1,1 @@
-"""Chakra execution traces (github.com/mlcommons/chakra): protobuf by a codec of its own, and the same in JSON."""
+"""Chakra execution traces (github.com/mlcommons/chakra): in protobuf and in JSON."""

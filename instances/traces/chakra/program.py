@@ -19,11 +19,10 @@ from crossopt.instances.traces.chakra.messages import (
     Attribute,
     Metadata,
     Node,
-    attribute_bytes,
-    metadata_bytes,
     node_bytes,
+    varint,
+    written,
 )
-from crossopt.instances.traces.chakra.wire import bytes_field, framed, varint
 
 VERSION = "0.0.4"
 """Of the metadata, as ASTRA-sim's own samples say it."""
@@ -128,7 +127,7 @@ class Writer:
     """Bytes of traces, put together from the pieces that NPUs share."""
 
     pieces: tuple[Piece, ...]
-    head: bytes = framed(metadata_bytes(Metadata(VERSION)))
+    head: bytes = field(default_factory=lambda: written(Metadata(VERSION), ()))
     fronts: dict[Lengths, list[bytes]] = field(default_factory=dict)
     """By the lengths of what differs, each node with its own length before it."""
 
@@ -156,4 +155,5 @@ def _own_bytes(npu: int, peers: Mapping[str, int], groups: Mapping[str, int]) ->
 
 
 def _attributes(*attributes: Attribute) -> bytes:
-    return b"".join(bytes_field(10, attribute_bytes(one)) for one in attributes)
+    """Bytes that add attributes to the node that stands before them."""
+    return node_bytes(Node(attributes=attributes))

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.chakra.messages import COLLECTIVE, Attribute, Metadata, Node, messages_in, metadata_in, node_in
-from crossopt.instances.traces.chakra.wire import WireError
+from crossopt.instances.traces.chakra.messages import COLLECTIVE, Attribute, MessageError, Metadata, Node, messages_in, metadata_in, node_in
 from crossopt.instances.traces.packed import Faults, refuse
 
 SCHEMAS = (
@@ -49,13 +47,11 @@ class ChakraTrace:
 def chakra_in(path: Path, data: bytes) -> ChakraTrace:
     """The nodes of a file in protobuf."""
     try:
-        spans = messages_in(data)
-        first = next(spans)
-        metadata = metadata_in(data, *first)
-        nodes = tuple(node_in(data, *span) for span in spans)
-    except WireError as error:
-        message = f"this is no Chakra trace that can be read: {error.message} (fetch it again, or convert it anew)"
-        raise InstanceError(str(path), [Fault(1, 1, f"byte {error.at:,}", message)], "nothing imported") from error
+        messages = messages_in(data)
+        metadata = metadata_in(next(messages))
+        nodes = tuple(map(node_in, messages))
+    except MessageError as error:
+        refuse(path, f"this is no Chakra trace that can be read: {error} (fetch it again, or convert it anew)")
     _look_at_version(path, version_of(metadata))
     faults = Faults(path)
     _look_at(nodes, faults)
@@ -66,10 +62,11 @@ def chakra_in(path: Path, data: bytes) -> ChakraTrace:
 def is_chakra(data: bytes) -> bool:
     """Whether bytes begin with metadata, as protobuf says them and with something that is known; sound behind that or not."""
     try:
-        found = metadata_in(data, *next(messages_in(data)))
-    except (WireError, StopIteration):
+        first = next(messages_in(data))
+        found = metadata_in(first)
+    except (MessageError, StopIteration):
         return False
-    return bool(found.version or found.attributes or not found.unknown)
+    return bool(found.version or found.attributes or not first)
 
 
 def version_of(metadata: Metadata) -> str:

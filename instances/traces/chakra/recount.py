@@ -13,10 +13,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.astra.npus import Task
-from crossopt.instances.traces.chakra.messages import Node, messages_in, metadata_in, node_in
+from crossopt.instances.traces.chakra.messages import MessageError, Node, messages_in, metadata_in, node_in
 from crossopt.instances.traces.chakra.reading import SCHEMAS, version_of
 from crossopt.instances.traces.chakra.tasks import NodeError, task_of
-from crossopt.instances.traces.chakra.wire import WireError
 from crossopt.instances.traces.chakra.written import Archive, refuse, traces_in
 
 _KEPT = 1 << 14
@@ -72,12 +71,12 @@ class Recount:
         self.others += [npu] if sha256(data).hexdigest() != self.archive.told(npu) else []
         issued = dict[int, list[tuple[str, int]]]()
         sent, received, seen = list[tuple[int, ...]](), list[tuple[int, ...]](), set[int]()
-        spans = messages_in(data)
-        version = version_of(metadata_in(data, *next(spans, (0, 0))))
+        messages = messages_in(data)
+        version = version_of(metadata_in(next(messages, b"")))
         if version not in SCHEMAS:
             raise NodeError(f"the schema {version!r} is not known")
-        for span in spans:
-            node = self.node(data[span[0] : span[1]])
+        for message in messages:
+            node = self.node(message)
             task = node.task
             if task.number in seen:
                 raise NodeError(f"node {task.number}: the id is given twice")
@@ -100,7 +99,7 @@ class Recount:
     def node(self, data: bytes) -> _Node:
         found = self.known.get(data)
         if found is None:
-            node = node_in(data, 0, len(data))
+            node = node_in(data)
             if node.get("is_cpu_op") is not False:
                 raise NodeError(f"node {node.id}: is_cpu_op is not said to be false, so that the simulator takes it for work of the host")
             found = _Node(task_of(node), _whole(node, "num_ops"), _whole(node, "tensor_size"))
@@ -175,9 +174,7 @@ def recounted(archive: Archive) -> tuple[Sums, list[str]]:
             wrong.append(f"NPU {npu} has two traces")
         try:
             recount.add(npu, data)
-        except WireError as error:
-            wrong.append(f"NPU {npu}: byte {error.at:,}: {error.message}")
-        except NodeError as error:
+        except (MessageError, NodeError) as error:
             wrong.append(f"NPU {npu}: {error}")
         npus.add(npu)
         if len(wrong) > _FEW:

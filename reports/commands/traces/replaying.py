@@ -33,7 +33,7 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
     roofline = Roofline(first.peak, first.endpoint.memory) if first.peak else None
     known = dict[bytes, Task]()
     for npu, data in traces_in(archive.path):
-        tasks[npu] = [_task_of(data[start:end], known, roofline) for start, end in list(messages_in(data))[1:]]
+        tasks[npu] = [_task_of(message, known, roofline) for message in list(messages_in(data))[1:]]
         for task in tasks[npu]:
             if task.kind == "collective" and task.collective not in found:
                 found[task.collective] = simulated(texts[0], texts[1], task.collective)
@@ -61,7 +61,7 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
 def _task_of(data: bytes, known: dict[bytes, Task], roofline: Roofline | None) -> Task:
     """Of a node, the same one wherever NPUs have the same bytes, as most do in a stage."""
     if data not in known:
-        known[data] = task_of(node_in(data, 0, len(data)), roofline)
+        known[data] = task_of(node_in(data), roofline)
     return known[data]
 
 

@@ -26,6 +26,8 @@ MOST = 1 << 16
 """Devices, each of which has a file."""
 MOST_ITEMS = 1 << 16
 """Nodes of a trace."""
+LARGEST = 1 << 62
+"""FLOPs or bytes that no node reaches, as `check` reads them back."""
 
 
 def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> None:
@@ -64,6 +66,7 @@ def _target(out: Path | None) -> Path:
 
 def _write(one: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict[int, tuple[int, ...]]]:
     programs = [list(program_of(one, stage)) for stage in range(one.plan.pipeline)]
+    refuse_large(programs)
     roles = {item.group for program in programs for item in program if isinstance(item, Exchange)}
     npus, groups = npus_of(one.plan, roles)
     sums = _sums(programs, npus)
@@ -73,6 +76,13 @@ def _write(one: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict
     with naming(target):
         write_traces(target, name, traces, groups, about(sums, {"name": name, "plan": str(one.plan), STEP: step}))
     return sums, groups
+
+
+def refuse_large(programs: list[list[Item]]) -> None:
+    """A RefusedError where a size does not fit into a node."""
+    largest = max(max(item.bytes, item.flops if isinstance(item, Compute) else 0) for program in programs for item in program)
+    if largest >= LARGEST:
+        raise RefusedError(f"--as chakra: {largest:.3g} FLOPs or bytes are too many for one node (export a plan of more devices)")
 
 
 def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:

@@ -13,13 +13,14 @@ from crossopt.crossflow.astra.phases import Dimension, Endpoint
 from crossopt.crossflow.plan import PLACEMENTS, Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.errors import InstanceError
+from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, Node, messages_in, metadata_in, node_in, written
 from crossopt.instances.traces.chakra.program import Compute, Exchange, Send, Writer, pieces_of
 from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.tasks import task_of
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.cli import main
+from crossopt.reports.launching.chakra.export import refuse_large
 from crossopt.reports.launching.chakra.programs import (
     AFTER,
     BEFORE,
@@ -86,15 +87,15 @@ def changed(folder: Path, to: Path, npu: int, change: dict[int, Node | None]) ->
     shutil.copytree(folder, to)
     path = to / f"tiny.{npu}.et"
     data = path.read_bytes()
-    first, *spans = messages_in(data)
-    nodes = [change.get(place, node_in(data, *span)) for place, span in enumerate(spans)]
-    path.write_bytes(written(metadata_in(data, *first), [node for node in nodes if node is not None]))
+    first, *others = messages_in(data)
+    nodes = [change.get(place, node_in(one)) for place, one in enumerate(others)]
+    path.write_bytes(written(metadata_in(first), [node for node in nodes if node is not None]))
     return to
 
 
 def nodes_of(folder: Path, npu: int) -> list[Node]:
     data = (folder / f"tiny.{npu}.et").read_bytes()
-    return [node_in(data, *span) for span in list(messages_in(data))[1:]]
+    return [node_in(one) for one in list(messages_in(data))[1:]]
 
 
 def with_value(node: Node, name: str, value: object) -> Node:
@@ -217,7 +218,7 @@ def test_traces_of_every_plan_run_to_their_end(name: str) -> None:
     tasks = list[list[Task]]()
     for npu in npus:
         data = Writer(pieces_of(programs[npu.stage])).trace_of(npu.number, npu.peers, npu.groups)
-        tasks.append([task_of(node_in(data, *span)) for span in list(messages_in(data))[1:]])
+        tasks.append([task_of(node_in(one)) for one in list(messages_in(data))[1:]])
     network = Network((Dimension("switch", max(plan.devices, 2), 100.0, 500.0, "ring"),), Endpoint(10, 1600.0))
     ends = replay_npus(tasks, groups, network)
     flops = sum(item.flops for npu in npus for item in programs[npu.stage] if isinstance(item, Compute))
@@ -266,12 +267,19 @@ def test_inputs_are_gathered_once_more_beside_the_backward_pass() -> None:
     name, shard = "backward 1.1 inputs once more", 4 * 2048 * 768 * 2 // 2
     place = next(place for place, item in enumerate(program) if item.name == name)
     assert program[place] == Exchange(name, "all_gather", 6 * 2 * shard, TENSOR, is_beside=True)
-    work, gathered, after = (node_in(piece.node, 0, len(piece.node)) for piece in pieces_of(program)[place - 1 : place + 2])
+    work, gathered, after = (node_in(piece.node) for piece in pieces_of(program)[place - 1 : place + 2])
     assert (work.type, gathered.type, gathered.data_deps) == (4, COLLECTIVE, work.data_deps)
     assert after.data_deps == (work.id, gathered.id)
     whole = replace(plan, sequence_parallel=False)
     summed = planned(instance.workload, design_of(instance, Candidate(0, whole)).hardware, instance.cluster, whole)
     assert not any(item.name.endswith("once more") for item in program_of(summed, 0))
+
+
+def test_sizes_that_no_node_holds_are_refused() -> None:
+    refuse_large([[Compute("work", 1, (1 << 62) - 1, 5)]])
+    for item in (Compute("work", 1, 1 << 62), Send("message", 1 << 63, NEXT, 0)):
+        with pytest.raises(RefusedError, match="FLOPs or bytes are too many for one node"):
+            refuse_large([[Compute("before", 1)], [item]])
 
 
 def test_what_traces_do_not_say_is_refused() -> None:
