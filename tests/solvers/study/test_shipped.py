@@ -34,12 +34,13 @@ def asking(name: str) -> Asking:
 
 
 def share(name: str, names: set[str], engines: tuple[str, ...]) -> Study:
-    """A study cut down to these questions and engines, run anew, without what follows from other engines."""
+    """These questions of a study as subjects of one without axes, asked of these engines, without what follows from other engines."""
     whole = asking(name)
     chosen = [pair for pair in zip(whole.listed.points, whole.instances, strict=True) if pair[0].name in names]
     assert len(chosen) == len(names)
-    points, instances = zip(*chosen, strict=True)
-    return run_all(ask_points(replace(whole.plan, engines=engines, claims=Claims()), points, instances), lambda words: None)
+    points = [replace(point, subject=point.name, at=()) for point, _ in chosen]
+    plan = replace(whole.plan, engines=engines, claims=Claims(), axes=())
+    return run_all(ask_points(plan, points, [instance for _, instance in chosen]), lambda words: None)
 
 
 def gap_of(study: Study, question: int, engine: str) -> float:
