@@ -11,23 +11,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.catalogue.constants import CONSTANTS, range_of
-from crossopt.instances.catalogue.entries import DeviceEntry, ModelEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, ModelEntry, TechnologyEntry, range_of
 from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
-from crossopt.instances.files.json_schema import json_schema
-from crossopt.instances.files.reference import reference, table, units
-from crossopt.instances.network.collective.section import CollectiveFile
-from crossopt.instances.network.section import NetworkFile
-from crossopt.instances.network.synthesis.section import SynthesisFile
-from crossopt.instances.placement.section import PlacementFile
-from crossopt.instances.sharding.section import ShardingFile
+from crossopt.instances.files.json_schema import json_schema, reference, table, units
+from crossopt.instances.network.collective import CollectiveFile
+from crossopt.instances.network.question import NetworkFile
+from crossopt.instances.network.synthesis import SynthesisFile
+from crossopt.instances.placement.question import PlacementFile
+from crossopt.instances.sharding.question import ShardingFile
 from crossopt.instances.stages.chain import ChainFile
-from crossopt.instances.stages.pipedream.question import PipedreamFile
-from crossopt.instances.stages.piper.question import PiperFile
+from crossopt.instances.stages.pipedream import PipedreamFile
+from crossopt.instances.stages.piper import PiperFile
 from crossopt.instances.studies.study import StudyFile
-from crossopt.instances.traces.benchmark.section import BenchmarkFile
-from crossopt.instances.traces.whatif.section import WhatIfFile
+from crossopt.instances.traces.benchmark import BenchmarkFile
+from crossopt.instances.traces.whatif import WhatIfFile
 
 FORMS: Final[Mapping[str, type[Any]]] = {
     "codesign": CodesignFile,

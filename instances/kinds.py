@@ -51,7 +51,7 @@ KINDS = {
     "chain": Kind("chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown=f"{_SHEETS}.stages.chain"),
     "piper": Kind(
         "stages with replicas and splits",
-        f"{_STAGES}.piper.question",
+        "crossopt.instances.stages.piper",
         ("file",),
         family="crossopt.solvers.stages.piper.family",
         shown=f"{_SHEETS}.stages.piper",
@@ -59,7 +59,7 @@ KINDS = {
     ),
     "pipedream": Kind(
         "stages of a profile",
-        f"{_STAGES}.pipedream.question",
+        "crossopt.instances.stages.pipedream",
         ("file",),
         family="crossopt.solvers.stages.pipedream.family",
         shown=f"{_SHEETS}.stages.pipedream",
@@ -82,25 +82,25 @@ KINDS = {
     ),
     "collective": Kind(
         "chunks of a collective",
-        "crossopt.instances.network.collective.question",
+        "crossopt.instances.network.collective",
         family="crossopt.solvers.network.collective.family",
         shown=f"{_SHEETS}.networks.collective",
     ),
     "synthesis": Kind(
         "sends of a collective over links",
-        "crossopt.instances.network.synthesis.question",
+        "crossopt.instances.network.synthesis",
         family="crossopt.solvers.network.synthesis.family",
         shown=f"{_SHEETS}.networks.synthesis",
     ),
     "what-if": Kind(
         "changes of a trace",
-        "crossopt.instances.traces.whatif.question",
+        "crossopt.instances.traces.whatif",
         family="crossopt.solvers.traces.whatif.family",
         shown=f"{_SHEETS}.traces.whatif",
     ),
     "benchmark": Kind(
         "kernels that stand for a trace",
-        "crossopt.instances.traces.benchmark.question",
+        "crossopt.instances.traces.benchmark",
         family="crossopt.solvers.traces.benchmark.family",
         shown=f"{_SHEETS}.traces.benchmark",
     ),

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
-from crossopt.instances.files.settings import TOP_ONLY, graft, lay_over
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.files.written import Files, Written
+from crossopt.instances.files.written import TOP_ONLY, Files, Written, graft, lay_over
 from crossopt.instances.kinds import AUTHORS, KINDS, is_authors, kind_asked
 
 

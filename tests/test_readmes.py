@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.files.reference import slug
+from crossopt.instances.files.json_schema import slug
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.cli import main
 from tests.paths import DATA, INSTANCES, NO_DATA, ROOT

@@ -19,7 +19,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, jobs_of
-from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.network.collective import CollectiveQuestion
 
 MOST_LOOKS = 1_000_000
 """Orders in numbers of chunks by order that are looked at one by one, a tenth of a second's work."""

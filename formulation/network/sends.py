@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Variable
-from crossopt.instances.network.synthesis.question import Link, SynthesisQuestion
+from crossopt.instances.network.synthesis import Link, SynthesisQuestion
 
 Send = tuple[int, int, int]
 """A chunk, a link by its place, and the step at which it sets out."""

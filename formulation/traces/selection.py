@@ -27,7 +27,7 @@ from math import ceil, floor
 from typing import Literal
 
 from crossopt.formulation.model import Linear, Model, Variable
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, Kernel
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, Kernel
 
 Lever = Literal["deviation", "mix", "coverage", "kernels", "runs"]
 PARTS = 10**4

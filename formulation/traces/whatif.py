@@ -11,7 +11,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import EDGES, Graph, order_of
 from crossopt.crossflow.traces.transforms import Effect, Rescale, changed, ends_of_parts, joined_ends
-from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of
+from crossopt.instances.traces.whatif import AMOUNTS, WhatIfQuestion, cost_of
 
 # A graph without the operations that no change touches: what is left takes exactly as long, whatever is chosen.
 #

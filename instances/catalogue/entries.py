@@ -1,8 +1,12 @@
-"""What the registries describe: devices, technologies and networks by name, each figure with its source."""
+"""The constants of the model by name (`crossflow.hardware.Efficiency` declares them), and what is wrong with those of a file.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Annotated, Any, Final
+Constants of kernels alone, which are told by the names of their kinds, stand below.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from math import inf, log
+from typing import Annotated, Any, Final, TypeAlias
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.dies import DieLinks, UpperDies
@@ -14,6 +18,7 @@ from crossopt.crossflow.fields import (
     Derived,
     Doc,
     Frequency,
+    Given,
     Key,
     Length,
     Money,
@@ -25,13 +30,99 @@ from crossopt.crossflow.fields import (
     Prose,
     Ratio,
     Throughput,
+    Unit,
 )
-from crossopt.crossflow.hardware import Link, Memory
+from crossopt.crossflow.hardware import Efficiency, Link, Memory
+from crossopt.crossflow.kernels.fitted import (
+    FORMATS,
+    OPERATIONS,
+    CollectiveConstants,
+    ContextConstants,
+    GenerationConstants,
+    ProductConstants,
+)
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, Node, Parts, SramTechnology, Uncore
 from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Transformer
-from crossopt.instances.catalogue.constants import check_constants, kernel_constants
-from crossopt.instances.files.annotations import figures_of, slots_of
-from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.files.schema import Slot, figures_of, slots_of
+from crossopt.instances.files.units import format_quantity, nearest, quoted
+
+CONSTANTS: Final = {slot.key: slot for slot in slots_of(Efficiency)}
+"""By name, with all that their fields say."""
+
+
+def constant_fault(name: str, value: float) -> str | None:
+    """What is wrong with a constant, with the remedy; None if nothing is."""
+    if name not in CONSTANTS:
+        guess = nearest(name, CONSTANTS)[:1]
+        remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(CONSTANTS)}"
+        return f"the model has no such constant ({remedy})"
+    slot = CONSTANTS[name]
+    high, above, below = _limits(slot)
+    if not 0.0 <= value < inf or value > high or (above and value == 0.0) or (below and value == high):
+        return f"{value} is out of range, {range_of(slot)} is needed"
+    return None
+
+
+def range_of(slot: Slot) -> str:
+    """Which values a constant may have, in words."""
+    high, above, below = _limits(slot)
+    return "0 or more" if high == inf else f"a share {'above 0' if above else 'from 0 on'} and {'below' if below else 'up to'} {high:g}"
+
+
+def _limits(slot: Slot) -> tuple[float, bool, bool]:
+    """The greatest value; whether 0 is none, and whether the greatest is none."""
+    bounds = slot.mark(Bounds) or Bounds()
+    return inf if bounds.high is None else bounds.high, slot.mark(NonZero) is not None, bounds.below
+
+
+def check_constants(section: str, constants: Mapping[str, float]) -> None:
+    """A ValueError with every constant of a section that is none or out of range."""
+    faults = [f"{section}.{name}: {fault}" for name, value in constants.items() if (fault := constant_fault(name, value))]
+    if faults:
+        raise ValueError("; ".join(faults))
+
+
+# --- of kernels alone ----------------------------------------------------------------------------------------------------------------
+
+KernelConstants: TypeAlias = ProductConstants | ContextConstants | GenerationConstants | CollectiveConstants
+_FIRST_WORDS: Final[Mapping[str, type[KernelConstants]]] = {
+    **dict.fromkeys(FORMATS, ProductConstants),
+    "context": ContextConstants,
+    "generation": GenerationConstants,
+    **dict.fromkeys(OPERATIONS, CollectiveConstants),
+}
+"""What a kind is, by the first word of its name."""
+
+
+def constants_form(kind: str) -> type[KernelConstants]:
+    """Which constants kernels of that kind have; a ValueError where there is no such kind."""
+    word = kind.partition(" ")[0]
+    if word not in _FIRST_WORDS:
+        raise ValueError(f"kernels.{kind}: {quoted(word)} is no kind of kernels (one of {', '.join(_FIRST_WORDS)})")
+    return _FIRST_WORDS[word]
+
+
+def kernel_constants(kind: str, figures: Mapping[str, float]) -> KernelConstants:
+    """The constants of one kind of kernels; a ValueError with whatever is wrong with them."""
+    form = constants_form(kind)
+    names = [field.name for field in fields(form)]
+    strange = [name for name in figures if name not in names]
+    missing = [field.name for field in fields(form) if field.default is MISSING and field.name not in figures]
+    wrong = [name for name, value in figures.items() if not (value > 0.0 or (value == 0.0 and name == "pairing"))]
+    faults = [f"{name}: such kernels have no such constant ({_remedy(name, names)})" for name in strange]
+    faults += [f"{name}: this constant is missing" for name in missing]
+    faults += [f"{name}: {figures[name]:g} is out of range, a number above 0 is needed" for name in wrong]
+    if faults:
+        raise ValueError("; ".join(f"kernels.{kind}.constants.{fault}" for fault in faults))
+    return form(**figures)
+
+
+def _remedy(name: str, names: list[str]) -> str:
+    guess = nearest(name, names)[:1]
+    return f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(names)}"
+
+
+# What the registries describe: devices, technologies and networks by name, each figure with its source.
 
 STACKS: Final = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
 """Those of which a device may have a set. Megatron-LM is what came before its core, up to 2022, also on DeepSpeed: runs had it, questions
@@ -323,3 +414,187 @@ class ModelEntry:
     transformer: Annotated[Transformer | None, Doc("its shapes")] = None
     lstm: Annotated[Lstm | None, Doc("its shapes")] = None
     gemm: Annotated[Gemm | None, Doc("its shapes")] = None
+
+
+# Sets of constants: one for a device and the stack that launches on it, beside the device's own, and where each is from.
+#
+# A set names the few constants that differ from the device's own; all others hold as they stand there. It was fitted to public runs of the
+# stack, or taken over from another device or stack, or else it is a guess; `crossopt calibrate RUNS.csv --gpu NAME --stack STACK` prints a
+# fitted one. Which versions of the stack ran, or are alike, is said beside it. A question that names no stack has the set of the usual one.
+
+USUAL: Final = "megatron-core"
+"""The stack whose set prices a question that names none."""
+OWN: Final = "own"
+"""In the place of a stack: the device's own constants, whatever sets it has."""
+_WITH: Final = " with "
+"""Between a device and a stack of which a set is taken over."""
+
+
+def carried(stacks: Mapping[str, StackEntry], device: str) -> dict[str, StackEntry]:
+    """The sets of a device as another one has them that takes them over."""
+    return {
+        name: replace(entry, taken_over=entry.taken_over or f"{device}{_WITH}{name}", rows={}, error=None, left_out={})
+        for name, entry in stacks.items()
+    }
+
+
+def lender(entry: StackEntry) -> tuple[str, str]:
+    """Whose set this is: a device and a stack; two empty words where it is nobody else's."""
+    device, _, stack = entry.taken_over.partition(",")[0].partition(_WITH)
+    return device, stack
+
+
+def constants_for(stacks: Mapping[str, StackEntry], stack: str | None) -> dict[str, float]:
+    """What differs for the stack, the usual one where none is named; nothing where the device's own constants hold."""
+    entry = stacks.get(stack or USUAL)
+    return {} if entry is None else entry.constants
+
+
+def set_words(name: str, entry: DeviceEntry, stack: str | None) -> str:
+    """Which set prices runs of the device with that stack, of which versions, and where it is from, in one line."""
+    if (found := entry.stacks.get(stack or USUAL)) is not None:
+        unnamed = "" if stack else ", as no stack is named"
+        return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_words(found)}"
+    own = f"{_WITH}{stack}, which has no set of its own there: the device's constants" if stack else ""
+    return f"{name}{own}{_versions(entry.versions)}; {own_words(entry)}"
+
+
+def stack_words(entry: StackEntry, *, named: bool = False) -> str:
+    """Where the set of a stack is from; with the names of those who measured, or their number."""
+    if entry.rows:
+        of = _listed(entry.rows) if named else f"{len(entry.rows)} source{'' if len(entry.rows) == 1 else 's'}"
+        return f"fitted to {_runs(entry.runs)} of {of}{_left_out(entry.expected, 'a source')}"
+    return f"taken over from {entry.taken_over}" if entry.taken_over else "guessed, fitted to no run"
+
+
+def own_words(entry: DeviceEntry) -> str:
+    """Where the device's own constants are from."""
+    if entry.taken_over:
+        return f"taken over from {entry.taken_over}"
+    if (fit := entry.calibration) is not None:
+        return f"fitted to {_runs(int(sum(fit.rows.values())))} of {len(fit.rows)} sources{_left_out(_by_model(fit), 'a model')}"
+    return "guessed, fitted to no run" if entry.efficiency else "the model's defaults, fitted to no run"
+
+
+def _by_model(fit: CalibrationEntry) -> float | None:
+    """The error by constants fitted without a row's hidden size, all sources alike."""
+    return sum(fit.left_out_by_model.values()) / len(fit.left_out_by_model) if fit.left_out_by_model else None
+
+
+def _left_out(error: float | None, what: str) -> str:
+    return f", {error:.1%} off when {what} is left out" if error is not None else ""
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'' if count == 1 else 's'}"
+
+
+def _listed(names: Mapping[str, int]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _versions(words: str) -> str:
+    return f" ({words})" if words else ""
+
+
+# Devices as their makers describe them: what a data sheet says, and what follows for the rest from the nearest class of devices.
+#
+# A file of a device needs its matrix peaks, its memory and the bandwidth inside a node. What else it leaves out is derived and told: from
+# the shipped class (A100, H100 or B200) whose 16-bit peak is nearest in ratio, with what has to do with speed scaled by that ratio, and the
+# fitted constants of that class.
+
+CLASSES: Final = ("a100-80g", "h100-sxm", "b200")
+"""Devices of the registry that others may be like; each says everything."""
+_SPEEDS: Final = {"l2", "l1", "registers"}
+"""Memories whose bandwidth goes with the peak."""
+
+
+def completed(sheet: Given[DeviceEntry], known: Callable[[str], DeviceEntry]) -> DeviceEntry:
+    """The device with every figure and constant; `known` gives the classes, and is not asked where nothing is left out."""
+    given = dict(sheet.values)
+    left_out = [slot.name for slot in slots_of(DeviceEntry) if slot.mark(Derived) is not None and slot.name not in given]
+    missing = [name for name in left_out if name != "energy_per_flop"]
+    energies = not given.get("energy_per_flop")
+    links = _links_left_out(given["network"])
+    own = bool(given.get("efficiency") or given.get("optimistic"))
+    if own and not (missing or energies or links):
+        return DeviceEntry(**{**given, "network": _network(given["network"], None)})
+    name, ratio = _nearest(given["peak"], known)
+    like = known(name)
+    given.update({part: _scaled(part, getattr(like, part), ratio) for part in missing})
+    given["ranges"] = {**like.ranges, **given.get("ranges", {})}
+    if "idle_power" in missing:
+        given["idle_power"] = _rounded(like.idle_power / like.power * given["power"])
+    if energies:
+        given["energy_per_flop"] = {
+            precision: _rounded(ARITHMETIC * (given["power"] - given["idle_power"]) / peak) for precision, peak in given["peak"].items()
+        }
+    given["network"] = _network(given["network"], like.network)
+    if not own:
+        given.update({part: getattr(like, part) for part in ("efficiency", "optimistic", "pessimistic")})
+        given["taken_over"] = like.taken_over or name
+        given["stacks"] = {**carried(like.stacks, name), **given.get("stacks", {})}
+    told = [f"{part} {_shown(part, given[part])}" for part in missing]
+    told += ["energy_per_flop"] * energies + links + ["efficiency"] * (not own)
+    return DeviceEntry(**given, derived=tuple(told), like=name)
+
+
+def derived_words(entry: DeviceEntry) -> str:
+    """What was derived and from what, in a sentence; nothing where the file says everything."""
+    return f"as of the nearest class, {entry.like}: {', '.join(entry.derived)}" if entry.derived else ""
+
+
+def _nearest(peaks: Mapping[str, float], known: Callable[[str], DeviceEntry]) -> tuple[str, float]:
+    """The class whose peak is nearest, and how much faster the device is."""
+    ratios = {name: _peak(peaks) / _peak(known(name).peak) for name in CLASSES}
+    name = min(ratios, key=lambda one: abs(log(ratios[one])))
+    return name, ratios[name]
+
+
+def _peak(peaks: Mapping[str, float]) -> float:
+    """At 16 bits, or the greatest where it has none."""
+    return next((peaks[name] for name in ("bf16", "fp16") if name in peaks), max(peaks.values()))
+
+
+def _scaled(part: str, usual: Any, ratio: float) -> Any:  # noqa: ANN401 - of any part
+    """A part of the class, at the speed of the device."""
+    if part in ("vector_peak", "power"):
+        return _rounded(usual * ratio)
+    return replace(usual, bandwidth=_rounded(usual.bandwidth * ratio)) if part in _SPEEDS else usual
+
+
+def _rounded(figure: float) -> float:
+    """No more digits than such a figure can be right to."""
+    return float(f"{figure:.3g}")
+
+
+def _links_left_out(network: Given[NetworkEntry]) -> list[str]:
+    """Links of which something is left out."""
+    links = {level: link for level in ("node", "cluster", "pod") if (link := network.get(level)) is not None}
+    told = [] if "cluster" in links else ["network.cluster"]
+    return told + [f"network.{level}.latency" for level, link in links.items() if link.get("latency") is None]
+
+
+def _network(given: Given[NetworkEntry], like: NetworkEntry | None) -> NetworkEntry:
+    """The links; those of the class fill what is left out."""
+    inner, outer = (like.node, like.cluster) if like else (None, None)
+    node, cluster, pod = _link(given.get("node"), inner), _link(given.get("cluster"), outer), given.get("pod")
+    if node is None or cluster is None:
+        raise ValueError("a network needs the links inside a node and between nodes (give both)")
+    return NetworkEntry(node, cluster, None if pod is None else _link(pod, outer))
+
+
+def _link(given: Given[Link] | None, like: Link | None) -> Link | None:
+    if given is None:
+        return like
+    if given.get("latency") is not None or like is None:
+        return Link(**{"latency": 0.0, **given.values})
+    return replace(like, **{"shares": (), **given.values})
+
+
+def _shown(part: str, value: Any) -> str:  # noqa: ANN401 - of any part
+    if isinstance(value, Memory):
+        return f"{format_quantity(float(value.capacity), 'bytes')} at {format_quantity(float(value.bandwidth), 'bandwidth')}"
+    unit = next((slot.mark(Unit) for slot in slots_of(DeviceEntry) if slot.name == part), None)
+    return format_quantity(value, unit.dimension) if unit else f"{value:g}"

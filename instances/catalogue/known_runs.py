@@ -16,7 +16,7 @@ from typing import Final
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import NARROW, Precision, Transformer
-from crossopt.instances.catalogue.stack_sets import USUAL
+from crossopt.instances.catalogue.entries import USUAL
 
 
 @dataclass(frozen=True, slots=True)

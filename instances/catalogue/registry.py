@@ -5,26 +5,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from unicodedata import normalize
 
 from crossopt.crossflow.fields import Given
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, headroom_of
 from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Precision, Transformer
-from crossopt.instances.catalogue.data_sheets import completed, derived_words
 from crossopt.instances.catalogue.entries import (
     ARITHMETIC,
+    USUAL,
     DeviceEntry,
     ModelEntry,
     NetworkEntry,
     TechnologyEntry,
+    completed,
+    constants_for,
+    derived_words,
+    own_words,
+    set_words,
+    stack_words,
 )
-from crossopt.instances.catalogue.stack_sets import USUAL, constants_for, own_words, set_words, stack_words
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Entry, Node, Scalar, read_file
+from crossopt.instances.files.document import Entry, Node, Scalar, node_of, read_file, read_text, text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import format_quantity, nearest, quoted
+from crossopt.instances.files.written import Files, graft
 
 Kind = Literal["hardware", "technologies", "workloads"]
 Listed = Literal["hardware", "technologies", "workloads", "instances"]
@@ -361,3 +367,83 @@ def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
     longer = [other for other in known if name and other.casefold().startswith(name.casefold())]
     guesses = longer[:3] or nearest(name.casefold(), known)
     return f"did you mean {' or '.join(quoted(guess) for guess in guesses)}?" if guesses else otherwise
+
+
+# Devices and technologies in files of the user's, named in a question by their path: `hardware: ./my-chip.yaml`.
+#
+# Such a file is read as the registry reads its own, and put into the tree of the question where its name stood; after that the question is
+# one that describes its hardware in place.
+
+_ENDINGS: Final = (".yaml", ".yml")
+_PLACES: Final[tuple[tuple[tuple[str, ...], type[Any]], ...]] = (
+    (("hardware",), Given[DeviceEntry]),
+    (("technology",), TechnologyEntry),
+    (("technology", "base"), TechnologyEntry),
+)
+
+
+def with_own_files(root: Node, files: Files) -> Node:
+    """The question with the user's files in it; an InstanceError with every fault of a file."""
+    for path, kind in _PLACES:
+        name = _name_at(root, path)
+        if name is not None and is_path(name):
+            place = path if path != ("technology",) else ("technology", "base")
+            entry, source = read_text(files.text(name, text_of), str(files.path(name))), str(files.path(name))
+            faults: list[Fault] = []
+            known = read_as(kind, entry, faults)
+            if known is None:
+                raise InstanceError(source, faults)
+            own = known.get("name") if isinstance(known, Given) else known.name
+            root = graft(graft(root, place, entry), (*place, "name"), node_of(own or Path(name).stem))
+    return root
+
+
+def is_path(name: str) -> bool:
+    """Whether a name means a file rather than an entry of the registry."""
+    return "/" in name or name.endswith(_ENDINGS)
+
+
+def _name_at(node: Node, path: tuple[str, ...]) -> str | None:
+    """The text at a path; nothing where there is none."""
+    for key in path:
+        entry = node.value.get(key) if isinstance(node.value, dict) else None
+        if entry is None:
+            return None
+        node = entry.node
+    return node.value.text if isinstance(node.value, Scalar) else None
+
+
+# Which networks of the registry a network is by its shapes, so that what is known of them is told whatever its file is called.
+
+Shapes = tuple[object, ...]
+
+
+def known_as(network: Transformer) -> tuple[str, ...]:
+    """Names that it goes by: its own, where the registry's of that name has its shapes or no other one has; else those that have them."""
+    own = network.name.lower()
+    if own in names("workloads") and (shape := model(own).transformer) is not None and _shapes(shape) == _shapes(network):
+        return (own,)  # no other file is read
+    return _names_by_shapes().get(_shapes(network), (own,))
+
+
+def alike_words(network: Transformer) -> str:
+    """That a network of another name has the shapes of one of the registry."""
+    known = known_as(network)
+    return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, of which measured runs and recipes are looked up"
+
+
+@cache
+def _names_by_shapes() -> dict[Shapes, tuple[str, ...]]:
+    found: dict[Shapes, tuple[str, ...]] = {}
+    for name in names("workloads"):
+        if (shape := model(name).transformer) is not None:
+            found[_shapes(shape)] = (*found.get(_shapes(shape), ()), name)
+    return found
+
+
+def _shapes(network: Transformer) -> Shapes:
+    """Numbers of layers, heads, experts and tokens, and widths that layers have."""
+    dense = network.ffn if network.experts == 1 or network.dense_layers else 0
+    attention = (network.heads, network.kv_heads or network.heads, network.head_size or network.hidden // network.heads, network.kv_rank)
+    experts = (network.experts, network.experts_per_token, (network.expert_ffn or network.ffn) if network.experts > 1 else 0)
+    return (network.layers, network.hidden, dense, network.vocabulary, *attention, *experts)

@@ -9,10 +9,8 @@ from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.fields import NonZero
 from crossopt.crossflow.hardware import Doubt, Efficiency, Hardware
 from crossopt.crossflow.technology import Activity
-from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
-from crossopt.instances.catalogue.entries import DeviceEntry, GenerationEntry, RangeEntry, TechnologyEntry
-from crossopt.instances.files.annotations import figures_of
-from crossopt.instances.files.schema import ZERO
+from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, GenerationEntry, RangeEntry, TechnologyEntry, constant_fault
+from crossopt.instances.files.schema import ZERO, figures_of
 from crossopt.instances.files.units import nearest, quoted
 
 Factors = dict[str, dict[str, float]]

@@ -20,8 +20,7 @@ from math import ceil, inf
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
-from crossopt.instances.codesign.cluster.section import ClusterSection
-from crossopt.instances.codesign.section import CodesignFile, PricesSection
+from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 
 CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
 """Limits of the budget on what is an objective, which follow from the prices of a design."""

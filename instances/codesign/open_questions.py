@@ -9,11 +9,17 @@ from typing import Any
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE, WHOLE_PARTS
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.codesign.cluster.networks import network_settings, network_words, networks_of
-from crossopt.instances.codesign.cluster.section import ClusterSection
 from crossopt.instances.codesign.instance import Place
-from crossopt.instances.codesign.plans.choices import KERNEL_CHOICES, Report
-from crossopt.instances.codesign.section import TRANSFORMER_CHOICES, ChoicesSection, CodesignFile, SharingSection, open_options
+from crossopt.instances.codesign.networks import network_settings, network_words, networks_of
+from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, Report
+from crossopt.instances.codesign.section import (
+    TRANSFORMER_CHOICES,
+    ChoicesSection,
+    ClusterSection,
+    CodesignFile,
+    SharingSection,
+    open_options,
+)
 from crossopt.instances.files.document import Node
 from crossopt.instances.files.units import quoted
 

@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 
 from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
-from crossopt.instances.catalogue.own_files import with_own_files
-from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named, with_own_files
+from crossopt.instances.catalogue.workload import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Place, Portfolio
 from crossopt.instances.codesign.open_questions import (
     FEWEST,
@@ -28,17 +27,16 @@ from crossopt.instances.codesign.open_questions import (
     questions_of,
     zero_faults,
 )
-from crossopt.instances.codesign.plans.choices import Report
-from crossopt.instances.codesign.plans.left_out import last_with_plan
+from crossopt.instances.codesign.plan_choices import Report
+from crossopt.instances.codesign.plan_groups import last_with_plan
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, TRANSFORMER_CHOICES, CodesignFile
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, fault_at, node_of, read_text
 from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.settings import graft, with_setting
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, graft, with_setting
 
 __all__ = ["KEYS", "about_of", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.hardware import Budget, Efficiency, Hardware, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
-from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
-from crossopt.instances.catalogue.data_sheets import derived_words
+from crossopt.instances.catalogue.entries import CONSTANTS, constant_fault, derived_words
 from crossopt.instances.catalogue.known_runs import is_inside
 from crossopt.instances.catalogue.registry import (
     build_device,
@@ -32,13 +31,20 @@ from crossopt.instances.catalogue.uncertain import (
     varied,
 )
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.cluster.levels import Levels, levels_of, link_bandwidths, link_of, whole_link_of
-from crossopt.instances.codesign.cluster.section import ClusterSection, HostSection, LinkSection
 from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Other
+from crossopt.instances.codesign.networks import Levels, levels_of, link_bandwidths, link_of, whole_link_of
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.instances.codesign.plans.choices import Report, plan_options
-from crossopt.instances.codesign.section import BudgetSection, ChoicesSection, CodesignFile, TechnologySection
+from crossopt.instances.codesign.plan_choices import Report, plan_options
+from crossopt.instances.codesign.section import (
+    BudgetSection,
+    ChoicesSection,
+    ClusterSection,
+    CodesignFile,
+    HostSection,
+    LinkSection,
+    TechnologySection,
+)
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.table import Machine, Stack
 from crossopt.instances.files.units import quoted

@@ -1,6 +1,6 @@
-"""A question as it was written: its text, the tree of it with settings laid over, and the files that it names."""
+"""Settings such as `tensor=8` or `cluster.devices=128`, laid over the tree of a question before it is read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,9 +8,118 @@ from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
-from crossopt.instances.files.document import Node, fault_at
-from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
+from crossopt.instances.files.document import DEEPEST, Entry, Node, Scalar, below, fault_at, read_text
 from crossopt.instances.files.units import quoted
+
+_SHOWN = 100
+"""Longer settings are named by their key alone."""
+_WRITTEN = "a setting is written KEY=VALUE (for example tensor=8)"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Where a setting with a single key leads: to a key of the top, or else into the section `bare` where there is one."""
+
+    top: frozenset[str] = frozenset()
+    bare: str | None = None
+    short: str | None = None
+    """The key of that section that a single value in its place stands for, which stays beside what is set."""
+
+
+TOP_ONLY = Keys()
+
+
+def lay_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> Node:
+    """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value, `hardware=null` removes one.
+
+    An item of a list has its number, counted from 0, as in `workloads.1.weight=2`.
+    """
+    key, equals, value = setting.partition("=")
+    if not equals or not all(key.strip().split(".")) or not value.strip():
+        raise _refusal(setting, _WRITTEN)
+    if key.count(".") > DEEPEST:
+        raise _refusal(setting[:_SHOWN], f"more than {DEEPEST} levels of lists and mappings (name a value of the question)")
+    if not isinstance(root.value, dict):
+        raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
+    if value.strip() in {"~", "null"}:
+        return _without(root, _path_of(setting, keys))
+    path = _path_of(setting, keys)
+    entry = root.value.get(path[0])
+    if keys.short and path[0] == keys.bare and len(path) > 1 and entry is not None and isinstance(entry.node.value, Scalar):
+        root = graft(root, [path[0], keys.short], entry.node)
+    return _replaced(root, path, read_text(value, f"--set {setting}"), setting)
+
+
+def graft(root: Node, path: Sequence[str], value: Node) -> Node:
+    """The tree with a value in the place of what stands at this path."""
+    return _replaced(root, list(path), value, ".".join(path))
+
+
+def with_setting(fault: Fault, settings: Sequence[str], keys: Keys = TOP_ONLY) -> Fault:
+    """The fault, with the setting that brought the value in, which no line of the file shows."""
+    for setting in reversed(settings):
+        path = ""
+        for step in _path_of(setting, keys):
+            path = f"{path}[{step}]" if step.isdecimal() else f"{path}.{step}".strip(".")
+        if fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")):
+            return replace(fault, message=f"{fault.message} [from --set {setting if len(setting) <= _SHOWN else path}]")
+    return fault
+
+
+def _path_of(setting: str, keys: Keys) -> list[str]:
+    """The keys that lead to the value that a setting replaces."""
+    path = setting.partition("=")[0].strip().split(".")
+    return path if keys.bare is None or len(path) > 1 or path[0] in keys.top else [keys.bare, path[0]]
+
+
+def _without(node: Node, path: list[str]) -> Node:
+    """The mapping without the entry at the path, if it has it."""
+    if isinstance(node.value, tuple) and len(path) > 1 and path[0].isdecimal() and int(path[0]) < len(node.value):
+        number = int(path[0])
+        return replace(node, value=(*node.value[:number], _without(node.value[number], path[1:]), *node.value[number + 1 :]))
+    if not isinstance(node.value, dict) or path[0] not in node.value:
+        return node
+    entries = dict(node.value)
+    entry = entries.pop(path[0])
+    if len(path) > 1:
+        entries[path[0]] = replace(entry, node=_without(entry.node, path[1:]))
+    return replace(node, value=entries)
+
+
+def _replaced(node: Node, path: list[str], value: Node, setting: str) -> Node:
+    if isinstance(node.value, tuple) and path[0].isdecimal():
+        return _replaced_item(node, node.value, path, value, setting)
+    here = below(node.path, path[0])
+    entries: dict[str, Entry] = dict(node.value) if isinstance(node.value, dict) else {}
+    old = entries.get(path[0], Entry(node.line, node.column, Node({}, node.line, node.column, here)))
+    inner = _moved(value, old.node, here) if len(path) == 1 else _replaced(old.node, path[1:], value, setting)
+    return replace(node, value={**entries, path[0]: Entry(old.line, old.column, inner)})
+
+
+def _replaced_item(node: Node, items: tuple[Node, ...], path: list[str], value: Node, setting: str) -> Node:
+    number = int(path[0])
+    if number >= len(items):
+        raise _refusal(setting, f"there is no item {number} in {node.path} (its items are 0 to {len(items) - 1})")
+    old = items[number]
+    inner = _moved(value, old, f"{node.path}[{number}]") if len(path) == 1 else _replaced(old, path[1:], value, setting)
+    return replace(node, value=(*items[:number], inner, *items[number + 1 :]))
+
+
+def _moved(node: Node, place: Node, path: str) -> Node:
+    """The node with all in it as if it stood in that place."""
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: Entry(place.line, place.column, _moved(entry.node, place, f"{path}.{key}")) for key, entry in value.items()}
+    elif isinstance(value, tuple):
+        value = tuple(_moved(item, place, f"{path}[{number}]") for number, item in enumerate(value))
+    return Node(value, place.line, place.column, path)
+
+
+def _refusal(setting: str, message: str) -> InstanceError:
+    return InstanceError(f"--set {setting}", [Fault(1, 1, "", message)])
+
+
+# A question as it was written: its text, the tree of it with settings laid over, and the files that it names.
 
 
 @dataclass(slots=True)

@@ -1,16 +1,396 @@
-"""From what is written, a graph in JSON with settings or a question in YAML, to a `PlacementQuestion`."""
+"""The question about a placement as the user writes it in YAML: a graph, the devices, and what is asked."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Duration, Positive, Prose
+from crossopt.crossflow.operators import Operator, blocks, operators
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
+from crossopt.instances.catalogue.workload import Report, WorkloadSection, build_workload
 from crossopt.instances.errors import Fault
+from crossopt.instances.files.careful import why_unreadable
+from crossopt.instances.files.graphs import GREATEST, FaultList, cycle_of, figure, read_json, rows_of, text_of
 from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.written import Written
-from crossopt.instances.placement.drawn import Drawn, draw
-from crossopt.instances.placement.graph import Graph, PlacementQuestion
-from crossopt.instances.placement.section import PlacementFile
+from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Files, Written
+from crossopt.instances.placement.graph import Communication, Contiguity, Graph, PlacementQuestion, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSection:
+    """One operator."""
+
+    time: Annotated[Duration | None, Doc("on an accelerator, for one sample; left out where no accelerator runs it")] = None
+    cpu_time: Annotated[Duration | None, Doc("on a CPU; ten times the accelerator's where nothing is said")] = None
+    size: Annotated[Bytes, Doc("on an accelerator")] = 0.0
+    transfer: Annotated[Duration, Doc("to move its output between an accelerator and the host's memory")] = 0.0
+    after: Annotated[tuple[str, ...], Doc("the operators whose outputs it takes")] = ()
+    colour: Annotated[str | None, Doc("operators of equal colour run on one device")] = None
+    backward: Annotated[bool, Doc("part of the backward pass")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSection:
+    """The operators: one of `file`, `nodes`, and `workload` with `hardware`."""
+
+    file: Annotated[str | None, Doc("a graph in JSON, relative to this file")] = None
+    nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name")] = None
+    workload: Annotated[WorkloadSection | None, Doc("a transformer, whose operators the cost model prices")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`")] = None
+    granularity: Annotated[Literal["operator", "layer"], Doc("what is one node of a generated graph")] = "operator"
+    training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
+    microbatch: Annotated[Positive, Doc("samples that go through together")] = 1
+    bandwidth: Annotated[Bandwidth | None, Doc("between an accelerator and the host; the device's own link where nothing is said")] = None
+    cpu_slowdown: Annotated[float, Bounds(1.0), Doc("how many times longer an operator takes on a CPU")] = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFile:
+    """On which device does each operator of a network run?"""
+
+    graph: Annotated[GraphSection, Doc("the operators")]
+    kind: Annotated[Literal["placement"], Doc("the kind of question")] = "placement"
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
+    devices: Annotated[int | None, Bounds(0), Doc("accelerators; needed where the graph's own file does not say")] = None
+    cpus: Annotated[int | None, Bounds(0), Doc("beside the accelerators; the file's, or none")] = None
+    memory: Annotated[Bytes | None, Doc("of one accelerator; the hardware's own, or no limit, where nothing is said")] = None
+    problem: Annotated[Problem, Doc("the busiest device, or the time of one sample on CPU cores without number and pieces")] = "throughput"
+    contiguous: Annotated[Contiguity | None, Doc("stages that all data follow, parts that none leave and come back to, or anything")] = None
+    transfers: Annotated[Communication | None, Doc("calls: they take a device's time; overlapped: they run behind the work")] = None
+    pieces: Annotated[Positive | None, Doc("subgraphs that one accelerator runs after each other, for latency")] = None
+    edge_unit: Annotated[Literal["ms", "s"] | None, Doc("of the costs of edges in a file in JSON; ms where nothing is said")] = None
+
+
+# Reader of placement graphs as JSON, in the format of the inputs of Tarnawski et al. (NeurIPS 2020); every fault at once.
+#
+# maxSizePerFPGA bytes of an accelerator, maxFPGAs, maxCPUs      how many there are
+# nodes   id, name, supportedOnFpga, cpuLatency, fpgaLatency (ms), isBackwardNode, colorClass (equal: same device), size (bytes)
+# edges   sourceId, destId, cost (ms to move the output of the source; the same on all its edges), size (bytes, for information)
+
+_MOST_NODES = 100_000
+_SAME = 1e-6
+"""Costs of the edges of one node differ by no more, in relation to the largest."""
+_LIKELY_RATES = (2.0e8, 2.0e12)
+"""Bytes a second of a link between an accelerator and its host, at the least and at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the file says of the machine."""
+
+    accelerators: int
+    cpus: int
+    memory: float
+
+
+def graph_of(document: Any, source: str) -> tuple[Graph, Limits, tuple[str, ...]]:  # noqa: ANN401 - whatever a file may hold
+    """The graph, the machine and what should be known of the file; an InstanceError with every fault."""
+    faults = FaultList(source)
+    if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not isinstance(document.get("edges"), list):
+        faults.add("", "a placement graph is a mapping with the lists `nodes` and `edges`")
+        faults.end()
+    nodes, edges = document["nodes"], document["edges"]
+    if not 0 < len(nodes) <= _MOST_NODES:
+        faults.add("nodes", f"{len(nodes)} nodes are given, 1 to {_MOST_NODES:,} are needed")
+        faults.end()
+    limits = Limits(
+        int(figure(document, "maxFPGAs", "", faults, whole=True)),
+        int(figure(document, "maxCPUs", "", faults, whole=True)),
+        figure(document, "maxSizePerFPGA", "", faults),
+    )
+    rows = rows_of(nodes, faults)
+    columns = _columns(nodes, faults)
+    ends = _ends(edges, rows, faults)
+    transfer = _transfers(edges, ends, len(nodes), [str(node.get("id")) if isinstance(node, dict) else "?" for node in nodes], faults)
+    faults.end()
+    source_rows, target_rows = (np.array([pair[side] for pair in ends], np.int64) for side in (0, 1))
+    graph = Graph(
+        ids=tuple(node["id"] for node in nodes),
+        names=columns.names,
+        accelerator_time=columns.accelerator,
+        cpu_time=columns.cpu,
+        size=columns.size,
+        transfer=transfer,
+        backward=columns.backward,
+        colour=columns.colour,
+        source=source_rows,
+        target=target_rows,
+    )
+    _refuse_cycles(graph, faults)
+    faults.end()
+    return graph, limits, _notes(edges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    names: tuple[str, ...]
+    accelerator: Array
+    cpu: Array
+    size: Array
+    backward: Mask
+    colour: Whole
+
+
+def _columns(nodes: list[Any], faults: FaultList) -> _Columns:
+    kept = [node if isinstance(node, dict) else {} for node in nodes]
+
+    def column(key: str, default: float | None = None) -> Array:
+        return np.array([figure(node, key, f"nodes[{row}]", faults, default=default) for row, node in enumerate(kept)])
+
+    supported = np.array([_truth(node, "supportedOnFpga", f"nodes[{row}]", faults, default=True) for row, node in enumerate(kept)])
+    backward = np.array([_truth(node, "isBackwardNode", f"nodes[{row}]", faults, default=False) for row, node in enumerate(kept)])
+    words = [("node", str(row)) if node.get("colorClass") is None else ("class", str(node["colorClass"])) for row, node in enumerate(kept)]
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    colour = np.array([numbers[word] for word in words], np.int64)
+    return _Columns(
+        names=tuple(str(node.get("name", node.get("id"))) for node in kept),
+        accelerator=np.where(supported, column("fpgaLatency"), np.inf),
+        cpu=column("cpuLatency"),
+        size=column("size", 0.0),
+        backward=backward,
+        colour=colour,
+    )
+
+
+def _truth(node: Mapping[str, Any], key: str, at: str, faults: FaultList, default: bool) -> bool:
+    value = node.get(key, default)
+    if value not in (0, 1):
+        faults.add(f"{at}.{key}", f"{quoted(str(value))} is neither true nor false")
+        return default
+    return bool(value)
+
+
+def _ends(edges: list[Any], rows: Mapping[str, int], faults: FaultList) -> list[tuple[int, int]]:
+    """Rows of source and target of every edge."""
+    found = []
+    for place, edge in enumerate(edges):
+        pair = [edge.get(key) if isinstance(edge, dict) else None for key in ("sourceId", "destId")]
+        for key, name in zip(("sourceId", "destId"), pair, strict=True):
+            if isinstance(name, bool) or not isinstance(name, int | str) or str(name) not in rows:
+                faults.add(f"edges[{place}].{key}", f"there is no node {name!r} (add it, or remove the edge)")
+        known = [rows.get(str(name), 0) for name in pair]
+        found.append((known[0], known[1]))
+    return found
+
+
+def _transfers(edges: list[Any], ends: list[tuple[int, int]], count: int, ids: list[str], faults: FaultList) -> Array:
+    """The cost of each node's output."""
+    transfer, first = np.zeros(count), dict[int, int]()
+    for place, (edge, (start, _)) in enumerate(zip(edges, ends, strict=True)):
+        cost = figure(edge if isinstance(edge, dict) else {}, "cost", f"edges[{place}]", faults)
+        if start in first and abs(cost - transfer[start]) > _SAME * max(cost, transfer[start]):
+            words = f"the output of node {ids[start]} costs {cost!r} here and {float(transfer[start])!r} in edges[{first[start]}]"
+            faults.add(f"edges[{place}].cost", f"{words} (all edges of a node carry the same output: give one cost)")
+        elif start not in first:
+            transfer[start], first[start] = cost, place
+    return transfer
+
+
+def _refuse_cycles(graph: Graph, faults: FaultList) -> None:
+    cycle = cycle_of(list(zip(graph.source.tolist(), graph.target.tolist(), strict=True)), len(graph))
+    if cycle:
+        named = [str(graph.ids[row]) for row in (*cycle, cycle[0])]
+        shown = " -> ".join(named if len(named) <= 8 else [*named[:6], "...", named[-1]])
+        faults.add("edges", f"the nodes {shown} form a cycle (a network without cycles is needed)")
+
+
+def _notes(edges: list[Any]) -> tuple[str, ...]:
+    """A word on units: sizes and costs of edges give the speed of the link."""
+    rates = [edge["size"] / edge["cost"] * 1e3 for edge in edges if _has_rate(edge)]
+    if not rates:
+        return ()
+    rate = float(np.median(rates))
+    if _LIKELY_RATES[0] <= rate <= _LIKELY_RATES[1]:
+        return ()
+    guess = ": a thousand times too fast, as if seconds stood for milliseconds (--edge-unit s reads them so)"
+    likely = _LIKELY_RATES[0] <= rate / 1e3 <= _LIKELY_RATES[1]
+    return (f"edges move {rate / 1e9:,.3g} GB/s by their sizes and costs{guess if likely else ', which no link does'}",)
+
+
+def _has_rate(edge: Any) -> bool:  # noqa: ANN401
+    figures = [edge.get(key) for key in ("size", "cost")]
+    return all(isinstance(figure, int | float) and not isinstance(figure, bool) and 0 < figure <= GREATEST for figure in figures)
+
+
+# The graph of a question: operators that are written out, read from a file in JSON, or generated from a model and a device.
+
+_MILLISECONDS = 1e3
+_CPU = 10.0
+"""How many times longer an operator takes on a CPU where nothing is said, as in the published layer graphs."""
+_WAYS = ("file", "nodes", "workload")
+_GENERATED = ("hardware", "bandwidth")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A graph, and what is said of the machine; None where nothing is."""
+
+    graph: Graph
+    accelerators: int | None
+    cpus: int | None
+    memory: float | None
+    notes: tuple[str, ...] = ()
+
+
+def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
+    """The graph that a question speaks of; None after every fault of its section was reported."""
+    section = file.graph
+    given = [way for way in _WAYS if getattr(section, way) is not None]
+    if len(given) != 1:
+        problem = f"{' and '.join(given)} are given at once" if given else "no graph is given"
+        report(given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})")
+        return None
+    for key in _GENERATED if section.workload is None else ():
+        if getattr(section, key) is not None:
+            report(key, "this belongs to graphs that are generated from a workload (remove it)")
+    if section.file is not None:
+        try:
+            return _from_file(file, section.file, files)
+        except OSError as error:
+            report("file", f"{why_unreadable(error)}; paths begin at the question")
+            return None
+    if section.nodes is not None:
+        graph = _from_nodes(section.nodes, report)
+        return None if graph is None else Drawn(graph, file.devices, file.cpus, file.memory)
+    return _generated(file, section, files, report)
+
+
+def _from_file(file: PlacementFile, name: str, files: Files) -> Drawn:
+    source = str(files.path(name))
+    graph, limits, notes = graph_of(read_json(files.text(name, text_of), source), source)
+    asked = (file.devices, file.cpus, file.memory)
+    accelerators, cpus, memory = (
+        theirs if own is None else own for own, theirs in zip(asked, (limits.accelerators, limits.cpus, limits.memory), strict=True)
+    )
+    return Drawn(graph, int(accelerators), int(cpus), memory, notes)
+
+
+def _from_nodes(nodes: Mapping[str, NodeSection], report: Report) -> Graph | None:
+    rows = {name: row for row, name in enumerate(nodes)}
+    edges: list[tuple[int, int]] = []
+    faulty = not nodes
+    if not nodes:
+        report("nodes", "there is no node (write at least one)")
+    for name, node in nodes.items():
+        for before in node.after:
+            if before not in rows:
+                report(f"nodes.{name}.after", f"there is no node {quoted(before)} (add it, or remove it here)")
+                faulty = True
+            else:
+                edges.append((rows[before], rows[name]))
+        if max(node.time or 0.0, node.cpu_time or 0.0, node.size, node.transfer) > GREATEST:
+            report(f"nodes.{name}", f"a figure is beyond {GREATEST:.0e} (give what a device can have)")
+            faulty = True
+        if node.time is None and node.cpu_time is None:
+            report(f"nodes.{name}", "neither time nor cpu_time is given, so that no device runs it (give one of them)")
+            faulty = True
+    cycle = cycle_of(edges, len(rows))
+    if cycle:
+        names = list(rows)
+        shown = " -> ".join(names[row] for row in (*cycle, cycle[0]))
+        report("nodes", f"the nodes {shown} form a cycle (a network without cycles is needed)")
+    if faulty or cycle:
+        return None
+    colours = [("node", name) if node.colour is None else ("colour", node.colour) for name, node in nodes.items()]
+    numbers = {colour: number for number, colour in enumerate(dict.fromkeys(colours))}
+    return Graph(
+        ids=tuple(rows),
+        names=tuple(rows),
+        accelerator_time=_column([float("inf") if node.time is None else node.time * _MILLISECONDS for node in nodes.values()]),
+        cpu_time=_column([_on_cpu(node) * _MILLISECONDS for node in nodes.values()]),
+        size=_column([node.size for node in nodes.values()]),
+        transfer=_column([node.transfer * _MILLISECONDS for node in nodes.values()]),
+        backward=np.array([node.backward for node in nodes.values()], np.bool_),
+        colour=np.array([numbers[colour] for colour in colours], np.int64),
+        source=np.array([one for one, _ in edges], np.int64),
+        target=np.array([other for _, other in edges], np.int64),
+    )
+
+
+def _on_cpu(node: NodeSection) -> float:
+    if node.cpu_time is not None:
+        return node.cpu_time
+    return _CPU * (node.time or 0.0)
+
+
+def _column(figures: list[float]) -> Any:  # noqa: ANN401 - numpy's own
+    return np.array(figures, np.float64)
+
+
+def _generated(file: PlacementFile, section: GraphSection, files: Files, report: Report) -> Drawn | None:
+    workload = section.workload
+    if workload is None or section.hardware is None:
+        report("hardware", "a generated graph needs a device (such as hardware: a100-80g; `crossopt list hardware` names them)")
+        return None
+    if section.bandwidth is not None and section.bandwidth < 1.0:
+        report("bandwidth", "less than a byte a second is no bandwidth (give more)")
+        return None
+    model = _transformer(workload, files, report)
+    if model is None:
+        return None
+    try:
+        hardware = build_device(device(section.hardware), section.hardware, model.precision, 2)
+    except (UnknownNameError, ValueError) as error:
+        report("hardware", str(error))
+        return None
+    nodes = operators(model, hardware, section.microbatch)
+    rate = section.bandwidth or float(np.asarray(hardware.links[0].bandwidth).item())
+    graph = graph_of_operators(model, blocks(nodes) if section.granularity == "layer" else nodes, section, rate)
+    room = float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
+    return Drawn(graph, file.devices, file.cpus, room if file.memory is None else file.memory)
+
+
+def _transformer(workload: WorkloadSection, files: Files, report: Report) -> Transformer | None:
+    """The network, if it is one of which a graph is generated."""
+    model = build_workload(workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
+    if model is not None and not isinstance(model, Transformer):
+        report("workload", "graphs are generated from transformers only (give model or transformer)")
+        return None
+    if model is not None and not model.all_trained:
+        report(
+            f"workload.{'lora_rank' if model.lora_rank else 'frozen_layers'}",
+            "graphs are generated of networks whose weights are all trained (remove it)",
+        )
+        return None
+    return model
+
+
+def graph_of_operators(model: Transformer, nodes: tuple[Operator, ...], section: GraphSection, rate: float) -> Graph:
+    """Operators as a graph; for training with a backward pass that runs against it and hands back gradients of what came in.
+
+    An operator has its weights on the accelerator, in training with gradients and the optimizer's state, and the activations it hands on.
+    """
+    rows = {node.name: row for row, node in enumerate(nodes)}
+    count, training = len(nodes), section.training
+    forward = [(rows[before], row) for row, node in enumerate(nodes) for before in node.after]
+    edges = [*forward, *((count + other, count + one) for one, other in forward), (count - 1, 2 * count - 1)] if training else forward
+    state = model.weight_bytes + (model.gradient_bytes + model.optimizer_bytes if training else 0.0)
+    sizes = [node.weights * state + node.output for node in nodes]
+    sent = [node.output for node in nodes]
+    back = [max((nodes[rows[before]].output for before in node.after), default=0.0) for node in nodes]
+    time = np.array([node.forward for node in nodes] + [node.backward for node in nodes] * training, np.float64) * _MILLISECONDS
+    return Graph(
+        ids=tuple(node.name for node in nodes) + tuple(f"{node.name}, backward" for node in nodes) * training,
+        names=tuple(node.name for node in nodes) * (1 + training),
+        accelerator_time=time,
+        cpu_time=time * section.cpu_slowdown,
+        size=_column(sizes + [0.0] * count * training),
+        transfer=_column(sent + back * training) / rate * _MILLISECONDS,
+        backward=np.arange(len(time)) >= count,
+        colour=np.arange(len(time)) % count,
+        source=np.array([one for one, _ in edges], np.int64),
+        target=np.array([other for _, other in edges], np.int64),
+    )
+
+
+# From what is written, a graph in JSON with settings or a question in YAML, to a `PlacementQuestion`.
 
 MOST_DEVICES = 1024
 _SURELY = 1.0 - 1e-12

@@ -14,7 +14,7 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
-from crossopt.instances.stages.pipedream.profile import Profile, profile_of
+from crossopt.instances.stages.pipedream import Profile, profile_of
 
 Schedule = Literal["flush", "two-versions"]
 Recompute = Literal["none", "full"]

@@ -8,13 +8,20 @@ from crossopt.crossflow.traces.graph import SPAN_ENDS, graph_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.chakra.graph import imported_chakra
 from crossopt.instances.traces.chakra.reading import chakra_in, chakra_json_in, is_chakra
-from crossopt.instances.traces.graph_file import Trace, refuse_cycle, trace_in
-from crossopt.instances.traces.imported import Imported, counted
-from crossopt.instances.traces.kineto.dependencies import DEVICE_GAP, Building, building_of, graph_in
-from crossopt.instances.traces.kineto.events import events_in, from_zero, is_kineto
-from crossopt.instances.traces.kineto.launches import Early, behind_launches, is_twice
-from crossopt.instances.traces.packed import Faults, bytes_in, json_in, plain, refuse
-from crossopt.instances.traces.window import WHOLE, Window
+from crossopt.instances.traces.graph_file import Imported, Trace, counted, refuse_cycle, trace_in
+from crossopt.instances.traces.kineto import (
+    DEVICE_GAP,
+    Building,
+    Early,
+    behind_launches,
+    building_of,
+    events_in,
+    from_zero,
+    graph_in,
+    is_kineto,
+    is_twice,
+)
+from crossopt.instances.traces.packed import WHOLE, Faults, Window, bytes_in, json_in, plain, refuse
 
 # --- host traces of PyTorch -----------------------------------------------------------------------------------------------------------
 

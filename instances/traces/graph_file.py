@@ -10,15 +10,21 @@
 `bytes`, `flops` and `group` may be left out. All faults are told at once; a cycle with the names of its operations.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crossopt.crossflow.traces.graph import EDGES, KINDS, SPAN_ENDS, Graph, graph_of
+from crossopt.crossflow.traces.transforms import of_kinds
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import opened
 from crossopt.instances.files.graphs import FaultList, cycle_of, read_json, text_of
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Written
+from crossopt.instances.traces.packed import GZIP
 
 IMPORTED = "`crossopt import TRACE --out FILE` makes one"
 """What leads to a graph."""
@@ -166,3 +172,55 @@ def _look_at_edge(given: object, count: int, at: str, faults: FaultList) -> None
             faults.add(at, f"{quoted(str(end))} is no operation (there are {count}, counted from 0)")
     if given[0] == given[1]:
         faults.add(at, "an operation cannot wait for itself (take this edge out)")
+
+
+# A trace read from a file of any form, with what had to be said of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A trace and what is told of how it was read."""
+
+    trace: Trace
+    form: str
+    remarks: tuple[str, ...] = ()
+    rank: int | None = None
+    """As the file says it."""
+    sends: int = 0
+    receives: int = 0
+    """Messages between two ranks, which the graph has among its collectives."""
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """A count with its word, such as `1 gap` and `2 gaps`."""
+    return f"{number:,} {one if number == 1 else several}"
+
+
+# The graph of a trace that a question names, and the operations in it that patterns of names mean.
+
+
+def trace_of(written: Written, key: str, name: str) -> Trace:
+    """The trace in a file; an InstanceError at the key that names it where it cannot be read, in the file where that is wrong."""
+    with written.reading(key):
+        text = written.files.text(name, _text_of)
+    trace = trace_in(text, name)
+    if not len(trace.graph):
+        raise written.refused([written.fault(key, "this trace holds no operation (import one that does)")])
+    return trace
+
+
+def _text_of(path: Path) -> str:
+    """The text of a graph; an InstanceError that names `import` where a file is packed, as traces of other tools are."""
+    with opened(path, "name a graph of a trace") as file:
+        is_packed = file.read(len(GZIP)) == GZIP
+    if is_packed:
+        raise InstanceError(str(path), [Fault(1, 1, "", f"this is packed by gzip, and no graph of a trace ({IMPORTED})")])
+    return text_of(path)
+
+
+def meant(graph: Graph, patterns: Sequence[str], kinds: Sequence[str]) -> list[int]:
+    """Operations of these kinds whose whole name is one of the patterns, by their places."""
+    expressions = [".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns]
+    matching = re.compile("|".join(expressions) or r"(?!)", re.DOTALL).fullmatch
+    known = {name: matching(name) is not None for name in set(graph.names)}
+    return [place for place in of_kinds(graph, kinds) if known[graph.names[place]]]

@@ -14,7 +14,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.imported import Imported, counted
+from crossopt.instances.traces.graph_file import Imported, counted
 from crossopt.instances.traces.packed import refuse
 
 WAITING = "waiting for rank "

@@ -26,8 +26,18 @@ from crossopt.reports.sheets.codesign.deciding import deciding_picture, deciding
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.answer import ChosenDesign
-from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, deciding, kept_there, ranked, same_choices
-from crossopt.solvers.codesign.explain.following import followed, opened_in, value_of
+from crossopt.solvers.codesign.explain.deciding import (
+    Decided,
+    Deciding,
+    End,
+    deciding,
+    followed,
+    kept_there,
+    opened_in,
+    ranked,
+    same_choices,
+    value_of,
+)
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.family import solve

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Final
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.plans.left_out import why_no_chip
+from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole

@@ -57,7 +57,7 @@ def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
 
 def export_model(question: Path, options: Namespace, seconds: float) -> Status:
     """Write the model of a question, or of the question of a result, and say what was written, or why nothing was."""
-    from crossopt.solvers.codesign.linear.model_files import Asked, names_of, target_of, write_model  # noqa: PLC0415
+    from crossopt.solvers.codesign.linear.relaxation import Asked, names_of, target_of, write_model  # noqa: PLC0415
 
     instance = _instance(question, tuple(options.settings), options.workload)
     target = target_of(options.stack, options.out, file_name(instance.name))

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.catalogue.constants import CONSTANTS
+from crossopt.instances.catalogue.entries import CONSTANTS, constants_for
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.catalogue.stack_sets import constants_for
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 

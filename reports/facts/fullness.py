@@ -13,7 +13,7 @@ from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes import search as boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 
 _LEAST: Final = 4.0 * 2**30
 _OF_PYTORCH: Final = 4.0

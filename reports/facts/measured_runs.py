@@ -7,8 +7,8 @@ from typing import Final
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
+from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors, short_of
-from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.known import (
     ON,

@@ -5,11 +5,11 @@ from typing import Any
 
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
-from crossopt.instances.catalogue.workload_words import model_words, repeated_share, work_of
+from crossopt.instances.catalogue.workload import model_words, repeated_share, work_of
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation

@@ -3,7 +3,7 @@
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.torchtitan import SELECTIVE
+from crossopt.instances.codesign.stacks.launched import SELECTIVE
 from crossopt.reports.launching.options import (
     Export,
     Setting,

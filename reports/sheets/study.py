@@ -5,7 +5,7 @@ from typing import Final
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
-from crossopt.instances.studies.sections import Claims
+from crossopt.instances.studies.study import Claims
 from crossopt.reports.drawing.plots import Line as Drawn
 from crossopt.reports.drawing.plots import Mark, Row, ranges
 from crossopt.reports.drawing.plots import lines as drawn_lines

@@ -3,7 +3,7 @@ what is left open."""
 
 from collections.abc import Iterator, Sequence
 
-from crossopt.instances.studies.sections import SUBJECT, MeasuredSection, as_name
+from crossopt.instances.studies.study import SUBJECT, MeasuredSection, as_name
 from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import NARROW
 from crossopt.reports.sheets.sheet import Part, Picture, Section, Table, figures, given_in, names

@@ -10,8 +10,7 @@ from textwrap import wrap
 from typing import Annotated, Any, Final
 
 from crossopt.crossflow.fields import Doc, Prose
-from crossopt.instances.catalogue.constants import kernel_constants
-from crossopt.instances.catalogue.entries import KernelsEntry
+from crossopt.instances.catalogue.entries import KernelsEntry, kernel_constants
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import read_file

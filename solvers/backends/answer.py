@@ -1,11 +1,6 @@
-"""What a backend may spend and what it answers. A solver's reply is believed in nothing that can be checked.
+"""How long a solver may think about a model where nobody set a time limit, so that every engine ends by itself: solvers hang at times.
 
-A backend is `(Model, Spend) -> Answer`. It makes a Reply of what its solver says; `judged` turns that into an Answer:
-
-    values      the solver's figures, rounded to the nearest integers, must keep every row of the model, and have the value it claims
-    bound       an integer that no solution is better than; never beyond the value of a solution that is known
-    OPTIMAL     value = bound, as integers; nothing that a solver says makes it so
-    INFEASIBLE  the solver says so, and no solution is known
+A minute, and a tenth of a second for each row and each entry of a row, up to six hours: then it is asked to end, and ended.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +9,52 @@ from math import inf, isfinite, isinf
 from time import monotonic
 from typing import Literal
 
-from crossopt.formulation.model import Model, Values, Variable, violations
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, violations
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.patience import allowed, late_words
 from crossopt.solvers.backends.wall import LateError, Place
+
+LEAST, EACH, MOST = 60.0, 0.1, 21_600.0
+"""Seconds: for the smallest model, for each row and each entry of a row, and for the largest model."""
+
+
+def patience(rows: int, entries: int) -> float:
+    """Seconds for a model of so many rows, with so many entries in all of them."""
+    return min(LEAST + EACH * (rows + entries), MOST)
+
+
+def patience_for(model: Model) -> float:
+    """The same for a model."""
+    return patience(len(model.constraints), sum(_entries(row) for row in model.constraints))
+
+
+def allowed(seconds: float, model: Model) -> float:
+    """The seconds that were given, or where these are endless, as many as are right for the model."""
+    return patience_for(model) if isinf(seconds) else seconds
+
+
+def late_words(solver: str, seconds: float) -> str:
+    """What is to be said where the patience is over."""
+    return f"{solver} did not end within {_in_words(seconds)}; --time-limit allows more"
+
+
+def _entries(row: Constraint) -> int:
+    if isinstance(row, Linear):
+        return len(row.terms)
+    return len(row.variables) if isinstance(row, ExactlyOne) else len(row.variables) * len(row.rows)
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 600.0 else f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
+
+
+# What a backend may spend and what it answers. A solver's reply is believed in nothing that can be checked.
+#
+# A backend is `(Model, Spend) -> Answer`. It makes a Reply of what its solver says; `judged` turns that into an Answer:
+#
+#     values      the solver's figures, rounded to the nearest integers, must keep every row of the model, and have the value it claims
+#     bound       an integer that no solution is better than; never beyond the value of a solution that is known
+#     OPTIMAL     value = bound, as integers; nothing that a solver says makes it so
+#     INFEASIBLE  the solver says so, and no solution is known
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 Stopped = Literal["complete", "gap", "time limit", "interrupted", "no proof"]

@@ -18,9 +18,9 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
+from crossopt.solvers.backends.answer import MOST, late_words, patience
 from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.milp import GIVEN_AWAY
-from crossopt.solvers.backends.patience import MOST, late_words, patience
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 Foreign = Any

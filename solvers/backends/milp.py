@@ -26,10 +26,9 @@ from weakref import finalize
 
 from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, lifted, linearize, reach
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
+from crossopt.solvers.backends.answer import MOST, Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
+from crossopt.solvers.backends.answer import allowed as allowed_for
 from crossopt.solvers.backends.line import Line, left_until, named, version
-from crossopt.solvers.backends.patience import MOST
-from crossopt.solvers.backends.patience import allowed as allowed_for
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 DIGITS = 10**12

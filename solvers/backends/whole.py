@@ -35,8 +35,8 @@ from crossopt.formulation.certificate import (
     whole,
 )
 from crossopt.formulation.model import EXACT, Model
+from crossopt.solvers.backends.answer import allowed
 from crossopt.solvers.backends.line import Line, version
-from crossopt.solvers.backends.patience import allowed
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 Foreign = Any

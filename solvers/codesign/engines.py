@@ -1,39 +1,70 @@
-"""Engines about one workload on one number of devices: each finds a design in its own way, and most prove a bound."""
+"""How many designs are nearer to the best one than the model is to measured runs, where engines prove without a look at all of them."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
+from typing import Final
 
+import numpy as np
+
+from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.plan_groups import members
 from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.boxes.close_calls import close_calls
 from crossopt.solvers.codesign.boxes.search import Survey
 from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
-from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
-from crossopt.solvers.codesign.explain.missed import missed_by_search, missed_in
-from crossopt.solvers.codesign.explain.sold import sold_words
+from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
+from crossopt.solvers.codesign.explain.conflict import missed_by_search, missed_in, sold_words
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 from crossopt.solvers.codesign.rivals.alternating import alternating, with_plan
-from crossopt.solvers.codesign.rivals.megatron import expert_design, on_chip
-from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, recipes_design, recipes_rivals
-from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
-from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
-from crossopt.solvers.codesign.rivals.searchers.black_box import bayesian, cma_es, tpe
-from crossopt.solvers.codesign.rivals.searchers.descent import descent
-from crossopt.solvers.codesign.rivals.searchers.driver import Searcher, searched
-from crossopt.solvers.codesign.rivals.searchers.genetic import genetic
-from crossopt.solvers.codesign.rivals.searchers.gradient import gradient
-from crossopt.solvers.codesign.rivals.searchers.greedy import greedy
-from crossopt.solvers.codesign.rivals.searchers.local import local
-from crossopt.solvers.codesign.rivals.searchers.random import uniform
-from crossopt.solvers.codesign.rivals.usual_chips import expert_point
+from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, on_chip
+from crossopt.solvers.codesign.rivals.neighbourhood import Searcher, searched
+from crossopt.solvers.codesign.rivals.recipes import Practice, fsdp_design, pipedream_design, practice_of, recipes_design, recipes_rivals
+from crossopt.solvers.codesign.rivals.searchers import anneal, bayesian, cma_es, descent, genetic, gradient, greedy, local, tpe, uniform
 from crossopt.solvers.proofs import Relaxation, Tree
+
+_HEADS: Final = 1024
+"""Groups whose members are priced together."""
+_SECONDS: Final = 5.0
+"""For counting, at the most."""
+
+
+def close_calls(instance: Instance, survey: Survey, value: float | None, deadline: float) -> tuple[str, ...]:
+    """The count in a sentence, of a device that is measured; nothing where that is not known, or where groups were too many to keep.
+
+    Devices are measured as they are, so that there is but one, and a group whose bound is farther away has no member that is near. Where
+    constants were fitted to no runs of the device the error is that on runs that came later."""
+    measured = isinstance(instance.hardware, Hardware)
+    error, bounds = error_of(instance) or (mean_error(instance) if measured else None), survey.every()
+    bounds = bounds[np.isfinite(bounds)]
+    if error is None or value is None or not survey.complete or len(bounds) != sum(map(len, survey.fitting)):
+        return ()
+    most, found, stop = value * (1.0 + error), 0, min(deadline, monotonic() + _SECONDS)
+    order = np.argsort(bounds, kind="stable")[: int((bounds <= most).sum())]
+    heads, whole = joined(survey.fitting), True
+    for at in range(0, len(order), _HEADS):
+        if not (whole := monotonic() < stop):
+            break
+        found += int((values_of(instance, survey.chip, members(instance, rows_of(heads, order[at : at + _HEADS]))) <= most).sum())
+    return (_words(max(found - 1, 0), error, whole),)
+
+
+def _words(others: int, error: float, whole: bool) -> str:
+    near = f"within {error:.1%}, the model's mean error on measured runs, of the best"
+    words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
+    many = f"{others:,} other designs are {near}: the model cannot tell them apart"
+    return f"too close to call: {words.get(others, many) if whole else f'at least {many}'}"
+
+
+# Engines about one workload on one number of devices: each finds a design in its own way, and most prove a bound.
 
 Engine = Callable[[Instance, Limits, Watch], Found[Designs]]
 Narrow = Callable[[Instance, float], Instance | None]

@@ -24,7 +24,7 @@ from crossopt.crossflow.transformer import spent as spent_by_transformer
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.codesign.boxes import Corners
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.groups import concessions_of
+from crossopt.instances.codesign.plan_groups import concessions_of
 from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.instances.errors import ModelError

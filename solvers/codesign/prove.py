@@ -12,15 +12,14 @@ from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Watch, less_rounding
 from crossopt.solvers.checking import ANEW, differences
+from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
-from crossopt.solvers.codesign.boxes.search import reread, search
+from crossopt.solvers.codesign.boxes.search import refuse_broken_bounds, reread, search
 from crossopt.solvers.codesign.claims import COUNTED_AGAIN, too_many
-from crossopt.solvers.codesign.combined.workloads import boxes as together
-from crossopt.solvers.codesign.combined.workloads import exhaustive as all_together
-from crossopt.solvers.codesign.enumeration import exhaustive
-from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of
+from crossopt.solvers.codesign.combined import workloads as all_together
+from crossopt.solvers.codesign.combined import workloads as together
+from crossopt.solvers.codesign.exhaustive import conflicts_of
 from crossopt.solvers.codesign.objective import joint
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree, Word
@@ -175,7 +174,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
         return told
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))
-    found = all_together.search(asked, watch)
+    found = all_together.exhaustive_search(asked, watch)
     facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
     faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]
     faults += _bound_faults(found.value, result)

@@ -14,10 +14,9 @@ from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, under_all
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import StackEntry
+from crossopt.instances.catalogue.entries import USUAL, StackEntry, lender
 from crossopt.instances.catalogue.known_runs import errors_like, features
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.catalogue.stack_sets import USUAL, lender
 from crossopt.instances.measured.machines import Machine
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected, device_for
 

@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
-from crossopt.instances.catalogue.entries import StackEntry
+from crossopt.instances.catalogue.entries import OWN, StackEntry
 from crossopt.instances.catalogue.registry import device
-from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement
 from crossopt.solvers.measured.accuracy import distinct, kind_of, once, publisher
 from crossopt.solvers.measured.fitting import Constant, Note, Task, at_bound, fitted, relative, row_weights, source_means, unnoted

@@ -26,7 +26,7 @@ from crossopt.crossflow.kernels.fitted import (
     product_time,
 )
 from crossopt.crossflow.roofline import Product, fused_attention_cost, product_cost, stream_cost
-from crossopt.instances.catalogue.constants import KernelConstants, constants_form
+from crossopt.instances.catalogue.entries import KernelConstants, constants_form
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Call, Kernel, Kernels, Of

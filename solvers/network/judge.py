@@ -7,8 +7,7 @@ from math import fsum, inf
 
 from crossopt.crossflow.astra.collective import fluid_bytes
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.question import NetworkQuestion, loads_of
-from crossopt.instances.network.section import NetworkFile, WorkloadSection
+from crossopt.instances.network.question import NetworkFile, NetworkQuestion, WorkloadSection, loads_of
 from crossopt.solvers.answer import Verdict
 
 # Bandwidths of a network, and what the judge says of them.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
-from crossopt.instances.studies.sections import Claims
+from crossopt.instances.studies.study import Claims
 from crossopt.solvers.answer import Status
 from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.sweeps.listed import Axis

@@ -15,8 +15,8 @@ from typing import Any
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar
-from crossopt.instances.files.settings import TOP_ONLY, Keys, with_setting
 from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.files.written import TOP_ONLY, Keys, with_setting
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.question import read
 from crossopt.instances.studies.study import Setting, StudyText, UnreadPoint, place_of, points_of

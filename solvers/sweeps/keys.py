@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crossopt.instances.files.document import Node, Scalar, read_text
-from crossopt.instances.files.settings import TOP_ONLY, lay_over
+from crossopt.instances.files.written import TOP_ONLY, lay_over
 from crossopt.instances.kinds import AUTHORS, KINDS
 from crossopt.solvers.answer import Limits
 

@@ -1,9 +1,7 @@
-"""Who answers a run at the moment, so that several sweeps in one folder leave each other's alone.
+"""A process of a sweep, seen from the one that ordered it: how it starts, and how it ended.
 
-A lease is a file that only one process can make. It is over when its process is: on this machine that is looked up, by number and start,
-as numbers are used again; of other machines the file must have been touched not long ago, which every sweep does with its own. Clocks of
-machines differ, so ages are counted by the time of a file that is just being written there; one from the future is of a clock that went
-back, and as old as it is ahead. Where two take one over at the same moment, a question is answered twice, and that is all.
+What answers is loaded in the new process alone, and this file loads next to nothing: so a process can be started before anything else is
+done, and loads while questions are read.
 """
 
 import json
@@ -11,14 +9,75 @@ import os
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
-from tempfile import gettempdir
-from typing import Any, Final
+from tempfile import gettempdir, mkstemp
+from typing import TYPE_CHECKING, Any, Final
 
 from crossopt.instances.files.saved import naming
-from crossopt.solvers.sweeps.process import PRINTED
+from crossopt.solvers.core.processes import Inbox, Process, ending_of
 from crossopt.solvers.sweeps.store import RUNNING, kept_at
+
+if TYPE_CHECKING:
+    from crossopt.solvers.sweeps.worker import Answer, Job
+
+
+PRINTED: Final = "crossopt-sweep-"
+"""How files begin into which processes print; the number of the process that ordered follows."""
+_TAIL: Final = 2_000
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(slots=True)
+class Worker:
+    """A process, and what it does."""
+
+    process: Process
+    said: Path
+    job: "Job | None" = None
+    deadline: float = inf
+    ready: bool = False
+    warm: bool = False
+    """Whether it has answered before."""
+    ended: str = ""
+    """Why it was ended, where this process did it."""
+
+    def bury(self) -> None:
+        """Nothing is left of a process, nor of what it started."""
+        self.process.kill()
+        self.said.unlink(missing_ok=True)
+
+    def how_it_ended(self) -> str:
+        """In words."""
+        return f"ended {self.ended}" if self.ended else ending_of(self.process.code)
+
+    def last_words(self) -> str:
+        """The end of what it printed."""
+        try:
+            return self.said.read_bytes()[-_TAIL:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+def start(memory: int | None = None, kinds: tuple[str, ...] = (), work: "Answer | None" = None, inbox: Inbox | None = None) -> Worker:
+    """A new one, which loads what answers these kinds of questions and then waits for orders; `work` answers in place of the usual. Its
+    matrices are multiplied by one thread, unless the environment says otherwise."""
+    handle, name = mkstemp(prefix=f"{PRINTED}{os.getpid()}-", suffix=".txt")
+    os.close(handle)
+    environment = {**dict.fromkeys(_THREADS, "1"), **os.environ}
+    process = Process("crossopt.solvers.sweeps.worker:serve", (name, memory, kinds), environment=environment, inbox=inbox)
+    process.send((work,))
+    return Worker(process, Path(name))
+
+
+# Who answers a run at the moment, so that several sweeps in one folder leave each other's alone.
+#
+# A lease is a file that only one process can make. It is over when its process is: on this machine that is looked up, by number and start,
+# as numbers are used again; of other machines the file must have been touched not long ago, which every sweep does with its own. Clocks of
+# machines differ, so ages are counted by the time of a file that is just being written there; one from the future is of a clock that went
+# back, and as old as it is ahead. Where two take one over at the same moment, a question is answered twice, and that is all.
 
 BEAT: Final = 15.0
 """Seconds after which a sweep touches its leases."""

@@ -13,9 +13,9 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import devices, plan_blocks
 from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.boxes import search as boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.enumeration import exhaustive
 
 _SETTINGS = ("tensor=divisors", "context=[1, 2, 4]", "microbatch=divisors", "interleave=divisors")
 _LONG = (
@@ -68,7 +68,7 @@ def memory_of_a_long_enumeration() -> Figure:
     program = (
         "import resource; "
         "from crossopt.instances.codesign.question import read_instance; "
-        "from crossopt.solvers.codesign.enumeration.exhaustive import search;"
+        "from crossopt.solvers.codesign.exhaustive import search;"
         f"found = search(read_instance('instances/gpt3-175b-pathfinding-7nm.yaml', {_LONG!r}), lambda progress: None);"
         "print(found.space.designs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

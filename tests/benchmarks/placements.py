@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.placement.split import read_split
+from crossopt.instances.placement.graph import read_split
 from crossopt.instances.question import read
 from crossopt.solvers.placement.throughput.comparison import compared
 

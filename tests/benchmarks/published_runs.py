@@ -11,9 +11,9 @@ import yaml
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.entries import constants_for
 from crossopt.instances.catalogue.registry import device
-from crossopt.instances.catalogue.stack_sets import constants_for
-from crossopt.instances.codesign.plans.choices import divisors
+from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.reports.api import read
 from tests.paths import ROOT
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.hardware import Hardware, under_all_sets
-from crossopt.instances.catalogue.entries import StackEntry
+from crossopt.instances.catalogue.entries import OWN, StackEntry
 from crossopt.instances.catalogue.registry import device
-from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement, device_for
 from crossopt.reports.sheets.accuracy import fitted_words
 from crossopt.solvers.measured.accuracy import NOMINAL, fitted_to, likely, once, predictions, with_variants

@@ -41,7 +41,7 @@ from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import Spend as BackendsSpend
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Spend
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
 from tests.solvers.codesign.linear.test_refine import SOLVERS, WIDE, agrees, cold, step_time_question

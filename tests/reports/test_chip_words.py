@@ -25,7 +25,7 @@ from crossopt.reports.sheets.codesign.design import chip_rows, limits_parts
 from crossopt.reports.sheets.codesign.machine import network_section
 from crossopt.reports.sheets.sheet import Breakdown, Table
 from crossopt.solvers.codesign.answer import candidate_in, chosen_design, chosen_hardware, evaluation_of
-from crossopt.solvers.codesign.explain.sold import sold_words
+from crossopt.solvers.codesign.explain.conflict import sold_words
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 from tests.reports.answers import section_in, sheet_on, words_of

@@ -8,7 +8,7 @@ import pytest
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.workload_words import repeated_share
+from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.facts.question import told_of

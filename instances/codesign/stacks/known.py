@@ -9,9 +9,9 @@ from typing import Final
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.alike import known_as
+from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, Measured, elsewhere, errors_like, features, span_of
-from crossopt.instances.catalogue.stack_sets import USUAL
+from crossopt.instances.catalogue.registry import known_as
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 Range = tuple[float, float]

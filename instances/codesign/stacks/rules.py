@@ -9,10 +9,10 @@ from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, table
 from crossopt.crossflow.plan_rules import rules
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, torchtitan
+from crossopt.instances.codesign.stacks import launched
 from crossopt.instances.codesign.stacks.table import WORDS, Machine, Row, Stack
 
-STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in (megatron_core, torchtitan, deepspeed, fsdp)}
+STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in (launched, launched, launched, launched)}
 _BITS: Final = ("recompute", "overlap", "offload")
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from crossopt.crossflow.traces.graph import APART, EDGES, KINDS, RULE, SPAN_ENDS, Graph, are_apart, graph_of, replay, turns_of
 from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, RECEIVE, SEND, Node
 from crossopt.instances.traces.chakra.reading import ChakraTrace, version_of
-from crossopt.instances.traces.graph_file import Trace, refuse_cycle
-from crossopt.instances.traces.imported import Imported, counted
+from crossopt.instances.traces.graph_file import Imported, Trace, counted, refuse_cycle
 from crossopt.instances.traces.packed import plain, refuse
 
 _KIND = {COMP: "kernel", MEM_LOAD: "copy", MEM_STORE: "copy", SEND: "collective", RECEIVE: "collective", COLLECTIVE: "collective"}

@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from crossopt.instances.kinds import KINDS
-from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.split import read_split
+from crossopt.instances.placement.graph import PlacementQuestion, read_split
 from crossopt.reports.commands.console import question_of, refuse_options, seconds_of
 from crossopt.reports.commands.families import Ending, code_of
 from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table

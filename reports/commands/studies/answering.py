@@ -22,9 +22,8 @@ from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.sheets.amounts import several
 from crossopt.solvers.sweeps.asking import Reader, Unanswered, ask, mark_of, strange_names
-from crossopt.solvers.sweeps.leases import clear
+from crossopt.solvers.sweeps.leases import Worker, clear
 from crossopt.solvers.sweeps.listed import Listed
-from crossopt.solvers.sweeps.process import Worker
 from crossopt.solvers.sweeps.standing import Standing, Tally, in_shard, is_left, standings, tally
 from crossopt.solvers.sweeps.store import RESULTS, known
 from crossopt.solvers.sweeps.supervisor import Supervisor

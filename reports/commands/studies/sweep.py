@@ -11,7 +11,7 @@ from pathlib import Path
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
-from crossopt.solvers.sweeps.process import start
+from crossopt.solvers.sweeps.leases import start
 
 _USUAL = ("codesign",)
 """Kinds of questions that most studies ask."""

@@ -8,9 +8,8 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.graph_file import document_of
-from crossopt.instances.traces.packed import LARGEST
+from crossopt.instances.traces.packed import LARGEST, Window
 from crossopt.instances.traces.ranks import joined
-from crossopt.instances.traces.window import Window
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.commands.traces.text import text_of_trace

@@ -10,7 +10,7 @@ from crossopt.crossflow.astra.npus import StuckError, Task, replay_npus
 from crossopt.crossflow.astra.phases import GIGABYTE, Collective, Dimension, Endpoint, Phase, count_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.network.collective.astra_files import Simulated, simulated
+from crossopt.instances.network.collective import Simulated, simulated
 from crossopt.instances.traces.chakra.messages import messages_in, node_in
 from crossopt.instances.traces.chakra.recount import Sums
 from crossopt.instances.traces.chakra.tasks import Roofline, task_of

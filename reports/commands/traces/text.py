@@ -7,7 +7,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, Replayed, critical_path, replay
-from crossopt.instances.traces.imported import Imported, counted
+from crossopt.instances.traces.graph_file import Imported, counted
 from crossopt.reports.render.width import listed, page_width, wrapped
 
 NEAR, NEAR_ONE = 0.01, 0.001

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from crossopt.instances.codesign.instance import Counted, Instance, Place
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.instances.codesign.plans.left_out import why_no_plan
+from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_words
 from crossopt.reports.facts.chip.words import design_words
 from crossopt.reports.facts.question import asked_of_counts

@@ -5,9 +5,9 @@ from typing import Any
 
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.catalogue.workload_words import repeated_share
+from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.plans.left_out import LeftOut, left_out
+from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.reports.facts.building import clock_words
 from crossopt.reports.facts.chip.bill import bill_of, bill_words

@@ -6,9 +6,8 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import Built
 from crossopt.reports.facts.chip.words import choice_name, choice_words
 from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.explain.conflict import Member
+from crossopt.solvers.codesign.explain.conflict import BESIDE, Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
-from crossopt.solvers.codesign.explain.sold import BESIDE
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 _UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}

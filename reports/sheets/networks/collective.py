@@ -7,7 +7,7 @@ from dataclasses import replace
 from crossopt.crossflow.astra.collective import SETTINGS, Chunk, Network, jobs_of, npu_times
 from crossopt.crossflow.astra.phases import Phase, Step, steps_of
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.collective.question import CollectiveQuestion, size_of
+from crossopt.instances.network.collective import CollectiveQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in

@@ -5,8 +5,7 @@ from math import prod
 
 from crossopt.formulation.network.program import total_time
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.question import NetworkQuestion, shares_of
-from crossopt.instances.network.section import NetworkFile
+from crossopt.instances.network.question import NetworkFile, NetworkQuestion, shares_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in, times
 from crossopt.solvers.answer import Result

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.synthesis.question import SynthesisQuestion, size_of
+from crossopt.instances.network.synthesis import SynthesisQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in

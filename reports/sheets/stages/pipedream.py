@@ -3,7 +3,7 @@
 from math import prod
 
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.instances.stages.piper import PiperQuestion
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Sheet, answer_sheet
 from crossopt.reports.sheets.stages.staged import Pace, Stage, on_devices, with_stages

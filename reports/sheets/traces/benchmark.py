@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, size_of
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, size_of
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, counts, names, rivals_in
 from crossopt.solvers.answer import Result

@@ -1,7 +1,7 @@
 """Whether a choice of changes is too close to call: what is next to it, and how far assumptions may be off until that is as quick."""
 
 from crossopt.formulation.traces.whatif import Model, places_in
-from crossopt.instances.traces.whatif.question import WhatIfQuestion
+from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.reports.sheets.amounts import digits, listed
 from crossopt.solvers.traces.whatif.search import nearest
 

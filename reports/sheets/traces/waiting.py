@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from crossopt.instances.traces.ranks import WAITING
-from crossopt.instances.traces.whatif.question import WhatIfQuestion
+from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.reports.sheets.amounts import digits, listed
 
 

@@ -10,9 +10,7 @@ from crossopt.crossflow.traces.graph import KINDS, replay
 from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of, places_in
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.traces.whatif.effects import matched
-from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of, size_of
-from crossopt.instances.traces.whatif.section import ChangeSection
+from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of, matched, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in

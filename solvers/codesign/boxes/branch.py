@@ -1,37 +1,299 @@
-"""Monotone branch and bound over boxes of hardware points and lists of plans: exact, without a solver.
-
-A step on the best device that a box can hold is at least as fast as on any device in it, so the objective there bounds the box from
-below, plan by plan. The plan with the least bound is looked at first:
-
-    take the box and the plans with the least bound; cut the box in parts; price the plans on the best device of each part;
-    forget plans that do not fit or are bounded by the best value known; on a box of one point the bound is the value itself
-
-until nothing is bounded below the best value. Where a box is cut is decided once, when it is first looked at, so that the cuts form one
-tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
-"""
+"""Monotone branch and bound over boxes of hardware points and lists of plans: where boxes are cut, designs to start from, the tree."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
-from itertools import count, pairwise
+from itertools import count, pairwise, permutations, product
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
-from crossopt.instances.codesign.boxes import Boxes, Grid, Kept, corners, parted, root_box, stacked, tightened
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.plan import Plan, table
+from crossopt.instances.codesign.boxes import (
+    Boxes,
+    Grid,
+    Kept,
+    corners,
+    parted,
+    places_of,
+    point_number,
+    root_box,
+    stacked,
+    tightened,
+    whole,
+)
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.answer import Progress, Watch
-from crossopt.solvers.codesign.answer import answer_of
-from crossopt.solvers.codesign.boxes.cuts import best_cuts, single
-from crossopt.solvers.codesign.boxes.descent import found_from, least_of
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of
+from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
-_PLANS = 4096
+# Where a box is cut: off what can be forgotten at the ends of choices, or in the middle of the choice that tells most.
+
+_CUTS = 32
+"""Cuts of one choice that are tried."""
+_ROUNDS = 3
+"""How often the ends of all choices are tried before the plans are looked at again."""
+_LEAST_GAIN = 1.0e-6
+"""Share of its bound that a part is taken to gain at the least, so that the other part's gain counts where it gains nothing."""
+
+
+def single(box: Boxes) -> bool:
+    """Whether a box is one point."""
+    return bool((box.low == box.high).all())
+
+
+def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: float) -> list[Kept]:
+    """Where to cut each box: off what can be forgotten at once at the ends of all choices, until there is no such thing; then in the
+    middle of the choice that tells most.
+
+    Cuts of every choice are tried by their least bounds, those of all boxes together. The upper part keeps the best device, but not its
+    price and power; a choice tells the more, the greater the product of what the bounds of both parts gain (Achterberg 2007).
+    """
+    left, kept = list(boxes), [Kept()] * len(boxes)
+    going = list(range(len(boxes)))
+    for _ in range(_ROUNDS):
+        cuts = {number: _cuts(left[number]) for number in going}
+        going = [number for number, (choices, _) in cuts.items() if len(choices)]
+        if not going:
+            break
+        found = iter(np.split(*_bounds_of([(left[number], *cuts[number]) for number in going], least)))
+        for number in tuple(going):
+            keeps, cut_off = _cut(left[number], *cuts[number], next(found), value)
+            kept[number] = (*kept[number], *keeps)
+            if cut_off:
+                left[number] = parted(left[number], keeps).at(0)
+            else:
+                going.remove(number)
+    return kept
+
+
+def _bounds_of(cuts: Sequence[tuple[Boxes, Whole, Whole]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
+    """The least bounds of all sides of all cuts, and where those of the next box begin."""
+    sides = [sides_of(*cut) for cut in cuts]
+    return least(stacked(sides)), np.cumsum([len(some) for some in sides])[:-1].tolist()
+
+
+def _cut(box: Boxes, choices: Whole, places: Whole, bounds: Array, value: float) -> tuple[Kept, bool]:
+    """What to keep of one box, and whether that is because the rest can be forgotten."""
+    lower, upper = bounds.reshape(2, -1)
+    ends = _forgotten(box, choices, places, lower >= value, upper >= value)
+    if ends:
+        return ends, True
+    halves = places == (box.low[0, choices] + box.high[0, choices]) // 2
+    middle = np.where(halves, told(bounds.reshape(2, -1)), -np.inf)
+    best = int(np.argmax(middle))
+    return ((int(choices[best]), int(box.low[0, choices[best]]), int(places[best])),), False
+
+
+def told(bounds: Array) -> Array:
+    """How much cuts tell, by the bounds of their lower parts and of their upper ones: most where there is nothing in a part."""
+    gains = bounds - bounds.min() * (1.0 - _LEAST_GAIN)
+    return np.where(np.isinf(bounds).any(axis=0), np.inf, np.multiply(*np.where(np.isinf(bounds), 0.0, gains)))
+
+
+def _cuts(box: Boxes) -> tuple[Whole, Whole]:
+    """Where a box may be cut: choices, and places up to which the lower parts go."""
+    places = [_places(box, choice) for choice in range(box.low.shape[1])]
+    choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
+    return choices, np.array([place for some in places for place in some], np.int64)
+
+
+def sides_of(box: Boxes, choices: Whole, places: Whole) -> Boxes:
+    """The lower parts of all cuts, and then the upper ones."""
+    count, every = len(choices), np.arange(len(choices))
+    low, high = np.repeat(box.low, 2 * count, axis=0), np.repeat(box.high, 2 * count, axis=0)
+    high[every, choices], low[every + count, choices] = places, places + 1
+    return Boxes(low, high)
+
+
+def _forgotten(box: Boxes, choices: Whole, places: Whole, lower: Mask, upper: Mask) -> Kept:
+    """What is left of the choices when the largest parts that can be forgotten are cut off at both ends."""
+    low, high = box.low[0], box.high[0]
+    first, last = low.copy(), high.copy()
+    np.maximum.at(first, choices[lower], places[lower] + 1)
+    np.minimum.at(last, choices[upper], places[upper])
+    # Where the two parts meet, nothing of the box is left: one of them is cut off, and the other is what is kept.
+    last = np.where(first > last, high, last)
+    return tuple((choice, int(first[choice]), int(last[choice])) for choice in np.flatnonzero((first > low) | (last < high)).tolist())
+
+
+def _places(box: Boxes, choice: int) -> list[int]:
+    """Where a choice may be cut: after every option, or after some thirty of them and the middle one."""
+    low, high = int(box.low[0, choice]), int(box.high[0, choice])
+    step = max(1, (high - low) // _CUTS)
+    return sorted({*range(low, high, step), (low + high) // 2}) if low < high else []
+
+
+# A good design to start from: alternating between the best plan for a chip and the best chip for a few plans.
+
+_PLANS = 16
+"""Plans for which a chip is sought."""
+_INCUMBENT_ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A design by its hardware places and its plan; the value is infinite, and the plan None, where there is none."""
+
+    value: float
+    places: Whole
+    plan: Plan | KernelPlan | None
+
+
+def candidate_of(space: Grid, best: Incumbent) -> Candidate | None:
+    """The design by the number of its hardware point."""
+    return None if best.plan is None else Candidate(point_number(space, best.places), best.plan)
+
+
+def incumbent_of(instance: Instance, space: Grid, known: Candidate | None) -> Incumbent:
+    """A design that is known already, by its value; none where it keeps not every limit."""
+    if known is None:
+        return Incumbent(float("inf"), whole(space).low[0], None)
+    places = places_of(space, known.point)
+    plans: AnyPlans = table([known.plan]) if isinstance(known.plan, Plan) else (known.plan,)
+    return at_row(float(best_plans(instance, space, plans, places, 1)[1][0]), places, plans, 0)
+
+
+def at_row(value: float, places: Whole, plans: AnyPlans, row: int) -> Incumbent:
+    """The design with the plan in one row."""
+    return Incumbent(value, places, candidate(plans, row, 0).plan if value < float("inf") else None)
+
+
+def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Whole, count: int) -> tuple[Whole, Array]:
+    """The rows of the plans with the least values on one chip, and those values, ascending; infinite where a plan does not fit."""
+    found = values_of(instance, corners(instance, space, Boxes(places[None], places[None])), plans)[:, 0]
+    rows = np.argsort(found, kind="stable")[:count]
+    return rows, found[rows]
+
+
+def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole, deadline: float = float("inf")) -> Incumbent:
+    """The design to which alternating steps lead from a chip before the deadline; no step is taken that does not lower the value."""
+    places = start
+    rows, found = best_plans(instance, space, plans, places, _PLANS)
+    best = at_row(float(found[0]), places, plans, int(rows[0]))
+    for _ in range(_INCUMBENT_ROUNDS):
+        moves = chip_moves(space, best.places)
+        if not len(moves) or monotonic() >= deadline:
+            return best
+        chosen = rows_of(plans, rows)
+        table = values_of(instance, corners(instance, space, Boxes(moves, moves)), chosen)
+        row, column = np.unravel_index(int(np.argmin(table)), table.shape)
+        if not table[row, column] < best.value:
+            return best
+        best = at_row(float(table[row, column]), moves[column], plans, int(rows[row]))
+        rows, found = best_plans(instance, space, plans, best.places, _PLANS)
+        if found[0] < best.value:
+            best = at_row(float(found[0]), best.places, plans, int(rows[0]))
+    return best
+
+
+def chip_moves(space: Grid, places: Whole) -> Whole:
+    """The chips around one: one choice at another option, or one choice up with another one down."""
+    ways = [_ways(size, int(place)) for size, place in zip(space.sizes, places, strict=True)]
+    single = [((choice, to),) for choice, (down, up) in enumerate(ways) for to in (*down, *up)]
+    pairs = (
+        ((one, higher), (other, lower))
+        for one, other in permutations(range(len(ways)), 2)
+        for higher, lower in product(ways[one][1], ways[other][0])
+    )
+    found = np.repeat(places[None], len(moves := [*single, *pairs]), axis=0)
+    for row, move in zip(found, moves, strict=True):
+        for choice, to in move:
+            row[choice] = to
+    return found
+
+
+def _ways(size: int, place: int) -> tuple[list[int], list[int]]:
+    """Options 1, 2, 4, 8, ... places below and above."""
+    steps = [1 << power for power in range(size.bit_length())]
+    return [place - step for step in steps if place >= step], [place + step for step in steps if place + step < size]
+
+
+# The way down from a box of hardware points to one of them, by the better half of every box, and the design to which it leads.
+#
+# The best plans for the best chip there could be are seldom those for the best chip there is, so that the plans that decide the way are
+# chosen again every few boxes.
+
+DIVING = 1024
+"""Plans that decide the way, those with the least bounds in a box."""
+AGAIN = 3
+"""After so many boxes they are chosen again."""
+BACK = 8
+"""Times that a way which leads nowhere is left for the other half of the last box that was cut."""
+
+
+def found_from(
+    instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf"), deadline: float = float("inf")
+) -> Incumbent | None:
+    """The design to which the way down from a box leads, with steps that lower its value; None where there is no way to one below a
+    value, or no time for it."""
+    places = dive(instance, space, box, plans, value, deadline)
+    return None if places is None else improved(instance, space, plans, places, deadline)
+
+
+def dive(
+    instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf"), deadline: float = float("inf")
+) -> Whole | None:
+    """A chip that keeps the budgets: the better half of every box, from this one down to one point. None where no chip does, where
+    the bounds of the boxes on the way are not below a value, or where the time is over before."""
+    level, others, back = count(), list[Boxes](), 0
+    while monotonic() < deadline:
+        if next(level) % AGAIN == 0 or single(box):
+            bounds = values_of(instance, corners(instance, space, box), plans)[:, 0]
+            if not bounds.min() < value:
+                if back == BACK or not others:
+                    return None
+                box, level, back = tightened(instance, space, others.pop()), count(), back + 1
+                continue
+            chosen: AnyPlans = rows_of(plans, np.argsort(bounds, kind="stable")[:DIVING])
+        if single(box):
+            return np.asarray(box.low[0])
+        better, other = halves(box, least_of(instance, space, chosen))
+        others.append(other)
+        box = tightened(instance, space, better)
+    return None
+
+
+def halves(box: Boxes, least: Callable[[Boxes], Array]) -> tuple[Boxes, Boxes]:
+    """The halves of a box that is cut in the middle of the choice that tells most, the one with the lesser bound first; the upper one if
+    both are equal."""
+    choices = np.flatnonzero(box.low[0] < box.high[0])
+    sides = sides_of(box, choices, (box.low[0, choices] + box.high[0, choices]) // 2)
+    bounds = least(sides).reshape(2, -1)
+    if not np.isfinite(bounds).any():
+        return sides.at(len(choices)), sides.at(0)
+    best = int(np.argmax(told(bounds)))
+    upper = last_least(bounds[:, best])
+    return sides.at(best + len(choices) * upper), sides.at(best + len(choices) * (1 - upper))
+
+
+def least_of(instance: Instance, space: Grid, plans: AnyPlans) -> Callable[[Boxes], Array]:
+    """The least bound of the plans on each of some boxes."""
+    return lambda boxes: values_of(instance, corners(instance, space, boxes), plans).min(axis=0)
+
+
+def last_least(values: Array) -> int:
+    """The last of the least."""
+    return len(values) - 1 - int(np.argmin(values[::-1]))
+
+
+# Monotone branch and bound over boxes of hardware points and lists of plans: exact, without a solver.
+#
+# A step on the best device that a box can hold is at least as fast as on any device in it, so the objective there bounds the box from
+# below, plan by plan. The plan with the least bound is looked at first:
+#
+#     take the box and the plans with the least bound; cut the box in parts; price the plans on the best device of each part;
+#     forget plans that do not fit or are bounded by the best value known; on a box of one point the bound is the value itself
+#
+# until nothing is bounded below the best value. Where a box is cut is decided once, when it is first looked at, so that the cuts form one
+# tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
+
+_BRANCH_PLANS = 4096
 """Plans of a box that are looked at together; the others wait with their bounds."""
 DECIDING = 4
 """Plans by which is decided where a box is cut."""
@@ -140,9 +402,9 @@ def branch(
     def look(looked: Sequence[tuple[Node, Rows]]) -> None:
         first: list[tuple[Node, Rows]] = []
         for node, waiting in looked:
-            if len(waiting) > _PLANS:
-                search.wait(float(waiting.bounds[_PLANS]), node, waiting.part(slice(_PLANS, None)))
-            first.append((node, waiting.part(slice(_PLANS))))
+            if len(waiting) > _BRANCH_PLANS:
+                search.wait(float(waiting.bounds[_BRANCH_PLANS]), node, waiting.part(slice(_BRANCH_PLANS, None)))
+            first.append((node, waiting.part(slice(_BRANCH_PLANS))))
         _look(instance, space, search, first, plans)
         if seldom(next(looks), 4):
             _go_down(instance, space, search, plans, spend.deadline)
@@ -165,7 +427,7 @@ def _go_down(instance: Instance, space: Grid, search: PlanSearch, plans: AnyPlan
     if not search.heap or monotonic() >= deadline:
         return
     _, _, node, waiting = search.heap[0]
-    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_PLANS]), search.best.value, deadline)
+    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_BRANCH_PLANS]), search.best.value, deadline)
     if found is not None and found.value < search.best.value:
         search.best = found
 

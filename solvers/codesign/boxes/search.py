@@ -1,9 +1,12 @@
-"""Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.
+"""A look, before anything is proved by boxes, at whether their bounds hold on this very question.
 
-Groups of plans come in blocks and are priced once, at their heads, on the best chip that the whole space can hold. Groups of which no
-member fits a chip, and those that even there are no better than the design to start from, are gone before anybody looks at their members;
-members that are no better are gone before the search; `boxes.branch` has the rest. What is left of it is the tree of its cuts, and
-`reread` goes down the same tree again, with all plans, to see that no design is below the bound.
+A box is bounded by the best chip that it could hold, which holds because time never rises when a resource grows. Tests hold every
+registered technology to that; nobody tested one of the user's. Points are drawn at random in boxes drawn at random, and priced as their
+boxes are bounded, with a few plans, with and without limits. A value below a bound says that the bounds prove nothing here. That none
+is found proves nothing either; but a model that is not monotone in a choice is found by a few points.
+
+Likewise a group of plans is bounded by its head, the plan with the least of each concession: drawn plans are held against the heads of
+their groups, on drawn chips and on the best ones of drawn boxes. What is proved in the end, `check` proves anew with all plans.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,19 +16,134 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.hardware import Budget, Hardware
+from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid
-from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.groups import family_blocks, members
-from crossopt.instances.codesign.space import AnyPlans, plan_blocks
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
+from crossopt.instances.codesign.settings import codes_of, with_settings
+from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
-from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
-from crossopt.solvers.codesign.boxes.descent import found_from
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of, incumbent_of
-from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
+from crossopt.solvers.codesign.boxes.branch import (
+    Incumbent,
+    Node,
+    PlanSearch,
+    Search,
+    Spend,
+    Split,
+    at_row,
+    branch,
+    candidate_of,
+    found_from,
+    incumbent_of,
+    parts_of,
+    root_node,
+    split_nodes,
+)
 from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
+
+_BOXES = 64
+_PLANS = 6
+_DRAWN = 1024
+_MEMBERS = 96
+_CHIPS = 4
+
+
+@remembered
+def refuse_broken_bounds(instance: Instance) -> None:
+    """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
+    drawn = _drawn(instance)
+    for name in (instance.objective, *(name for name, _ in instance.ceilings)):
+        _refuse_broken_bounds_of(replace(instance, objective=name), drawn)
+
+
+def _refuse_broken_bounds_of(instance: Instance, drawn: AnyPlans) -> None:
+    """The same for one of the figures that are bounded."""
+    space, random = grid(instance), np.random.default_rng(0)
+    _refuse_faster_members(instance, space, _spread_out(drawn, _MEMBERS), np.random.default_rng(1))
+    if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
+        return
+    ends = [np.sort(random.integers(size, size=(2, _BOXES)), axis=0) for size in space.sizes]
+    low, high = (np.stack([pair[end] for pair in ends], axis=1) for end in (0, 1))
+    points = random.integers(low, high + 1)
+    plans = _spread_out(drawn, _PLANS)
+    for asked in (instance, _without_limits(instance)):
+        below = _below(asked, space, plans, low, high, points)
+        if below.any():
+            box = int(np.argmax(below))
+            raise RefusedError(_words(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
+
+
+def _refuse_faster_members(instance: Instance, space: Grid, drawn: AnyPlans, random: np.random.Generator) -> None:
+    """Drawn plans beside the heads of their groups, without limits, which may not hide a plan."""
+    if not isinstance(drawn, Plans) or not len(drawn):
+        return
+    names = concessions_of(instance)
+    ends = [np.sort(random.integers(size, size=(2, _CHIPS)), axis=0) for size in space.sizes]
+    low, high = (np.array([pair[end] for pair in ends], np.int64).reshape(len(ends), _CHIPS).T for end in (0, 1))
+    asked = _without_limits(instance)
+    chips = corners(asked, space, Boxes(np.concatenate([low, low]), np.concatenate([low, high])))
+    heads = with_settings(drawn, {name: CONCESSIONS[name](codes_of(instance, name)) for name in names})
+    bounds, values = np.split(values_of(asked, chips, joined([heads, drawn])), 2)
+    faster = (bounds > values).any(axis=1)
+    if faster.any():
+        plan, what = plan_at(drawn, int(np.argmax(faster))), instance.objective.replace("_", " ")
+        told = ", ".join(f"{name} {getattr(plan, name)}" for name in names)
+        raise RefusedError(f"bounds prove nothing here: {told} has less {what} than the least of each; use --engine exhaustive")
+
+
+def _drawn(instance: Instance) -> AnyPlans:
+    """Plans drawn once for all looks: to draw them takes as long as to price them."""
+    if isinstance(instance.workload, Transformer):
+        return draw_plans(instance, np.random.default_rng(0), _DRAWN)
+    return next((block for block in plan_blocks(instance) if len(block)), ())
+
+
+def _spread_out(plans: AnyPlans, most: int) -> AnyPlans:
+    """So many of them at equal distances, as they are sorted by their settings; all if there are no more."""
+    return rows_of(plans, np.arange(most) * len(plans) // most if len(plans) > most else np.arange(len(plans)))
+
+
+def _without_limits(instance: Instance) -> Instance:
+    """The question with room for every plan on every chip and in its host, so that no limit hides a value."""
+    host = instance.hardware.host and replace(instance.hardware.host, capacity=float("inf"))
+    return replace(instance, budget=Budget(), ceilings=(), hardware=replace(instance.hardware, host=host, reserved_memory=-float("inf")))
+
+
+def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, points: Whole) -> Array:
+    """In which boxes the point is below the bound with some plan."""
+    every = Boxes(np.concatenate([low, points]), np.concatenate([high, points]))
+    bounds, values = np.split(values_of(instance, corners(instance, space, every), plans), 2, axis=1)
+    return np.asarray((values < bounds).any(axis=0))
+
+
+def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, point: Whole) -> tuple[str, ...]:
+    """The choices that break the bound alone, the others being at the point; all that are open in the box if it takes several."""
+    count = len(space.sizes)
+    points, diagonal = np.repeat(point[None], count, axis=0), np.eye(count, dtype=bool)
+    alone = _below(instance, space, plans, np.where(diagonal, low, points), np.where(diagonal, high, points), points)
+    broken = alone if alone.any() else low < high
+    return tuple(name for name, holds in zip(space.names, broken, strict=True) if holds)
+
+
+def _words(instance: Instance, choices: tuple[str, ...]) -> str:
+    free = instance.hardware
+    technology = free.technology.name if isinstance(free, FreeHardware) else free.name
+    what, where = instance.objective.replace("_", " "), ", ".join(choices)
+    return f"bounds prove nothing here: the model's {what} rises with {where} on the technology {technology}; use --engine exhaustive"
+
+
+# Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.
+#
+# Groups of plans come in blocks and are priced once, at their heads, on the best chip that the whole space can hold. Groups of which no
+# member fits a chip, and those that even there are no better than the design to start from, are gone before anybody looks at their members;
+# members that are no better are gone before the search; `boxes.branch` has the rest. What is left of it is the tree of its cuts, and
+# `reread` goes down the same tree again, with all plans, to see that no design is below the bound.
 
 _PROMISING = 256
 """Groups among whose members the design to start from is sought."""
@@ -133,29 +251,29 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
     """The members of the groups bounded below the start that are so themselves, the most promising groups first.
 
     Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
-    heads = kept_heads(instance, survey, [block < _below(left.start, within) for block in survey.bounds])
+    heads = kept_heads(instance, survey, [block < _search_below(left.start, within) for block in survey.bounds])
     bounds = survey.every()
-    order = np.argsort(bounds := bounds[bounds < _below(left.start, within)], kind="stable")
+    order = np.argsort(bounds := bounds[bounds < _search_below(left.start, within)], kind="stable")
     parts: list[AnyPlans] = []
     found, start = [np.zeros(0)], left.start
     for rows in (order[at : at + _HEADS] for at in range(0, len(order), _HEADS)):
-        if not bounds[rows[0]] < _below(start, within):
+        if not bounds[rows[0]] < _search_below(start, within):
             break
         if monotonic() >= deadline:
             return replace(left, start=start)
         plans = members(instance, rows_of(heads, rows))
         values = values_of(instance, survey.chip, plans)[:, 0]
-        kept = np.flatnonzero(values < _below(start, within))
+        kept = np.flatnonzero(values < _search_below(start, within))
         parts, found = [*parts, rows_of(plans, kept)], [*found, values[kept]]
         least = int(np.argmin(values)) if len(values) else 0
         if left.root.single and len(values) and values[least] < start.value:
             start = at_row(float(values[least]), left.root.box.low[0], plans, least)
     every, values = joined(parts), np.concatenate(found)
-    kept = np.flatnonzero(values < _below(start, within))
+    kept = np.flatnonzero(values < _search_below(start, within))
     return replace(left, start=start, plans=rows_of(every, kept), bounds=values[kept], complete=True)
 
 
-def _below(start: Incumbent, within: float | None) -> float:
+def _search_below(start: Incumbent, within: float | None) -> float:
     """What a bound must be below for a plan to stay."""
     return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 

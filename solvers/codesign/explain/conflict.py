@@ -6,22 +6,29 @@ Clash: all limits and choices together leave no design. One after the other is l
 filter; Chinneck and Dravnieks 1991). What is left is a smallest set in the sense that lifting any one member leaves a design.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, inf, isfinite
+from time import monotonic
+from typing import Final
 
 import numpy as np
 
+from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
 from crossopt.crossflow.recomputation import RECOMPUTE
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
-from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.choices import divisors, wholes
+from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plan_choices import divisors, wholes
 from crossopt.instances.codesign.space import plan_blocks
-from crossopt.solvers.answer import Watch
+from crossopt.instances.files.units import format_quantity, rounded_quantity
+from crossopt.solvers.answer import Watch, unwatched
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Found, search
 from crossopt.solvers.codesign.pricing import memory_of
+from crossopt.solvers.proofs import Conflict
 
 MEMORY = "memory"
 BUDGETS = ("reticle", "die_area", "package_area", "power", "power_density", "step_time")
@@ -142,3 +149,79 @@ def _least_use(instance: Instance, name: str) -> float:
     space, free = grid(instance), lift(instance, (name,))
     used = getattr(corners(free, space, tightened(free, space, whole(space))).hardware, "one_die" if name == "reticle" else name)
     return float(np.min(used))
+
+
+# By how much the nearest design misses a limit on the step time: a deadline or a budget of a whole run, or a limit of one's own.
+
+_DAY: Final = 86400.0
+_NEVER: Final = "failures leave no time"
+
+
+def missed_by_search(instance: Instance, deadline: float) -> tuple[str, ...]:
+    """The same where nobody priced the designs beyond the limit: the fastest one without it is looked for, until the deadline."""
+    if instance.budget.step_time == inf:
+        return ()
+    found = search(replace(lift(instance, ("step_time",)), objective="step_time"), unwatched, Spend(deadline))
+    if found.value is None:
+        return ("without a limit on the step time there is no design either",) if found.stopped == "complete" else ()
+    return missed_words(instance, found.value, "fastest design" if found.stopped == "complete" else "fastest design found in time")
+
+
+def missed_in(instance: Instance, conflicts: Sequence[Conflict]) -> tuple[str, ...]:
+    """The same by what enumeration saw of the limit on the step time."""
+    shares = [one.least_share for one in conflicts if one.limit == "step time" and not one.kept_by]
+    least = shares[0] * instance.budget.step_time if shares and shares[0] is not None else inf
+    return missed_words(instance, least, "fastest design") if isfinite(least) else ()
+
+
+def missed_words(instance: Instance, least: float, who: str) -> tuple[str, ...]:
+    """What a design with this step time misses, with what would be enough."""
+    goal, limit = instance.goal, instance.budget.step_time
+    who = f"the {who} that keeps the other limits"
+    if goal is None or goal.step_time > limit:
+        words = f"{who} takes {format_quantity(least, 'time')} a step, {least / limit:.4g} times the {format_quantity(limit, 'time')}"
+        return (f"step time: {words} of `budget.step_time`",)
+    return tuple(words for words in (_late(goal, least, who), _dear(goal, least, who)) if words)
+
+
+def _late(goal: Goal, least: float, who: str) -> str:
+    days, most = goal.seconds(least) / _DAY, goal.deadline / _DAY
+    if not days > most:
+        return ""
+    enough = f"write deadline: {ceil(100.0 * days) / 100.0} d, or give more devices or fewer tokens" if isfinite(days) else _NEVER
+    return f"deadline: {who} is done after {days:.4g} days, {days / most:.4g} times the {most:.4g} days there are ({enough})"
+
+
+def _dear(goal: Goal, least: float, who: str) -> str:
+    money, most = goal.money(least), goal.budget
+    if money is None or not money > most:
+        return ""
+    enough = f"write budget: {ceil(money)} USD, or take fewer tokens" if isfinite(money) else _NEVER
+    return f"budget: the run of {who} costs {money:,.0f} USD, {money / most:.4g} times the {most:,.0f} USD there are ({enough})"
+
+
+# The device that is sold beside a chip that was chosen: the same question on it, with its own proven plan.
+
+BESIDE: Final = "beside it stands "
+"""How the sentence begins."""
+_SECONDS: Final = 5.0
+"""For the plan of what is sold, at the most."""
+_TIMES: Final = ("step_time", "time_per_sample")
+
+
+def sold_words(instance: Instance, value: float | None, deadline: float = inf) -> tuple[str, ...]:
+    """How much faster the chip is than what is sold, in a sentence; nothing where nothing like it is sold, or where something else than
+    time is asked for. It keeps no limit on chips, but that on the step."""
+    free = instance.hardware
+    if value is None or not isinstance(free, FreeHardware) or free.sold is None or instance.objective not in _TIMES or instance.others:
+        return ()
+    asked = replace(instance, hardware=free.sold, budget=Budget(step_time=instance.budget.step_time), ceilings=())
+    found = search(asked, unwatched, Spend(min(deadline, monotonic() + _SECONDS)))
+    if found.stopped != "complete":
+        return ()
+    if found.value is None or found.best is None:
+        return (f"{BESIDE}{free.sold.name}, which is sold: no plan of the question fits it",)
+    ratio = found.value / value - 1.0
+    said = f"the chip is {abs(ratio):.1%} {'faster' if ratio > 0.0 else 'slower'}" if ratio else "the chip is as fast"
+    took = rounded_quantity(found.value, "time")
+    return (f"{BESIDE}{free.sold.name}, which is sold: {took} by its best plan, proved ({found.best.plan}); {said}",)

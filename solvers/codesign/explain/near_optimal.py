@@ -18,10 +18,8 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks, plan_values
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate_in
-from crossopt.solvers.codesign.boxes.branch import Node, Spend, branch, root_node
-from crossopt.solvers.codesign.boxes.descent import dive
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, chip_moves
-from crossopt.solvers.codesign.enumeration.best_per_option import option_places
+from crossopt.solvers.codesign.boxes.branch import Incumbent, Node, Spend, branch, chip_moves, dive, root_node
+from crossopt.solvers.codesign.exhaustive import option_places
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 
 _FEW = 8

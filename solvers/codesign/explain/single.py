@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.plans.left_out import broken_everywhere
+from crossopt.instances.codesign.plan_groups import broken_everywhere
 from crossopt.instances.codesign.space import device_at, hardware_points, plan_blocks
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignEvaluation, candidate, chosen_design, evaluation_of

@@ -26,13 +26,14 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.linear.refine import Refined
-from crossopt.solvers.codesign.linear.screens import Screen, lines_of
 from crossopt.solvers.codesign.linear.whole import (
     HERE,
     MOST_ROWS,
     TANGENT,
     Rest,
+    Screen,
     first_model,
+    lines_of,
     model_of,
     price_here,
     reach_of,

@@ -49,7 +49,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.codesign.answer import Candidate, answer_of
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, candidate_of, improved
+from crossopt.solvers.codesign.boxes.branch import Incumbent, candidate_of, improved
 from crossopt.solvers.codesign.boxes.search import Survey, Survivors, survivors
 from crossopt.solvers.codesign.pricing import memory_of, values_of
 

@@ -1,13 +1,4 @@
-"""What a bound of an integer model rests on, made again from the question alone: plans, chips and rows, each with a reason.
-
-    plans        all of them on the best chip there could be; those that are not below the bound there are out
-    screens      tangents at chips that the proof names, with prices and shares that it names: plans that they bound are out, and literals
-                 with which they bound every plan (`formulation.codesign.screen`); any prices prove what they prove
-    model        tangents of the plans that are left, in the strong form, and rows for single chips where these lose a little
-    tree         in the integers of that model no time is below the bound (`formulation.certificate`)
-
-Nothing here asks a solver or believes one. Whoever looks for a proof goes the same way (`solvers.codesign.linear.certify`).
-"""
+"""Prices of plans on the budgets, as a proof keeps them: one line a plan, in few digits, and written in one way only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +11,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.certificate import proved_bound, unpacked
+from crossopt.formulation.certificate import numbers_in, proved_bound, unpacked
 from crossopt.formulation.codesign.choices import (
     STEPS,
     Chip,
@@ -45,9 +36,61 @@ from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, gri
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.codesign.boxes.branch import root_node
-from crossopt.solvers.codesign.linear.screens import Screen, screen_in
 from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
 from crossopt.solvers.proofs import WholeProof
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Of each plan the chips at which it has a tangent, a price for each budget and a share for each tangent."""
+
+    points: tuple[tuple[tuple[int, ...], ...], ...]
+    """Of each chip the place of the literal of each part, among those that are left."""
+    prices: tuple[tuple[float, ...], ...]
+    shares: tuple[tuple[float, ...], ...]
+
+
+def lines_of(screen: Screen) -> tuple[str, ...]:
+    """A line for each plan: chips between commas, prices and shares, between semicolons."""
+    return tuple(
+        "; ".join((", ".join(" ".join(map(str, point)) for point in points), _reals(prices), _reals(shares)))
+        for points, prices, shares in zip(screen.points, screen.prices, screen.shares, strict=True)
+    )
+
+
+def screen_in(lines: Sequence[str]) -> Screen:
+    """The screen of such lines; a ValueError where one is none."""
+    points, prices, shares = [], [], []
+    for line in lines:
+        words = line.split("; ")
+        if len(words) != 3:
+            raise ValueError(f"{line[:40]!r} has no chips, prices and shares")
+        points.append(tuple(numbers_in(point) for point in words[0].split(", ")))
+        prices.append(_reals_in(words[1]))
+        shares.append(_reals_in(words[2]))
+    return Screen(tuple(points), tuple(prices), tuple(shares))
+
+
+def _reals(figures: Sequence[float]) -> str:
+    return " ".join(repr(figure) for figure in figures)
+
+
+def _reals_in(text: str) -> tuple[float, ...]:
+    found = tuple(float(word) for word in text.split(" ")) if text else ()
+    if _reals(found) != text:
+        raise ValueError(f"{text[:40]!r} is no line of figures")
+    return found
+
+
+# What a bound of an integer model rests on, made again from the question alone: plans, chips and rows, each with a reason.
+#
+#     plans        all of them on the best chip there could be; those that are not below the bound there are out
+#     screens      tangents at chips that the proof names, with prices and shares that it names: plans that they bound are out, and literals
+#                  with which they bound every plan (`formulation.codesign.screen`); any prices prove what they prove
+#     model        tangents of the plans that are left, in the strong form, and rows for single chips where these lose a little
+#     tree         in the integers of that model no time is below the bound (`formulation.certificate`)
+#
+# Nothing here asks a solver or believes one. Whoever looks for a proof goes the same way (`solvers.codesign.linear.certify`).
 
 _FIGURES, _BLOCK = 1 << 19, 256
 """Figures of tables, and plans, whose tangents are computed together at most."""

@@ -1,51 +1,137 @@
-"""The rule of practice: a few published recipes for training language models, each tried, the best that fits kept.
+"""Baselines from published recipes: general ones, those of NVIDIA for single networks, and expert rules of other schools."""
 
-A recipe says which kinds of parallelism are used and in which order they are spent. What those who follow it try out (microbatches that
-fit, chunks of layers, selective recomputation or none) is priced by the model, as a practitioner would measure it, and of the recipes'
-plans the best is taken. The expert rule is one of the recipes, so that none is worse than it. On hardware that is to be chosen, each is
-tried on all the chips that practice would take (`usual_chips`).
-
-What all have in common: overlaps on, of transfers where they are launched, sequence parallelism on, nothing offloaded, experts over
-ranks of one node or as NVIDIA spreads them, 4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192
-for Llama 3 8B to 405B on H100; Meta: 8,192 by context 16 of 131,072), chunks that divide the layers, also with embedding and head counted
-as one layer each (Llama 3 405B: 126 layers in 8 stages of 8 chunks; DeepSeek-V3: 61 layers and one that predicts a further token; where
-none divides, uneven stages of one chunk), as few stages as fit, with full recomputation or without it.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.crossflow.plan import (
-    END_STAGES,
-    OFFLOAD,
-    OVERLAP,
-    PLACEMENTS,
-    SCHEDULES,
-    Plan,
-    Plans,
-    joined,
-    plan_at,
-    rows_of,
-    table,
-)
-from crossopt.crossflow.recomputation import LAYER
+from crossopt.crossflow.evaluate import evaluate
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.plan import END_STAGES, OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, Plan, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.recomputation import LAYER, number_of
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.alike import known_as
+from crossopt.instances.catalogue.registry import known_as
 from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
-from crossopt.instances.codesign.instance import Instance, Options
-from crossopt.instances.codesign.space import combinations, plan_blocks
+from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
+from crossopt.instances.codesign.space import AnyPlans, combinations, plan_blocks
 from crossopt.solvers.answer import Rival
-from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
-from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.megatron import chip_at, expert_design, fitting, until
-from crossopt.solvers.codesign.rivals.own_recipes import OWN, own_recipe, too_large
-from crossopt.solvers.codesign.rivals.usual_chips import usual_chips
+from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, design_of
+from crossopt.solvers.codesign.pricing import memory_of, values_of
+from crossopt.solvers.codesign.pricing import rows_of as some_of
+from crossopt.solvers.codesign.rivals.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
+
+# Plans that NVIDIA publishes for one network on one class of device: its performance recipes for experts and for Llama 3 405B.
+#
+# Of NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs/deepseek (04264182), qwen (01b2977e), gpt_oss (07eea52d) and llama
+# (llama31_workload_base_configs.py, 0013c9a8), read November 2026, the variants in 16 bits, which sum gradients in two bytes
+# (grad_reduce_in_fp32 is false); for Qwen3 235B on H100 what it computes again is of yanring/Megatron-MoE-ModelZoo (run_h100_235b.sh,
+# bff12290). On other numbers of devices and with other batches a recipe keeps its degrees, and replicas are what is left (the scripts scale
+# the batch with the devices). Stages of unequal size are those of its layout ("Et|(tt|)*30mL": seven layers, eight, and on the last stage
+# six with the one that predicts a further token, or six). Recomputed dense parts (`mlp`) are left out.
+
+OWN: Final = "Megatron-Bridge's own"
+_NORMS: Final = "feed-forward-norm+expert-activation"
+_HOPPER: Final = ("h100", "h200")
+_RECIPES: Final[tuple[tuple[str, tuple[str, ...], Mapping[str, Any]], ...]] = (
+    ("deepseek-v3", _HOPPER, {"tensor": 2, "pipeline": 8, "expert": 64, "interleave": 4, "recompute": "up-projections"}),
+    ("deepseek-v3", ("gb200",), {"pipeline": 4, "expert": 64, "interleave": 4, "recompute": "up-projections"}),
+    ("deepseek-v3", ("b200",), {"pipeline": 16, "expert": 8, "recompute": "up-projections"}),
+    (
+        "qwen3-235b-a22b",
+        _HOPPER,
+        {"tensor": 2, "pipeline": 8, "expert": 32, "interleave": 4, "recompute": _NORMS, "expert_exchange": "hidden"},
+    ),
+    ("qwen3-235b-a22b", ("gb200",), {"pipeline": 8, "expert": 8}),
+    ("qwen3-235b-a22b", ("b200",), {"pipeline": 8, "expert": 8, "interleave": 4}),
+    ("qwen3-30b-a3b", _HOPPER, {"expert": 16}),
+    ("qwen3-30b-a3b", ("gb200", "b200"), {"expert": 8, "microbatch": 4}),
+    ("gpt-oss-120b", _HOPPER, {"pipeline": 4, "expert": 8, "recompute": _NORMS}),
+    ("gpt-oss-120b", ("gb200",), {"expert": 64, "microbatch": 4, "recompute": _NORMS, "expert_exchange": "hidden"}),
+    ("gpt-oss-120b", ("b200",), {"expert": 8, "microbatch": 4, "recompute": _NORMS}),
+    ("llama3-405b", _HOPPER, {"tensor": 8, "context": 2, "pipeline": 8, "interleave": 8, "tensor_exchange": "hidden"}),
+)
+_AS_RUN: Final[Mapping[str, float]] = {"gradient_bytes": 2.0, "capacity_factor": 1.01}
+"""Facts of NVIDIA's runs: gradients are summed in two bytes, and routers of experts are forced to balance by random scores
+(moe_router_force_load_balancing), which leaves the fullest rank of many tokens about so much above the mean."""
+_SAME: Final = (
+    "data",
+    "sequence_parallel",
+    "recompute",
+    "overlap",
+    "offload",
+    "schedule",
+    "placement",
+    "shard",
+    "tensor_exchange",
+    "expert_tensor",
+)
+"""Settings of which what the question lists is tried where it lacks the recipe's."""
+
+
+def own_recipe(instance: Instance) -> Options:
+    """The question's options narrowed to the recipe for its network and device; empty where there is none, or where the question has not
+    its settings."""
+    model, listed = instance.workload, dict(instance.plan_options)
+    if not isinstance(model, Transformer):
+        return ()
+    given = next((plan for network, devices, plan in _RECIPES if network in known_as(model) and _device(instance) in devices), None)
+    if given is None or "expert" not in listed:
+        return ()
+    wanted = {name: getattr(Plan(), name) for name in listed if name != "data"}
+    wanted |= {"zero": 1, "expert_tensor": 1, **given, **_ends(model, given, listed)}
+    wanted |= {"sequence_parallel": given.get("tensor", 1) > 1, "overlap": "both" if given.get("interleave", 1) > 1 else "data"}
+    options = {name: (wanted[name],) if wanted.get(name) in values else values for name, values in instance.plan_options}
+    return () if any(options[name] != (wanted[name],) for name in wanted if name not in _SAME) else tuple(options.items())
+
+
+def too_large(instance: Instance, point: int, plans: Plans) -> str:
+    """What NVIDIA's own plan needs where it does not fit, and what it takes by the facts of NVIDIA's run."""
+    model, device = instance.workload, chip_at(instance, point)
+    if not len(plans) or not isinstance(model, Transformer):
+        return ""
+    needed = np.asarray(memory_of(model, plans) + device.reserved_memory, np.float64)
+    least = int(np.argmin(needed))
+    plan = plan_at(plans, least)
+    told = f"{plan} needs {needed[least] / device.dram.capacity:.1%} of the memory here"
+    facts = {name: value for name, value in _AS_RUN.items() if getattr(model, name) > value}
+    if not facts:
+        return told
+    priced = evaluate(replace(model, **facts), design_of(instance, Candidate(point, plan)), instance.budget)  # type: ignore[arg-type]
+    share = next(limit.share for limit in priced.limits if limit.name == "memory")
+    takes = f"takes {priced.step_time:.4g} s in {share:.1%}" if share <= 1.0 else f"needs {share:.1%}"
+    named = " and ".join(f"workload.{name}: {value:g}" for name, value in facts.items())
+    return f"{told}; with {named}, as NVIDIA ran it, it {takes}, and another plan may be the optimum"
+
+
+def _ends(model: Transformer, given: Mapping[str, Any], listed: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    """Layers of the first and the last stage where the layout of the recipe has fewer there: so many, or so many fewer than the others."""
+    if "deepseek-v3" not in known_as(model) or (given["pipeline"], given.get("interleave", 1)) != (8, 4):
+        return {}
+    fewer = {"first_stage_layers": -1, "last_stage_layers": model.stack - 63}
+    return {name: 8 + less if 8 + less in listed[name] else less for name, less in fewer.items()}
+
+
+def _device(instance: Instance) -> str:
+    chip = instance.hardware
+    return "" if isinstance(chip, FreeHardware) else chip.name.partition("-")[0]
+
+
+# The rule of practice: a few published recipes for training language models, each tried, the best that fits kept.
+#
+# A recipe says which kinds of parallelism are used and in which order they are spent. What those who follow it try out (microbatches that
+# fit, chunks of layers, selective recomputation or none) is priced by the model, as a practitioner would measure it, and of the recipes'
+# plans the best is taken. The expert rule is one of the recipes, so that none is worse than it. On hardware that is to be chosen, each is
+# tried on all the chips that practice would take (`usual_chips`).
+#
+# What all have in common: overlaps on, of transfers where they are launched, sequence parallelism on, nothing offloaded, experts over
+# ranks of one node or as NVIDIA spreads them, 4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192
+# for Llama 3 8B to 405B on H100; Meta: 8,192 by context 16 of 131,072), chunks that divide the layers, also with embedding and head counted
+# as one layer each (Llama 3 405B: 126 layers in 8 stages of 8 chunks; DeepSeek-V3: 61 layers and one that predicts a further token; where
+# none divides, uneven stages of one chunk), as few stages as fit, with full recomputation or without it.
 
 _TOKENS = (4096, 8192, 16384)
 """Of a sample on one rank: the fewest, the usual and the most."""
@@ -267,3 +353,101 @@ def _contexts(sequence: int, listed: tuple[int, ...]) -> tuple[int, ...]:
     fewest, usual, most = _TOKENS
     within = tuple(degree for degree in listed if fewest <= sequence / degree <= most)
     return within or (min(listed, key=lambda degree: abs(log(sequence / degree / usual))),)
+
+
+# Expert rules of other schools than Megatron's, on the hardware that the expert rule chooses, as rivals to the optimum.
+#
+# fsdp: fully sharded data parallelism (Zhao et al. 2023, arXiv 2304.11277; ZeRO-3 of Rajbhandari et al. 2020) and nothing else. The least
+# recomputation that fits, then the largest microbatch that fits. Where no such plan fits, tensor parallelism inside the node, as little of
+# it as makes one fit.
+#
+# pipedream-flush: the planner of PipeDream-2BW (Narayanan et al. 2021, ICML, arXiv 2006.09503): equal stages, data parallelism (width)
+# times pipeline (depth), each stage with its whole optimizer state; recomputation only where a width and depth do not fit without it; all
+# widths, depths and microbatches are priced and the best one taken. The cost model knows neither two versions of the weights nor a pipeline
+# that is never flushed. So this is the variant that the same paper calls PipeDream-Flush: 1F1B, one version, a flush every step.
+
+_OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
+_FULL = number_of("full")
+
+
+def fsdp_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
+    """The design of the first school, or None if no plan of the question is one of its; a TimeoutError at the deadline."""
+    point = expert_point(instance)
+    if point is None:
+        return None
+    device = chip_at(instance, point)
+    best: Ranked | None = None
+    for plans in until(deadline, plan_blocks(instance)):
+        if not isinstance(plans, Plans):
+            return None
+        ranked = _first_sharded(instance, plans, device, point)
+        if ranked is not None and (best is None or ranked[0] < best[0]):
+            best = ranked
+    return best[1] if best else None
+
+
+def _first_sharded(instance: Instance, plans: Plans, device: Hardware, point: int) -> Ranked | None:
+    """The plan of the block that the rule ranks first among those that fit."""
+    sharded = (plans.pipeline == 1) & (plans.context == 1) & (plans.zero == 3) & (plans.tensor <= instance.cluster.level_sizes[0])
+    chosen = rows_of(plans, np.flatnonzero(sharded))
+    chosen = rows_of(chosen, fitting(instance, chosen, device))
+    if not len(chosen):
+        return None
+    keys = _sharded_keys(chosen)
+    row = int(np.lexsort(keys[::-1])[0])
+    return tuple(float(value) for value in keys[:, row]), Candidate(point, plan_at(chosen, row))
+
+
+def _sharded_keys(plans: Plans) -> Array:
+    """Columns by which plans are ranked, the most important first; smaller is better."""
+    columns = (
+        plans.tensor,
+        plans.recompute,
+        -plans.microbatch,
+        -plans.sequence_parallel,
+        _OVERLAP_RANK[plans.overlap],
+        plans.placement,
+        -plans.expert,
+        plans.shard,
+        plans.expert_tensor,
+    )
+    return np.array([np.asarray(column, np.float64) for column in columns])
+
+
+def pipedream_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
+    """The design of the second school, or None if no plan of the question is one of its; a TimeoutError at the deadline."""
+    point = expert_point(instance)
+    if point is None:
+        return None
+    space = grid(instance)
+    places = places_of(space, point)[None]
+    device = corners(instance, space, Boxes(places, places))
+    found: dict[tuple[int, int, bool], tuple[float, Candidate]] = {}
+    for plans in until(deadline, plan_blocks(instance)):
+        staged = some_of(plans, np.flatnonzero(_equal_stages(plans)))
+        for shape, value, row in _best_of_shapes(instance, device, staged):
+            if shape not in found or value < found[shape][0]:
+                found[shape] = value, candidate(staged, row, point)
+    needed = [pair for (width, depth, again), pair in found.items() if not again or (width, depth, False) not in found]
+    return min(needed, key=lambda pair: pair[0])[1] if needed else None
+
+
+def _equal_stages(plans: AnyPlans) -> Mask:
+    """Plans that are a width and a depth and nothing else."""
+    if not isinstance(plans, Plans):
+        return np.array([plan.rows == plan.columns == 1 for plan in plans], bool)
+    plain = (plans.tensor == 1) & (plans.context == 1) & (plans.expert == 1) & (plans.interleave == 1) & (plans.zero == 0)
+    plain &= (plans.expert_tensor == 0) & (plans.schedule == 0) & (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
+    return np.asarray(plain & ((plans.recompute == 0) | (plans.recompute == _FULL)))
+
+
+def _best_of_shapes(instance: Instance, device: Corners, plans: AnyPlans) -> list[tuple[tuple[int, int, bool], float, int]]:
+    """Width, depth and whether activations are computed again, each with the least value and its row, where any plan fits."""
+    values = values_of(instance, device, plans)[:, 0]
+    if isinstance(plans, Plans):
+        shapes = [(int(w), int(d), bool(r)) for w, d, r in zip(plans.data, plans.pipeline, plans.recompute, strict=True)]
+    else:
+        shapes = [(plan.data, plan.layers, False) for plan in plans]
+    order = np.argsort(values, kind="stable")[::-1]
+    least = {shapes[row]: int(row) for row in order if np.isfinite(values[row])}
+    return [(shape, float(values[row]), row) for shape, row in least.items()]

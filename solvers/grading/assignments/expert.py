@@ -39,7 +39,7 @@ from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import row_of
+from crossopt.solvers.codesign.rivals.neighbourhood import row_of
 from crossopt.solvers.grading.marks import FULL, Assignment, Mark, Task, Verdict, apart, by_gap, nearly, number, shown, wrong
 
 HAND = "hand.json"

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crossopt.instances.codesign.boxes import Boxes, whole
-from crossopt.solvers.codesign.boxes.cuts import sides_of, told
+from crossopt.solvers.codesign.boxes.branch import sides_of, told
 from crossopt.solvers.grading.marks import (
     FULL,
     SAME,

@@ -15,7 +15,7 @@ from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_s
 from crossopt.formulation.model import Shop
 from crossopt.formulation.network.orders import Asked, asked_of, beginnings, compositions, least_time, of_beginning, times_of
 from crossopt.formulation.network.program import Program
-from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.network.barrier import minimise

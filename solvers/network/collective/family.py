@@ -4,7 +4,7 @@ from functools import partial
 from math import inf
 
 from crossopt.formulation.network.orders import asked_of, least_time
-from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Family, Proved, later
 from crossopt.solvers.network.collective.judge import Chunks, Schedule, judge

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from crossopt.crossflow.astra.collective import Chunk, Operation, chunk_sizes, jobs_of, time_collective
-from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Verdict
 
 # Chunks in their orders, and what the judge says of them.

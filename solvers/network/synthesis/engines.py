@@ -8,7 +8,7 @@ from random import Random
 from time import monotonic
 
 from crossopt.formulation.network.sends import least_steps, sends_model
-from crossopt.instances.network.synthesis.question import SynthesisQuestion
+from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.network.synthesis.judge import Sends, in_order, judge

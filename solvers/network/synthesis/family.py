@@ -3,7 +3,7 @@
 from math import inf
 
 from crossopt.formulation.network.sends import least_steps
-from crossopt.instances.network.synthesis.question import SynthesisQuestion
+from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Family, Proved, later
 from crossopt.solvers.network.synthesis.judge import Sends, Used, judge

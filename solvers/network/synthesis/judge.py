@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crossopt.instances.network.synthesis.question import SynthesisQuestion
+from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Verdict
 
 # Sends, and what the judge says of them.

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.stages.pipedream.profile import Profile
-from crossopt.instances.stages.pipedream.question import Level, PipelineQuestion
+from crossopt.instances.stages.pipedream import Level, PipelineQuestion, Profile
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.proofs import Counted, Word
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge

@@ -1,6 +1,6 @@
 """Stages of a profile as a family of questions: what is asked again, who answers, who judges, what proves."""
 
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Number, Result
 from crossopt.solvers.family import Family, Judge, judge_rival, later
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, judge

@@ -7,7 +7,7 @@ from itertools import groupby
 from math import fsum, prod
 
 from crossopt.instances.files.units import bytes_beyond
-from crossopt.instances.stages.pipedream.question import MOST_DEVICES, PipelineQuestion
+from crossopt.instances.stages.pipedream import MOST_DEVICES, PipelineQuestion
 from crossopt.solvers.answer import Verdict
 
 # A plan: its stages in the order of the data.

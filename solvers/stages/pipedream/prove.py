@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.instances.stages.pipedream.profile import Profile
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion, Profile
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 

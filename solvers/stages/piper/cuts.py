@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.instances.stages.piper.graph import Configuration, PiperGraph, PiperQuestion
+from crossopt.instances.stages.piper import Configuration, PiperGraph, PiperQuestion
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.stages.piper.judge import Stage
 

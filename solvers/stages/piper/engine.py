@@ -7,7 +7,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.instances.stages.piper import PiperQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.proofs import Counted, Word
 from crossopt.solvers.stages.piper.cuts import Bundling, Late, Options, cuts_near, ideals_of, network_of, options_of

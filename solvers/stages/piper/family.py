@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.instances.stages.piper import PiperQuestion
 from crossopt.solvers.family import Family, later
 from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan, judge
 from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, prove

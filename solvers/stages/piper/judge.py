@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from crossopt.instances.files.units import bytes_beyond
-from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
-from crossopt.instances.stages.piper.question import MOST_MICROBATCHES
+from crossopt.instances.stages.piper import MOST_MICROBATCHES, Configuration, PiperQuestion
 from crossopt.solvers.answer import Verdict
 
 # Stages of a network: by rows of the graph, as searches take them, and by the names of its layers, as results say them.

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.files.units import quoted
-from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
+from crossopt.instances.stages.piper import Configuration, PiperQuestion
 from crossopt.solvers.answer import Progress, Result, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan

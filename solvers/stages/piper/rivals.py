@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion, narrowed
+from crossopt.instances.stages.piper import Configuration, PiperQuestion, narrowed
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.stages.piper.cuts import Bundling, Front, Options, options_of, ordered, with_free
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, named

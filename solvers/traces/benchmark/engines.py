@@ -17,7 +17,7 @@ from crossopt.formulation.certificate import Branch, Certificate, Leaf, Split, S
 from crossopt.formulation.model import Linear, Model, Values, variables_of
 from crossopt.formulation.traces.selection import PARTS, Lever, Selection, limit_of, selection
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, Kernel, mix_of
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, Kernel, mix_of
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.instances.traces.benchmark import BenchmarkQuestion
 from crossopt.solvers.family import Family, later
 from crossopt.solvers.traces.benchmark.judge import Runs, Stands, judge
 from crossopt.solvers.traces.benchmark.prove import prove

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, mix_of
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Verdict
 
 # Kernels that run so often, and what the judge says of them.

@@ -7,7 +7,7 @@ from math import inf, prod
 
 from crossopt.formulation.certificate import bound_of_tree, unpacked, whole
 from crossopt.formulation.traces.selection import selection
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion, mix_of
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Counted, Integers, Word

@@ -8,7 +8,7 @@ from time import monotonic
 
 from crossopt.formulation.traces.whatif import Choice, Model, all_choices, cut, keeps, model_of, packed, places_in, settled
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.traces.whatif.question import WhatIfQuestion
+from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.proofs import Chosen, Counted
 from crossopt.solvers.traces.whatif.judge import Changes

@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of, shown_by, unpacked
-from crossopt.instances.traces.whatif.question import WhatIfQuestion
+from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Family, Proved, later
 from crossopt.solvers.proofs import Chosen, Counted

@@ -9,8 +9,7 @@ import numpy as np
 from crossopt.crossflow.traces.graph import KINDS, Graph, Replayed, critical_path, replay
 from crossopt.crossflow.traces.transforms import changed
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.whatif.question import AMOUNTS, WhatIfQuestion, cost_of
-from crossopt.instances.traces.whatif.section import ChangeSection
+from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of
 from crossopt.solvers.answer import Verdict
 
 # Changes that are made, and what the judge says of them.

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from crossopt.instances.catalogue.alike import alike_words, known_as
-from crossopt.instances.catalogue.registry import model, names
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.registry import alike_words, known_as, model, names
+from crossopt.instances.catalogue.workload import model_words
 from tests.instances.catalogue.test_workload_words import network
 
 

@@ -7,12 +7,11 @@ import pytest
 
 from crossopt.crossflow.fields import Given
 from crossopt.crossflow.hardware import Link, Memory
-from crossopt.instances.catalogue.data_sheets import CLASSES, completed, derived_words
-from crossopt.instances.catalogue.entries import DeviceEntry, NetworkEntry
+from crossopt.instances.catalogue.entries import CLASSES, DeviceEntry, NetworkEntry, completed, derived_words
 from crossopt.instances.catalogue.registry import device, entry_text, names
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.files.annotations import slots_of
+from crossopt.instances.files.schema import slots_of
 from crossopt.reports.cli import main
 
 

@@ -6,9 +6,7 @@ import pytest
 
 from crossopt.crossflow.fields import Given
 from crossopt.crossflow.kernels.fitted import CollectiveConstants, ProductConstants
-from crossopt.instances.catalogue.constants import kernel_constants
-from crossopt.instances.catalogue.data_sheets import completed
-from crossopt.instances.catalogue.entries import DeviceEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, completed, kernel_constants
 from crossopt.instances.catalogue.registry import device, entry_text
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import read_text

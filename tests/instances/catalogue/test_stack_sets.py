@@ -7,10 +7,20 @@ import pytest
 
 from crossopt.crossflow.fields import Given
 from crossopt.crossflow.hardware import Link, Memory
-from crossopt.instances.catalogue.data_sheets import completed
-from crossopt.instances.catalogue.entries import STACKS, DeviceEntry, NetworkEntry, StackEntry, check_stacks
+from crossopt.instances.catalogue.entries import (
+    OWN,
+    STACKS,
+    USUAL,
+    DeviceEntry,
+    NetworkEntry,
+    StackEntry,
+    check_stacks,
+    completed,
+    constants_for,
+    lender,
+    set_words,
+)
 from crossopt.instances.catalogue.registry import build_device, constants_of, device, entry_text, launched_by, names, technology
-from crossopt.instances.catalogue.stack_sets import OWN, USUAL, constants_for, lender, set_words
 from tests.solvers.codesign.questions import ask
 
 H100 = """\

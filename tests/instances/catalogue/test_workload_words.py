@@ -7,7 +7,7 @@ import pytest
 from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import Gemm, Transformer
 from crossopt.instances.catalogue.registry import model
-from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.catalogue.workload import model_words
 
 
 def network(name: str, batch: int = 64) -> Transformer:

@@ -15,7 +15,7 @@ from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from crossopt.instances.codesign.chips import PART_OF, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.plans.left_out import why_no_chip
+from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main

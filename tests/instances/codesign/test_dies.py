@@ -12,7 +12,7 @@ from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology
 from crossopt.instances.codesign.boxes import chips_at
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.left_out import why_no_chip
+from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.facts.building import building_of

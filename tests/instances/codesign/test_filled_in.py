@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import FreeHardware
-from crossopt.instances.codesign.plans.choices import divisors
+from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from tests.instances.codesign.test_reading import FIXED, FREE, read

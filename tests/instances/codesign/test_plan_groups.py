@@ -10,7 +10,7 @@ from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans, plan_at
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.groups import concessions_of, family_blocks, members
+from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.codesign.objective import OBJECTIVES

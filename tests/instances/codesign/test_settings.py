@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.left_out import left_out
+from crossopt.instances.codesign.plan_groups import left_out
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import allows, combinations
 from crossopt.instances.errors import InstanceError

@@ -16,7 +16,7 @@ from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.left_out import broken_everywhere
+from crossopt.instances.codesign.plan_groups import broken_everywhere
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import (
     allows,

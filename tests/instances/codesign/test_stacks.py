@@ -12,10 +12,9 @@ from crossopt.crossflow.hardware import Hardware, variants_of
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue import registry
-from crossopt.instances.catalogue.stack_sets import constants_for
+from crossopt.instances.catalogue.entries import constants_for
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.groups import family_blocks, members
-from crossopt.instances.codesign.plans.left_out import broken_everywhere, left_out
+from crossopt.instances.codesign.plan_groups import broken_everywhere, family_blocks, left_out, members
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks, unlaunched
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, nearest

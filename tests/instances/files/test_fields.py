@@ -12,11 +12,9 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.fields import As, Bytes, Count, Doc, Key, Needed, NonZero, NotNegative, Power, Ratio, Unit, Unset
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.errors import Fault
-from crossopt.instances.files.annotations import figures_of
 from crossopt.instances.files.document import read_text
-from crossopt.instances.files.json_schema import json_schema
-from crossopt.instances.files.reference import reference
-from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.json_schema import json_schema, reference
+from crossopt.instances.files.schema import figures_of, read_as
 from tests.paths import ROOT
 
 

@@ -112,16 +112,16 @@ def test_the_keys_of_all_kinds_that_name_files_are_in_the_table() -> None:
     """Whoever reads a file that a question names asks `Files` for it; each of them is one of the modules that the table asks."""
     asking = [path.relative_to(ROOT).as_posix() for path in (ROOT / "instances").rglob("*.py") if "files.text(" in path.read_text()]
     assert sorted(asking) == [
-        "instances/catalogue/own_files.py",
+        "instances/catalogue/registry.py",
         "instances/catalogue/workload.py",
         "instances/codesign/question.py",
-        "instances/network/collective/question.py",
-        "instances/placement/drawn.py",
+        "instances/network/collective.py",
+        "instances/placement/question.py",
         "instances/question.py",
         "instances/stages/chain.py",
-        "instances/stages/pipedream/question.py",
-        "instances/stages/piper/question.py",
-        "instances/traces/read_files.py",
+        "instances/stages/pipedream.py",
+        "instances/stages/piper.py",
+        "instances/traces/graph_file.py",
     ]
 
 

@@ -15,8 +15,7 @@ from crossopt.crossflow.fields import Bounds, Choice, Doc, Unit
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import fault_at, fault_at_key, read_text
 from crossopt.instances.files.json_schema import json_schema
-from crossopt.instances.files.ranges import MOST_VALUES, expand
-from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.schema import MOST_VALUES, expand, read_as
 from crossopt.instances.files.units import parse_quantity, pattern_of
 from tests.every import every
 from tests.extent import examples

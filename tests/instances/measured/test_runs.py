@@ -10,8 +10,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
-from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
-from crossopt.instances.measured.words import FRAMEWORKS, framework_of
+from crossopt.instances.measured.runs import FRAMEWORKS, Measured, Measurement, device_for, framework_of, read_measured
 from tests.paths import reference
 
 GPT = {

@@ -3,8 +3,7 @@
 import csv
 import re
 
-from crossopt.instances.measured.runs import COUNTS, FLAGS, MORE_COUNTS, NUMBERS, REQUIRED, WORDS, read_measured
-from crossopt.instances.measured.words import FRAMEWORKS
+from crossopt.instances.measured.runs import COUNTS, FLAGS, FRAMEWORKS, MORE_COUNTS, NUMBERS, REQUIRED, WORDS, read_measured
 from tests.paths import INSTANCES, ROOT
 
 SAMPLE = INSTANCES / "measured-sample.csv"

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.measured.runs import device_for
-from crossopt.instances.measured.words import family_of, framework_of, precision_of, recompute_of, scaling_of, shard_of, zero_of
+from crossopt.instances.measured.runs import device_for, family_of, framework_of, precision_of, recompute_of, scaling_of, shard_of, zero_of
 from tests.instances.measured.test_runs import one, reason
 
 

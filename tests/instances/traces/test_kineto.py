@@ -12,10 +12,9 @@ import pytest
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
-from crossopt.instances.traces.imported import Imported
-from crossopt.instances.traces.packed import nanoseconds
+from crossopt.instances.traces.graph_file import Imported
+from crossopt.instances.traces.packed import Window, nanoseconds
 from crossopt.instances.traces.ranks import joined
-from crossopt.instances.traces.window import Window
 from tests.paths import reference
 
 Row = dict[str, Any]

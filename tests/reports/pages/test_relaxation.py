@@ -18,7 +18,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.facts.linear.relaxation import from_json
 from crossopt.reports.sheets.codesign.relaxation import relaxation_tree
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 from tests.paths import INSTANCES
 from tests.reports.look import looked_at
 

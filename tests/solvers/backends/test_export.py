@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crossopt.formulation.model import Linear, Model, Variable, linearize
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Spend
-from crossopt.solvers.backends.export import write_cpsat, write_lp, write_mps
+from crossopt.solvers.codesign.linear.relaxation import write_cpsat, write_lp, write_mps
 from tests.formulation.models import models, optimum
 from tests.solvers.backends.test_backends import SMALL
 

@@ -13,7 +13,8 @@ from crossopt.formulation.model import ExactlyOne, Linear, Model, Table
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Result, unwatched
-from crossopt.solvers.backends import arrays, backend, milp, patience
+from crossopt.solvers.backends import answer as patience
+from crossopt.solvers.backends import arrays, backend, milp
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import family_of, solve

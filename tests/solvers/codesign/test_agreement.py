@@ -21,7 +21,7 @@ from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import backend
 from crossopt.solvers.codesign import engines, family
 from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.combined.workloads import engines as several
+from crossopt.solvers.codesign.combined import engines as several
 from crossopt.solvers.codesign.engines import Limits
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine_among
 from tests.solvers.codesign.asking import answered

@@ -12,7 +12,7 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, result_in, to_text, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.codesign.answer import Designs, Priced
-from crossopt.solvers.codesign.combined.workloads import boxes, engines
+from crossopt.solvers.codesign.combined import engines, workloads
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
 from tests.samples import DESIGNS
@@ -64,9 +64,9 @@ def test_trees_of_several_workloads_are_believed_where_bounds_are_monotone(monke
     assert check_answer(FAMILY, result, portfolio()).accepted
 
     def broken(part: object) -> None:
-        raise boxes.RefusedError("bounds are broken")
+        raise workloads.RefusedError("bounds are broken")
 
-    monkeypatch.setattr(boxes, "refuse_broken_bounds", broken)
+    monkeypatch.setattr(workloads, "refuse_broken_bounds", broken)
     assert "bounds are broken" in check_answer(FAMILY, result, portfolio()).refused
 
 

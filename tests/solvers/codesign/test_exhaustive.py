@@ -18,9 +18,9 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks, plan_values
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, less_rounding
+from crossopt.solvers.codesign import exhaustive as engine
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_of
-from crossopt.solvers.codesign.enumeration import exhaustive as engine
-from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
+from crossopt.solvers.codesign.exhaustive import Found, search
 from crossopt.solvers.codesign.objective import value
 from crossopt.solvers.codesign.pricing import Limited, times_and_values
 from crossopt.solvers.proofs import Conflict, Enumerated

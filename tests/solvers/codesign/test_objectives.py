@@ -17,11 +17,11 @@ from crossopt.reports.cli import main
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Bound, Column, Table
+from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
 from crossopt.solvers.codesign.combined.pareto import Front, front
-from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
 from crossopt.solvers.codesign.pricing import spent

@@ -10,10 +10,10 @@ from crossopt.crossflow.plan import Plans, plan_at
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.space import hardware_points, plan_blocks
 from crossopt.instances.errors import InstanceError
+from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
-from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from tests.every import every
 from tests.paths import INSTANCES

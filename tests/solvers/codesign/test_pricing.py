@@ -15,7 +15,7 @@ from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.instances.codesign.boxes import corners, grid, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plans.groups import family_blocks
+from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import device_at, draw_plans, plan_blocks

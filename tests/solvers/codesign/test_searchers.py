@@ -13,14 +13,24 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
 from crossopt.solvers.codesign.engines import SEARCHERS
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.searchers import driver
-from crossopt.solvers.codesign.rivals.searchers import neighbourhood as space_of_designs
-from crossopt.solvers.codesign.rivals.searchers.gradient import _projected, _slope
-from crossopt.solvers.codesign.rivals.searchers.moves import change_chips, change_plans, nearest, plans_around
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Question, alive, asked, draw_chips, draw_rows, look, row_of
-from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
+from crossopt.solvers.codesign.rivals import neighbourhood
+from crossopt.solvers.codesign.rivals import neighbourhood as space_of_designs
+from crossopt.solvers.codesign.rivals.neighbourhood import (
+    Question,
+    alive,
+    asked,
+    change_chips,
+    change_plans,
+    draw_chips,
+    draw_rows,
+    look,
+    nearest,
+    plans_around,
+    row_of,
+)
+from crossopt.solvers.codesign.rivals.searchers import _projected, _slope, rounded, shares_of
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
@@ -41,8 +51,8 @@ def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_PATIENCE", 120)
-    monkeypatch.setattr(driver, "_LEAST", 40)
+    monkeypatch.setattr(neighbourhood, "_PATIENCE", 120)
+    monkeypatch.setattr(neighbourhood, "_LEAST", 40)
 
 
 @cache
@@ -91,7 +101,7 @@ def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_OTHERS else []) for name in sorted(set(SEARCHERS) - {"greedy"})]
 )
 def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_ROUNDS", 8)
+    monkeypatch.setattr(neighbourhood, "_ROUNDS", 8)
     instance = ask(TINY_FREE)
     assert found(name, instance).value == search(instance, silent).value
 
@@ -283,7 +293,7 @@ def test_a_projection_keeps_what_keeps_the_budgets_and_brings_the_rest_back() ->
 
 def test_a_searcher_without_a_limit_ends_by_itself_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some seconds after its last better design: here none at all."""
-    monkeypatch.setattr(driver, "_IDLE", -1.0)
+    monkeypatch.setattr(neighbourhood, "_IDLE", -1.0)
     instance = read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml")
     free, limited = found("anneal", instance), found("anneal", instance, seconds=1.0)
     assert free.stopped == "complete"

@@ -15,7 +15,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.codesign.answer import Candidate, candidate
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 

@@ -7,7 +7,7 @@ import numpy as np
 from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.files.annotations import figures_of
+from crossopt.instances.files.schema import figures_of
 from tests.solvers.codesign.questions import ask
 
 _TRANSFORMERS = (

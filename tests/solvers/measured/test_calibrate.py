@@ -8,9 +8,8 @@ import pytest
 
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.catalogue import registry
-from crossopt.instances.catalogue.entries import DeviceEntry
+from crossopt.instances.catalogue.entries import OWN, DeviceEntry
 from crossopt.instances.catalogue.registry import build_device, device
-from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import predictions

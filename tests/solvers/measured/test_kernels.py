@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossopt.instances.catalogue.constants import kernel_constants
+from crossopt.instances.catalogue.entries import kernel_constants
 from crossopt.instances.errors import ModelError
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.reports.api import accuracy

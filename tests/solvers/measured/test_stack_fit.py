@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossopt.instances.catalogue.entries import StackEntry
+from crossopt.instances.catalogue.entries import OWN, StackEntry
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.catalogue.stack_sets import OWN
 from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.accuracy import once, predictions, publisher

@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 import pytest
 
+from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import FEW, MEASURED, SEEN, errors_like, features
-from crossopt.instances.catalogue.stack_sets import USUAL
 from crossopt.instances.measured.runs import Measurement
 from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
 from crossopt.solvers.measured.accuracy import FEWEST, Priced, choices, ranking

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.network.collective.judge import Chunks
 from crossopt.solvers.network.collective.judge import judge as judge_chunks

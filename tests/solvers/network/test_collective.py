@@ -12,7 +12,7 @@ import yaml
 from crossopt.formulation.model import Scheduled, Shop
 from crossopt.formulation.network.orders import asked_of, compositions, least_time
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.network.collective.question import CollectiveQuestion
+from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.reports.sheets.networks.collective import sheet

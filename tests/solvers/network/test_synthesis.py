@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crossopt.formulation.network.sends import least_steps, sends_model
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.network.synthesis.question import SynthesisQuestion
+from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.instances.question import read, read_given
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends import Spend, backend

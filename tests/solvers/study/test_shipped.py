@@ -7,8 +7,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.kinds import kind_asked
-from crossopt.instances.studies.sections import Claims
-from crossopt.instances.studies.study import read_study
+from crossopt.instances.studies.study import Claims, read_study
 from crossopt.reports.sheets.study import share_of
 from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.study.check import check

@@ -10,8 +10,7 @@ import pytest
 
 from crossopt.instances.errors import FailedError
 from crossopt.solvers.sweeps import supervisor
-from crossopt.solvers.sweeps.leases import held, release, take
-from crossopt.solvers.sweeps.process import start
+from crossopt.solvers.sweeps.leases import held, release, start, take
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.worker import Answer, Job, failed_words

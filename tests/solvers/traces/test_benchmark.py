@@ -12,7 +12,7 @@ from crossopt.crossflow.traces.graph import graph_of
 from crossopt.formulation.certificate import bound_of_tree, whole
 from crossopt.formulation.traces.selection import selection
 from crossopt.instances.question import read
-from crossopt.instances.traces.benchmark.question import BenchmarkQuestion
+from crossopt.instances.traces.benchmark import BenchmarkQuestion
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Result, unwatched

@@ -13,12 +13,20 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign.boxes import branch as descent
 from crossopt.solvers.codesign.boxes import branch as engine
-from crossopt.solvers.codesign.boxes import descent
-from crossopt.solvers.codesign.boxes.branch import PlanSearch, Spend, branch, root_node, seldom
-from crossopt.solvers.codesign.boxes.cuts import best_cuts
-from crossopt.solvers.codesign.boxes.descent import dive, found_from, halves
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent
+from crossopt.solvers.codesign.boxes.branch import (
+    Incumbent,
+    PlanSearch,
+    Spend,
+    best_cuts,
+    branch,
+    dive,
+    found_from,
+    halves,
+    root_node,
+    seldom,
+)
 from crossopt.solvers.codesign.boxes.search import cuts_of, reread
 from crossopt.solvers.codesign.boxes.search import search as solve
 from crossopt.solvers.codesign.pricing import joined, values_of
@@ -86,7 +94,7 @@ def test_the_design_to_start_from_changes_the_way_but_not_the_value() -> None:
 
 def test_few_plans_at_a_time_lead_to_the_same_value(monkeypatch: pytest.MonkeyPatch) -> None:
     quick_value()
-    monkeypatch.setattr(engine, "_PLANS", 3)
+    monkeypatch.setattr(engine, "_BRANCH_PLANS", 3)
     found = searched(QUICK)
     assert (found.best.value, found.stopped) == (quick_value(), "complete")
     assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()

@@ -9,17 +9,16 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import ladder, names
-from crossopt.instances.codesign import asked_before
+from crossopt.instances.codesign import asked_before, plan_groups
 from crossopt.instances.codesign.boxes import corners, grid, whole
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.plans import groups
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign import pricing
-from crossopt.solvers.codesign.boxes import monotonicity as guard
-from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.boxes import search as guard
+from crossopt.solvers.codesign.boxes.search import refuse_broken_bounds
+from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.recipes import recipes_rivals
@@ -63,7 +62,7 @@ def test_a_group_of_plans_with_a_member_that_is_faster_than_its_head_is_refused(
     asked = slow_link()
     assert answered(asked, engine).optimal
     monkeypatch.setattr(asked_before, "_LAST", 0)
-    for module in (groups, pricing, guard):
+    for module in (plan_groups, pricing, guard):
         monkeypatch.setattr(module, "concessions_of", lambda instance: ("recompute", "overlap", "offload"))
     with pytest.raises(RefusedError, match=r"recompute full, .* has less step time than the least of each; use --engine exhaustive"):
         answered(asked, engine)

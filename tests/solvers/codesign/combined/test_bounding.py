@@ -13,12 +13,9 @@ from crossopt.instances.codesign.boxes import Boxes, grid
 from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.boxes.branch import Rows, Split, parts_of, root_node, split_nodes
-from crossopt.solvers.codesign.boxes.cuts import best_cuts
-from crossopt.solvers.codesign.combined.workloads import bounding
-from crossopt.solvers.codesign.combined.workloads.bounding import bounded
-from crossopt.solvers.codesign.combined.workloads.combined import below, chips_of, in_place
-from crossopt.solvers.codesign.combined.workloads.incumbent import found_from, least_of
+from crossopt.solvers.codesign.boxes.branch import Rows, Split, best_cuts, parts_of, root_node, split_nodes
+from crossopt.solvers.codesign.combined import workloads
+from crossopt.solvers.codesign.combined.workloads import below, bounded, chips_of, found_from, in_place, least_of
 from crossopt.solvers.codesign.objective import Joint, combined, joint
 from crossopt.solvers.codesign.pricing import joined, values_of
 from tests.solvers.codesign.asking import again, answered, checked
@@ -73,7 +70,7 @@ def test_parts_are_forgotten_or_have_the_least_bounds_and_every_plan_that_may_ma
     combine: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = opened_as(combine)
-    monkeypatch.setattr(bounding, "_MOST", most)
+    monkeypatch.setattr(workloads, "_MOST", most)
     true = opened.priced(opened.split)
     figures = combined(opened.asked, [table.min(axis=0) for table in true])
     values = [inf, *np.unique(figures[np.isfinite(figures)]).tolist(), float(figures[np.isfinite(figures)].mean())]
@@ -98,7 +95,7 @@ def test_parts_are_forgotten_or_have_the_least_bounds_and_every_plan_that_may_ma
 def test_whatever_is_priced_in_one_table_the_answer_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for call in (-(1 << 40), 1 << 40):
-        monkeypatch.setattr(bounding, "_CALL", call)
+        monkeypatch.setattr(workloads, "_CALL", call)
         answers.append(answered(QUESTION, "boxes", Limits(gap=0.02)))
     assert len({(answer.value, answer.bound, answer.proof) for answer in answers}) == 1
 
@@ -115,7 +112,7 @@ def test_a_time_limit_in_the_midst_of_a_look_loses_none_of_its_boxes(calls: int,
             yield item
 
     with monkeypatch.context() as patch:
-        patch.setattr(bounding, "until", impatient)
+        patch.setattr(workloads, "until", impatient)
         result = answered(QUESTION, "boxes", Limits(seconds=1e6))
     assert (result.stopped, result.proved) == ("time limit", False)
     assert result.value is not None

@@ -15,9 +15,9 @@ from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
-from crossopt.solvers.codesign.combined.workloads.combined import chips_of
-from crossopt.solvers.codesign.combined.workloads.engines import ENGINES
+from crossopt.solvers.codesign.combined import workloads as by_boxes
+from crossopt.solvers.codesign.combined.engines import ENGINES
+from crossopt.solvers.codesign.combined.workloads import chips_of
 from crossopt.solvers.codesign.objective import Joint, joint
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.proofs import Boxes

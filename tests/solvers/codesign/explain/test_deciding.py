@@ -8,8 +8,7 @@ import pytest
 from crossopt.instances.catalogue.uncertain import Range
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.codesign.explain.deciding import Deciding, asked_by, deciding, moved_by
-from crossopt.solvers.codesign.explain.following import opened_in, value_of
+from crossopt.solvers.codesign.explain.deciding import Deciding, asked_by, deciding, moved_by, opened_in, value_of
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
 from tests.solvers.codesign.questions import TINY_FREE, ask

@@ -10,7 +10,7 @@ from crossopt.reports.sheets.codesign.near import near_text
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
+from crossopt.solvers.codesign.exhaustive import Found, search
 from crossopt.solvers.codesign.explain import near_optimal as module
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near, near_optimum
 from tests.every import every

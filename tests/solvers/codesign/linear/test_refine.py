@@ -21,9 +21,9 @@ from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.backends import Backend, Spend, backend
 from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.codesign.answer import DesignResult, relaxation_in
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent
+from crossopt.solvers.codesign.boxes.branch import Incumbent
 from crossopt.solvers.codesign.boxes.search import Survivors, survivors
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of

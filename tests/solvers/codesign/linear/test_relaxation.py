@@ -18,7 +18,7 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.milp import Fractional, relaxation
 from crossopt.solvers.codesign.boxes.branch import Spend as SearchSpend
 from crossopt.solvers.codesign.boxes.search import search
-from crossopt.solvers.codesign.linear.tree import Explored, Fixed, explore
+from crossopt.solvers.codesign.linear.relaxation import Explored, Fixed, explore
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import TINY_FREE, ask
 

@@ -17,12 +17,11 @@ from crossopt.solvers.backends.whole import Traced
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in
 from crossopt.solvers.codesign.claims import exact
-from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.linear import certify, whole
 from crossopt.solvers.codesign.linear.certify import certify_bound
-from crossopt.solvers.codesign.linear.screens import Screen, lines_of, screen_in
-from crossopt.solvers.codesign.linear.whole import whole_faults
+from crossopt.solvers.codesign.linear.whole import Screen, lines_of, screen_in, whole_faults
 from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
 from tests.once import once
 from tests.paths import INSTANCES

@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 from math import ceil
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 
 Nodes = frozenset[int]
 Part = tuple[Nodes, Nodes, int]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from crossopt.instances.question import read_again
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve

@@ -4,7 +4,7 @@ import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.stages.pipedream.engine import best_stages, ideals_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge

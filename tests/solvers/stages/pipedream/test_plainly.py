@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 from crossopt.solvers.stages.pipedream.prove import every_plan, least_of_all
 from tests.solvers.stages.pipedream.plainly import Plainly, closed, seen

@@ -4,7 +4,7 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.stages.pipedream.profile import profile_of
+from crossopt.instances.stages.pipedream import profile_of
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN

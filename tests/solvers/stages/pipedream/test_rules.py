@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.instances.errors import VerificationError
 from crossopt.instances.question import read
-from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Found, Limits
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Word

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crossopt.instances.question import read
-from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.instances.stages.piper import PiperQuestion
 from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve

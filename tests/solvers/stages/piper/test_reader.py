@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
-from crossopt.instances.stages.piper.graph import narrowed
+from crossopt.instances.stages.piper import narrowed
 from crossopt.solvers.family import described
 from crossopt.solvers.stages.piper.family import FAMILY
 from tests.every import every

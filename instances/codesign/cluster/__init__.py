@@ -1,1 +1,0 @@
-"""How many devices a question has, and the network that joins them."""

@@ -1,0 +1,315 @@
+"""The networks that a list of dimensions leaves open: sizes that multiply to the devices, bandwidths within their sum, shares of links."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice, pairwise, product
+from math import inf, prod
+from typing import TypeVar
+
+from crossopt.crossflow.hardware import Cluster, Link, Shape
+from crossopt.instances.codesign.plan_choices import divisors
+from crossopt.instances.codesign.section import ClusterSection, DimensionSection, Links, LinkSection
+from crossopt.instances.files.units import format_quantity, parse_quantity
+
+T = TypeVar("T")
+Dimensions = tuple[DimensionSection, ...]
+Speed = tuple[float | None, float | None]
+"""A bandwidth and a share of the hardware's links; None where the dimension names none."""
+MOST_DIMENSIONS = 8
+
+
+def networks_of(section: ClusterSection, number: int, most: int) -> tuple[Dimensions | None, ...]:
+    """The networks of so many devices that the question leaves open, as if each were written alone, but no more than `most`; the one that
+    is written where there is none, or none to choose."""
+    listed = section.network
+    if listed is None or len(listed) > MOST_DIMENSIONS or not is_open(listed):
+        return (listed,)
+    return tuple(islice(_combined(section, listed, number), most)) or (listed,)
+
+
+def is_open(listed: Dimensions) -> bool:
+    """Whether anything is left to choose."""
+    return any(one.size == "divisors" or max(map(len, (one.size, one.bandwidth or (), one.share or ()))) > 1 for one in listed)
+
+
+def _combined(section: ClusterSection, listed: Dimensions, number: int) -> Iterator[Dimensions]:
+    for sizes in sizes_of(listed, number):
+        for speeds in _speeds(listed, section.network_bandwidth):
+            yield tuple(
+                replace(one, size=(size,), bandwidth=None if speed is None else (speed,), share=None if share is None else (share,))
+                for one, size, (speed, share) in zip(listed, sizes, speeds, strict=True)
+            )
+
+
+def sizes_of(listed: Dimensions, number: int) -> Iterator[tuple[int, ...]]:
+    """One size of each dimension, whose product is the number of devices."""
+    options = [divisors(number) if one.size == "divisors" else one.size for one in listed]
+
+    @cache
+    def possible(place: int, left: int) -> bool:
+        """Whether dimensions from this one on can join what is left; so that none is followed to no end."""
+        if place == len(options):
+            return left == 1
+        return any(left % size == 0 and possible(place + 1, left // size) for size in options[place])
+
+    def chosen(place: int, left: int) -> Iterator[tuple[int, ...]]:
+        if place == len(options):
+            yield ()
+            return
+        for size in options[place]:
+            if left % size == 0 and possible(place + 1, left // size):
+                yield from ((size, *others) for others in chosen(place + 1, left // size))
+
+    return chosen(0, number) if possible(0, number) else iter(())
+
+
+def _speeds(listed: Dimensions, most: float | None) -> Iterator[tuple[Speed, ...]]:
+    """A bandwidth or a share of each dimension that names any: bandwidths no more than `most` together, shares no more than all of the same
+    links, as far as links are named. What the least of those to come leave is held to this, so that none is followed to no end."""
+
+    def is_within(taken: Sequence[Speed], behind: Dimensions) -> bool:
+        least = [(min(one.bandwidth or (None,), key=_of_none), min(one.share or (None,), key=_of_none)) for one in behind]
+        shares: dict[str | None, float] = {}
+        for one, (_, share) in zip(listed, (*taken, *least), strict=True):
+            shares[one.links] = shares.get(one.links, 0.0) + (share or 0.0)
+        speeds = sum(speed or 0.0 for speed, _ in (*taken, *least))
+        return speeds <= (inf if most is None else most) and max(shares.values()) <= 1.0
+
+    def chosen(taken: tuple[Speed, ...]) -> Iterator[tuple[Speed, ...]]:
+        if len(taken) == len(listed):
+            yield taken
+            return
+        one = listed[len(taken)]
+        for speed in product(one.bandwidth or (None,), one.share or (None,)):
+            if is_within((*taken, speed), listed[len(taken) + 1 :]):
+                yield from chosen((*taken, speed))
+
+    return chosen(())
+
+
+def _of_none(value: float | None) -> float:
+    return value or 0.0
+
+
+def only(values: Sequence[T]) -> T:
+    """The one of them."""
+    [value] = values
+    return value
+
+
+def network_words(listed: Dimensions, chosen: Dimensions) -> str:
+    """One of several networks: its sizes, and what else is chosen of it; empty where nothing is."""
+    if listed == chosen:
+        return ""
+    words = " x ".join(str(only(one.size)) for one in chosen)
+    if any(one.bandwidth is not None and len(one.bandwidth) > 1 for one in listed):
+        speeds = (one.bandwidth for one in chosen)
+        words += f" at {', '.join('-' if speed is None else _speed(only(speed)) for speed in speeds)}"
+    if any(one.share is not None and len(one.share) > 1 for one in listed):
+        words += f" with {', '.join('-' if one.share is None else f'{only(one.share):g}' for one in chosen)} of the links"
+    return words
+
+
+def _speed(bandwidth: float) -> str:
+    """In words that no other one has."""
+    words = format_quantity(bandwidth, "bandwidth")
+    return words if parse_quantity(words, "bandwidth") == bandwidth else f"{bandwidth!r} B/s"
+
+
+def network_settings(listed: Dimensions, chosen: Dimensions) -> Iterator[str]:
+    """The settings that make a question one about this network."""
+    for place, (one, mine) in enumerate(zip(listed, chosen, strict=True)):
+        at = f"cluster.network.{place}"
+        if one.size != mine.size:
+            yield f"{at}.size={only(mine.size)}"
+        if one.bandwidth != mine.bandwidth and mine.bandwidth is not None:
+            yield f"{at}.bandwidth={_speed(only(mine.bandwidth))}"
+        if one.share != mine.share and mine.share is not None:
+            yield f"{at}.share={only(mine.share)!r}"
+
+
+# The network levels of a question: from nodes and pods, or from a list of dimensions, to the devices and the link of each.
+
+Report = Callable[[str, str], None]
+_OF_LEVELS = ("devices_per_node", "devices_per_pod", "node", "pod", "cluster")
+"""Keys in whose place a list of dimensions stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of the network as the question has it."""
+
+    links: Links
+    """Whose figures it has where the question gives none."""
+    path: str
+    """Where it is written."""
+    units: int
+    """Of the level inside that it joins."""
+    given: LinkSection
+    shape: Shape = "switch"
+    share: float = 1.0
+    """Of the bandwidth of the links of the hardware."""
+
+    @property
+    def joined(self) -> int:
+        """The units, where they count."""
+        return 1 if self.shape == "switch" else self.units
+
+
+Levels = tuple[Level, ...]
+
+
+def levels_of(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
+    """The levels that join more devices than the one inside, innermost first; none after a fault."""
+    return _levels(section, usual_node, report) if section.network is None else _dimensions(section, usual_node, report)
+
+
+def _levels(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
+    if section.network_bandwidth is not None:
+        report("cluster.network_bandwidth", "no dimensions are listed (list them under `network`, or remove this key)")
+    per_node = min(section.devices_per_node or usual_node, section.number)
+    if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.number:
+        report(
+            "cluster.devices_per_pod", f"a pod joins more devices than a node ({per_node}) and fewer than the cluster ({section.number})"
+        )
+        return (), None
+    sizes: list[tuple[Links, int]] = [("node", per_node), ("pod", section.devices_per_pod or 0), ("cluster", section.number)]
+    kept: list[tuple[Links, int]] = []
+    for name, size in sizes:
+        if size > (kept[-1][1] if kept else 1):
+            kept.append((name, size))
+    kept = kept or [("node", 1)]
+    for (_, inner), (name, outer) in pairwise(kept):
+        if outer % inner:
+            place = "cluster.devices" if name == "cluster" else f"cluster.devices_per_{name}"
+            report(place, f"{outer} devices are no whole number of groups of {inner} (make it a multiple of {inner})")
+            return (), None
+    given = {"node": section.node, "pod": section.pod, "cluster": section.cluster}
+    inside = (1, *(size for _, size in kept))
+    levels = tuple(Level(name, f"cluster.{name}", size // one, given[name]) for (name, size), one in zip(kept, inside, strict=False))
+    return levels, Cluster(section.number, tuple(size for _, size in kept))
+
+
+def _dimensions(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
+    listed = section.network or ()
+    faults = list(_faults(section, listed)) or list(_faults_of_shares(listed))
+    for path, message in faults:
+        report(path, message)
+    if faults:
+        return (), None
+    levels, shares, inside, kept = list[Level](), list[float | None](), 1, list[int]()
+    for place, one in enumerate(listed):
+        units = only(one.size) if one.size != "divisors" else section.number
+        inside *= units
+        if units > 1:
+            links = one.links or ("node" if inside <= usual_node else "cluster")
+            levels.append(Level(links, f"cluster.network[{place}]", units, _given(one), one.shape))
+            shares.append(None if one.share is None else only(one.share))
+            kept.append(inside)
+    if not levels:
+        return (Level("node", "cluster.network[0]", 1, LinkSection()),), Cluster(1, (1,))
+    return _shared(tuple(levels), shares, report), Cluster(section.number, tuple(kept), are_dimensions=True)
+
+
+def _given(one: DimensionSection) -> LinkSection:
+    return LinkSection(None if one.bandwidth is None else only(one.bandwidth), one.latency, one.setup, one.ring_latency)
+
+
+def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
+    usual = ClusterSection(section.devices)
+    for name in _OF_LEVELS:
+        if getattr(section, name) != getattr(usual, name):
+            yield f"cluster.{name}", "`network` says how devices are joined (remove this key, or `network`)"
+    yield from _faults_of_all(section, listed)
+    for place, one in enumerate(listed):
+        at = f"cluster.network[{place}]"
+        if one.shape == "rails" and place == 0:
+            yield f"{at}.shape", "rails join devices of several units, and no dimension lies inside (write switch)"
+        if one.share is not None and one.bandwidth is not None:
+            yield f"{at}.share", "a bandwidth that is given is no share of the hardware's links (remove one of the two)"
+        if 0.0 in (one.share or ()):
+            yield f"{at}.share", "no share is no link (give one above 0, or remove the dimension)"
+
+
+def _faults_of_shares(listed: Dimensions) -> Iterator[tuple[str, str]]:
+    """Where networks are open still that all else leaves."""
+    if is_open(listed):
+        yield "cluster.network", "no shares of those listed leave something for each dimension (list smaller ones)"
+
+
+def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
+    """Of all dimensions together; what is still open here has no network at all."""
+    if not 1 <= len(listed) <= MOST_DIMENSIONS:
+        yield "cluster.network", f"{len(listed)} dimensions are listed, 1 to {MOST_DIMENSIONS} are needed"
+        return
+    most, needed = section.network_bandwidth, section.number
+    if not any(sizes_of(listed, needed)):
+        if is_open(listed):
+            yield "cluster.network", f"no sizes of those listed multiply to the {needed} devices (add some that do, or write `divisors`)"
+        else:
+            sizes = [only(one.size) for one in listed if one.size != "divisors"]
+            words, joined = " x ".join(map(str, sizes)), prod(sizes)
+            yield "cluster.network", f"sizes {words} join {joined} devices, and there are {needed} (make their product {needed})"
+    if most is None:
+        return
+    if any(one.bandwidth is None for one in listed):
+        yield "cluster.network_bandwidth", "a limit on all bandwidths needs that of each dimension (give them, or remove this key)"
+    elif sum(min(one.bandwidth or (0.0,)) for one in listed) > most:
+        yield "cluster.network_bandwidth", "even the least bandwidths of the dimensions add up to more (list smaller ones)"
+
+
+def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Levels:
+    """The levels with their shares of the hardware's links, which those have together that take their bandwidth from the same ones."""
+    taken = [None if level.given.bandwidth is not None else level.links for level in levels]
+    with_own = {links for level, links in zip(levels, taken, strict=True) if links is not None and level.shape != "switch"}
+    with_own |= {links for links, share in zip(taken, asked, strict=True) if links is not None and share is not None}
+    told = Counter[str | None]()
+    for links, share in zip(taken, asked, strict=True):
+        told[links] += share or 0.0  # type: ignore[assignment]
+    open_ones = Counter(links for links, share in zip(taken, asked, strict=True) if share is None)
+    for links in sorted(links for links in with_own if told[links] > 1.0 or (told[links] == 1.0 and open_ones[links])):
+        report("cluster.network", f"shares of the {links} links leave nothing for others, or are above 1 in all (give smaller ones)")
+        return ()
+    shares = [
+        1.0 if links not in with_own else (1.0 - told[links]) / open_ones[links] if share is None else share
+        for links, share in zip(taken, asked, strict=True)
+    ]
+    return tuple(replace(level, share=share) for level, share in zip(levels, shares, strict=True))
+
+
+def link_of(level: Level, usual: Link) -> Link:
+    """The link of a level on hardware with such links; a latency that is given is that of rings over all ranks, too."""
+    given = level.given
+    around = usual.ring_latency if given.latency is None else 0.0
+    return Link(
+        bandwidth=usual.bandwidth * level.share if given.bandwidth is None else given.bandwidth,
+        latency=usual.latency if given.latency is None else given.latency,
+        setup=usual.setup if given.setup is None else given.setup,
+        energy=usual.energy,
+        shares=usual.shares,
+        trees=usual.trees,
+        ring_latency=around if given.ring_latency is None else given.ring_latency,
+        shape=level.shape,
+        size=level.joined,
+    )
+
+
+def whole_link_of(level: Level, report: Report) -> Link | None:
+    """A link that the question gives; none where it follows from the technology."""
+    given = LinkSection(level.given.bandwidth, level.given.latency, level.given.setup, level.given.ring_latency)
+    if given == LinkSection():
+        return None
+    if given.bandwidth is None:
+        report(level.path, "a link of a technology is given whole or not at all (add its bandwidth)")
+        return None
+    return Link(given.bandwidth, given.latency or 0.0, given.setup or 0.0, shape=level.shape, size=level.joined)
+
+
+def link_bandwidths(section: ClusterSection) -> list[tuple[str, float | None]]:
+    """Every bandwidth of a link that is written, of several the least, and where."""
+    levels = [("node", section.node.bandwidth), ("pod", section.pod.bandwidth), ("cluster", section.cluster.bandwidth)]
+    listed = [(f"network[{place}]", min(one.bandwidth)) for place, one in enumerate(section.network or ()) if one.bandwidth]
+    limit = [("cluster.network_bandwidth", section.network_bandwidth)]
+    return [*((f"cluster.{path}.bandwidth", given) for path, given in (*levels, *listed)), *limit]

@@ -1,0 +1,303 @@
+"""Plans in families: those that differ in nothing but their concessions, which are bounded together.
+
+A concession (`crossflow.plan.CONCESSIONS`) costs time and energy for memory, or for nothing at all. So the plan with the least of each
+bounds a whole family on every device, whether or not it is a plan of the question, and whether or not it fits. Members come down to it
+setting by setting, and no step may gain: first to what all of them offload, then to the most overlap, last to the least recomputation.
+The last step is none where all of them offload activations (`crossflow.plan.costs_only`); there each recomputation has its own families.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import cast
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.hardware import take
+from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
+from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_of
+from crossopt.crossflow.plan_rules import concession_rules, rules
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.asked_before import remembered
+from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
+from crossopt.instances.codesign.settings import codes_of, comings, with_settings
+from crossopt.instances.codesign.space import (
+    MEANT,
+    AnyPlans,
+    combined,
+    keeps_rules,
+    kernel_plans,
+    layouts_of,
+    of_layouts,
+    plain,
+    plan_blocks,
+    plan_rules,
+    plans_numbered,
+    sound_layouts,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """A block of families."""
+
+    heads: AnyPlans
+    """No member is faster, on any device; concessions apart, every setting is that of the members."""
+    counts: Whole
+    """Members of each."""
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+
+def family_blocks(instance: Instance) -> Iterator[Families]:
+    """All plans, family by family; a plan of another workload than a transformer is a family of its own."""
+    for plans in plan_blocks(_without_concessions(instance)):
+        if isinstance(plans, Plans):
+            counts = _members(instance, plans)
+            rows = np.flatnonzero(counts)
+            least = {name: CONCESSIONS[name](codes_of(instance, name)) for name in concessions_of(instance)}
+            yield Families(with_settings(rows_of(plans, rows), least), counts[rows])
+        else:
+            yield Families(plans, np.ones(len(plans), np.int64))
+
+
+def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
+    """All plans of these families."""
+    if not isinstance(heads, Plans):
+        return heads
+    names = concessions_of(instance)
+    ways = list(product(*(codes_of(instance, name) for name in names)))
+    every = rows_of(heads, np.repeat(np.arange(len(heads)), len(ways)))
+    plans = every
+    own = np.ones(len(every), bool)
+    for place, name in enumerate(names):
+        came, first = comings(instance, heads, name)
+        which = np.array([codes_of(instance, name).index(way[place]) for way in ways], np.int64)
+        plans, own = replace(plans, **{name: came[:, which].ravel()}), own & first[:, which].ravel()
+    return rows_of(plans, np.flatnonzero(own & keeps_rules(instance, plans)))
+
+
+def concessions_of(instance: Instance) -> tuple[str, ...]:
+    """The settings in which the members of a family differ: concessions of which the least bounds every plan of the question."""
+    moved_by_all = CONCESSIONS["offload"](codes_of(instance, "offload"))
+    return tuple(name for name in CONCESSIONS if costs_only(name, moved_by_all))
+
+
+def _without_concessions(instance: Instance) -> Instance:
+    """The question with every concession at its default, which no rule forbids: what its stack says of them is left to the members."""
+    default = Plan()
+    names = concessions_of(instance) if isinstance(instance.workload, Transformer) else ()
+    options = tuple((name, (getattr(default, name),) if name in names else values) for name, values in instance.plan_options)
+    stack = None if instance.stack is None else instance.stack.apart_from(frozenset(names))
+    return replace(instance, plan_options=options, stack=stack)
+
+
+def _members(instance: Instance, plain: Plans) -> Whole:
+    """How many combinations of concessions keep the rules that speak of them, since plain plans keep the others. The counts of those that
+    no rule joins multiply."""
+    model, counts = cast("Transformer", instance.workload), np.ones(len(plain), np.int64)
+    for names in _joined_concessions(instance):
+        stack = None if instance.stack is None else instance.stack.about_any(frozenset(names))
+        coming = [comings(instance, plain, name) for name in names]
+        kept = np.zeros(len(plain), np.int64)
+        for places in product(*(range(came.shape[1]) for came, _ in coming)):
+            chosen = {name: came[:, place] for name, (came, _), place in zip(names, coming, places, strict=True)}
+            own = [first[:, place] for (_, first), place in zip(coming, places, strict=True)]
+            plans = replace(plain, **chosen)
+            about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans, instance.machine)))
+            kept += np.logical_and.reduce([*own, *(column for _, column in about)])
+        counts *= kept
+    return counts
+
+
+def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:
+    """The concessions in groups, so that no rule speaks of two groups. Only rules of stacks speak of two concessions."""
+    groups = [{name} for name in concessions_of(instance)]
+    for row in () if instance.stack is None else instance.stack.rows:
+        met = [group for group in groups if group & row.settings]
+        if len(met) > 1:
+            groups = [group for group in groups if group not in met] + [set[str]().union(*met)]
+    return [tuple(name for name in CONCESSIONS if name in group) for group in groups]
+
+
+# How many combinations of plan choices are no plans of the question, and which rule each of them breaks.
+
+_LOOKED_AT = 1 << 20
+"""Combinations that are counted one by one; of more so many are drawn."""
+_AT_ONCE = 1 << 16
+_L2, _STACKS, _LINKS = "L2", "stacks of memory", "links"
+_MEMORIES = {"l2": _L2, "l1": "L1 memories", "registers": "registers"}
+_TOLD = 2
+"""Rules that are told where no plan keeps them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What became of the combinations whose degrees multiply to the number of devices."""
+
+    combinations: int
+    plans: int
+    same: int
+    """Those that come to what another one comes to."""
+    unlike: int
+    """Plans that a setting `only` leaves out."""
+    broken: tuple[tuple[str, int], ...]
+    """How many break each rule, the most first; one may break several."""
+    exact: bool
+    """Whether all were counted; else they are estimates from a sample."""
+
+
+@remembered
+def left_out(instance: Instance) -> LeftOut | None:
+    """The counts, which every answer that is kept on the way tells; None where plans are not those of a transformer."""
+    if not isinstance(instance.workload, Transformer):
+        return None
+    if not instance.only:
+        return _with_fixed(instance, _counted(instance))
+    strictly, every = _counted(instance), _counted(replace(instance, only=()))
+    return _with_fixed(instance, replace(every, plans=strictly.plans, unlike=every.plans - strictly.plans))
+
+
+def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
+    """The counts, where a rule of the stack that all break is about settings with one option with these options."""
+    if instance.stack is None:
+        return out
+    about = {f"{instance.stack.name}: {row.sentence}": row.settings for row in instance.stack.rows}
+    options = dict(instance.plan_options)
+
+    def said(sentence: str, count: int) -> str:
+        names = sorted(about.get(sentence, ()))
+        given = [options.get(name, ()) for name in names]
+        if count < out.combinations or not names or any(len(one) != 1 for one in given):
+            return sentence
+        return f"{sentence} ({', '.join(f'{name}: {str(one[0]).lower()}' for name, one in zip(names, given, strict=True))})"
+
+    return replace(out, broken=tuple((said(sentence, count), count) for sentence, count in out.broken))
+
+
+def why_no_plan(instance: Instance) -> str | None:
+    """Why there is no plan on these devices, whatever the limits: the rules that most combinations break; None where there is one."""
+    out = left_out(instance)
+    if out is None or out.plans or not out.exact:
+        return None
+    if not out.combinations:
+        return f"no tensor x context x pipeline x data is the {instance.cluster.devices} devices"
+    return " and ".join(rule for rule, _ in out.broken[:_TOLD]) + ": no combination keeps that"
+
+
+def why_no_chip(instance: Instance) -> str | None:
+    """What every chip of the question lacks; None where each part is on some chip."""
+    from crossopt.instances.codesign.boxes import corners, grid, whole  # noqa: PLC0415 - few questions are without a chip
+
+    root = take(corners(instance, grid(instance), whole(grid(instance))).hardware, 0)
+    figures = {"cores": root.throughput * root.bundles, _STACKS: root.dram.capacity * root.dram.bandwidth}
+    figures |= {words: getattr(root, level).capacity * getattr(root, level).bandwidth for level, words in _MEMORIES.items()}
+    figures |= {_LINKS: min(link.bandwidth for link in root.links)}
+    absent = [words for words, figure in figures.items() if not figure > 0.0]
+    if _L2 in absent and root.dram.capacity > 0.0:  # through which stacks would deliver
+        absent.remove(_STACKS)
+    missing = [f"no {words}{_needed(instance, words)}" for words in absent]
+    return f"every chip has {' and '.join(missing)}" if missing else None
+
+
+def _needed(instance: Instance, words: str) -> str:
+    """How much of a memory the cores need, where that is asked, and what stacks do."""
+    [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
+    technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
+    if words == _STACKS and technology and technology.dram.stack_edge:
+        each = ", as many beside every die," if _several_dies(instance) else ""
+        remedy = f"fewer stacks or wires{', a multiple of the dies' if each else ''}, a larger die_area, or more hbm_power"
+        return f" that lie along its edge{each} beside its links with power to run ({remedy})"
+    if words == _L2 and technology and (fed := technology.core.least_fed):
+        return f" that gives products the operands of {fed:g} of the peak (open l2_area and l2_power, or fewer cores)"
+    if words == _LINKS and technology:
+        return " with area, edge and power for a lane (open node_network_power or network_power, and the areas)"
+    least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
+    return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
+
+
+def _several_dies(instance: Instance) -> bool:
+    free = instance.hardware
+    return isinstance(free, FreeHardware) and max(dict(free.options).get("dies", (free.dies,))) > 1
+
+
+def last_with_plan(counted: Counted) -> int:
+    """The last of the parts that has a plan, about which something can be asked; the last one where none has."""
+    return next((place for place in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[place]) is None), -1)
+
+
+def _counted(instance: Instance) -> LeftOut:
+    every, sound = layouts_of(instance), sound_layouts(instance)
+    others = combined(instance, every[:1]) if len(every) else 0
+    counts = Counter[str]({sentence: others * count for sentence, count in _broken(of_layouts(instance), plain(every)).items()})
+    total = len(sound) * others
+    numbers = np.arange(total) if total <= _LOOKED_AT else np.sort(np.random.default_rng(0).integers(total, size=_LOOKED_AT))
+    own, kept, seen = 0, 0, Counter[str]()
+    for start in range(0, len(numbers), _AT_ONCE):
+        plans = plans_numbered(instance, sound, numbers[start : start + _AT_ONCE])
+        broken, held = _broken_by(instance, plans)
+        seen, own, kept = seen + broken, own + len(plans), kept + held
+    scale = total / max(len(numbers), 1)
+    counts += Counter({sentence: round(count * scale) for sentence, count in seen.items()})
+    same = total - round(own * scale)
+    return LeftOut(len(every) * others, round(kept * scale), same, 0, tuple(counts.most_common()), total == len(numbers))
+
+
+def _broken(instance: Instance, plans: Plans) -> Counter[str]:
+    return _broken_by(instance, plans)[0]
+
+
+def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
+    """How many plans break each rule, and how many none."""
+    held: Whole = np.ones(len(plans), bool)
+    counts = Counter[str]()
+    for sentence, column in plan_rules(instance, plans):
+        held &= column
+        if broken := int(len(column) - column.sum()):
+            counts[sentence] = broken
+    return counts, int(held.sum())
+
+
+def broken_everywhere(instance: Instance) -> tuple[str, ...]:
+    """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
+    never = tuple(_unlisted(instance)) or tuple(_never_kept(instance))
+    return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+
+
+def _unlisted(instance: Instance) -> Iterator[str]:
+    """Settings `only` that no degrees have as they are listed, with the rules that these break there."""
+    model, degrees = instance.workload, plain(layouts_of(instance))
+    if not isinstance(model, Transformer) or not len(degrees):
+        return
+    for name in instance.only:
+        meant = with_settings(degrees, MEANT.get(name, {}))
+        if comings(instance, meant, name)[1].any():
+            continue
+        listed = [rules(model, with_settings(meant, {name: number}), instance.cluster.devices) for number in codes_of(instance, name)]
+        kept = {sentence for sentence, column in rules(model, meant, instance.cluster.devices) if column.any()}
+        broken = [one[0][0] for one in zip(*listed, strict=True) if not any(column.any() for _, column in one)]
+        why = "; ".join(sentence for sentence in broken if sentence in kept)
+        options = ", ".join(str(value) for value in dict(instance.plan_options)[name])
+        yield f"no degrees have {name}: {options} as `only` asks{f' ({why})' if why else ''}"
+
+
+def _never_kept(instance: Instance) -> list[str]:
+    count = instance.cluster.devices
+    if not isinstance(instance.workload, Transformer):
+        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in kernel_plans(instance)]
+        return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
+    met: dict[str, bool] = {}
+    for plans in _combination_blocks(instance, layouts_of(instance)):
+        for sentence, column in plan_rules(instance, plans):
+            met[sentence] = met.get(sentence, False) or bool(column.any())
+    return [sentence for sentence, kept in met.items() if not kept]
+
+
+def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
+    """All combinations of these layouts with all other settings."""
+    total = combined(instance, layouts)
+    for start in range(0, total, _AT_ONCE):
+        yield plans_numbered(instance, layouts, np.arange(start, min(start + _AT_ONCE, total)))

@@ -1,0 +1,181 @@
+"""The question about the sends of a collective as the user writes it in YAML."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.written import Written
+
+MOST_NPUS, MOST_CHUNKS, MOST_STEPS = 9, 8, 8
+Spread = Literal["all_gather", "reduce_scatter", "broadcast"]
+Layout = Literal["line", "ring", "mesh", "torus", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutSection:
+    """Links of equal length between neighbours, in both directions."""
+
+    shape: Annotated[Layout, Doc("how NPUs are joined: along one or two sides, open or closed, or each with each")]
+    size: Annotated[tuple[int, ...], Bounds(1, MOST_NPUS), Doc("NPUs along each side: one number, or two of a mesh or a torus")]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSection:
+    """One link in one direction, NPUs by their numbers from 0."""
+
+    from_: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("the NPU that sends")]
+    to: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("the NPU that receives")]
+    steps: Annotated[int, Bounds(1, MOST_STEPS), Doc("how long a chunk takes over it")] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisFile:
+    """Over which links does each chunk of a collective go, and when, so that it is done soonest?"""
+
+    kind: Annotated[Literal["synthesis"], Doc("the kind of question")]
+    layout: Annotated[LayoutSection | None, Doc("links between neighbours")] = None
+    links: Annotated[tuple[LinkSection, ...], Doc("instead of a layout: every link")] = ()
+    collective: Annotated[Spread, Doc("what is exchanged; an all-reduce is a reduce-scatter and then an all-gather")] = "all_gather"
+    root: Annotated[int | None, Bounds(0, MOST_NPUS - 1), Doc("of a broadcast: the NPU that has the data; 0 where nothing is said")] = None
+    chunks: Annotated[int, Bounds(1, MOST_CHUNKS), Doc("into how many the data of an NPU is cut")] = 1
+    step: Annotated[Duration | None, Doc("how long a chunk takes over a link of one step, to tell times in seconds")] = None
+    deadline: Annotated[int | None, Bounds(1), Doc("the most steps that it may take")] = None
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
+
+
+# From what is written to a question about sends: links, who has which chunk at first, and who needs it.
+#
+# A reduce-scatter is an all-gather of which everything is turned round: the links, and the order in time. So it is asked as one over turned
+# links, where each NPU receives each chunk once: sums go up a tree as copies go down.
+
+_UNREACHED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One direction; of a reduce-scatter turned round."""
+
+    sender: int
+    receiver: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisQuestion:
+    """Over which links does each chunk go, and when?"""
+
+    name: str
+    file: SynthesisFile
+    npus: int
+    links: tuple[Link, ...]
+    origins: tuple[int, ...]
+    """Of every chunk the NPU that has it at first; all others need it."""
+    distances: tuple[tuple[int, ...], ...]
+    """Least steps from each NPU to each other."""
+    document: dict[str, Any]
+
+    @property
+    def turned(self) -> bool:
+        """Whether links and time run the other way round."""
+        return self.file.collective == "reduce_scatter"
+
+
+def size_of(question: SynthesisQuestion) -> str:
+    """How large the question is, in words."""
+    chunks = len(question.origins)
+    return (
+        f"{question.file.collective.replace('_', '-')} of {chunks} chunk{'' if chunks == 1 else 's'} "
+        f"over {len(question.links)} links between {question.npus} NPUs"
+    )
+
+
+def read(written: Written) -> SynthesisQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    said = read_as(SynthesisFile, written.root, faults)
+    if said is None:
+        raise written.refused(faults)
+    if found := list(_faults(said)):
+        raise written.refused(written.fault(path, message) for path, message in found)
+    links = _links(said)
+    npus = 1 + max(max(one.sender, one.receiver) for one in links)
+    if said.collective == "reduce_scatter":
+        links = tuple(Link(one.receiver, one.sender, one.steps) for one in links)
+    distances = distances_of(npus, links)
+    roots = (said.root or 0,) if said.collective == "broadcast" else tuple(range(npus))
+    if found := list(_unreached(said, npus, roots, distances)):
+        raise written.refused(written.fault(path, message) for path, message in found)
+    origins = tuple(root for root in roots for _ in range(said.chunks))
+    return SynthesisQuestion(said.name or Path(written.source).stem, said, npus, links, origins, distances, written.document)
+
+
+def distances_of(npus: int, links: tuple[Link, ...]) -> tuple[tuple[int, ...], ...]:
+    """Least steps from each NPU to each other, by way of more and more of them (Floyd 1962)."""
+    found = [[0 if one == other else _UNREACHED for other in range(npus)] for one in range(npus)]
+    for link in links:
+        found[link.sender][link.receiver] = min(found[link.sender][link.receiver], link.steps)
+    for way, one, other in product(range(npus), repeat=3):
+        found[one][other] = min(found[one][other], found[one][way] + found[way][other])
+    return tuple(map(tuple, found))
+
+
+def _links(file: SynthesisFile) -> tuple[Link, ...]:
+    """Those that are listed, or those of the layout, each in both directions."""
+    if file.layout is None:
+        return tuple(Link(one.from_, one.to, one.steps) for one in file.links)
+    pairs = dict.fromkeys(pair for one, other in _neighbours(file.layout) for pair in ((one, other), (other, one)))
+    return tuple(Link(one, other, 1) for one, other in pairs)
+
+
+def _neighbours(layout: LayoutSection) -> Iterator[tuple[int, int]]:
+    """Pairs of NPUs, row by row; a side of two that is closed has one link in each direction."""
+    rows, columns = layout.size if len(layout.size) > 1 else (1, layout.size[0])
+    if layout.shape == "full":
+        yield from ((one, other) for other in range(columns) for one in range(other))
+        return
+    closed = layout.shape in ("ring", "torus")
+    for row, column in product(range(rows), range(columns)):
+        here = row * columns + column
+        if column + 1 < columns or (closed and columns > 1):
+            yield here, row * columns + (column + 1) % columns
+        if row + 1 < rows or (closed and rows > 1):
+            yield here, (row + 1) % rows * columns + column
+
+
+def _faults(file: SynthesisFile) -> Iterator[tuple[str, str]]:
+    """What no single value shows, as far as links can be made of it."""
+    if (file.layout is None) == (not file.links):
+        yield "links", "a layout or links are needed, and not both"
+    if file.layout is not None:
+        sides = 2 if file.layout.shape in ("mesh", "torus") else 1
+        npus = file.layout.size[0] * (file.layout.size[-1] if len(file.layout.size) > 1 else 1) if file.layout.size else 0
+        if len(file.layout.size) != sides:
+            yield "layout.size", f"a {file.layout.shape} has {sides} side{'s' if sides > 1 else ''} (give as many numbers)"
+        elif not 2 <= npus <= MOST_NPUS:
+            yield "layout.size", f"these are {npus} NPUs, 2 to {MOST_NPUS} are needed, as all ways to send are looked at"
+    if file.root is not None and file.collective != "broadcast":
+        yield "root", "only a broadcast has a root (take it out, or ask for a broadcast)"
+    pairs = [(one.from_, one.to) for one in file.links]
+    for place, (sender, receiver) in enumerate(pairs):
+        if sender == receiver:
+            yield f"links[{place}].to", f"NPU {sender} needs no link to itself (take it out)"
+        elif (sender, receiver) in pairs[:place]:
+            yield f"links[{place}]", f"there is a link from {sender} to {receiver} already (take one of them out)"
+
+
+def _unreached(file: SynthesisFile, npus: int, roots: tuple[int, ...], distances: tuple[tuple[int, ...], ...]) -> Iterator[tuple[str, str]]:
+    """NPUs that some chunk never comes to."""
+    if roots[-1] >= npus:
+        yield "root", f"there is no NPU {roots[-1]} (there are {npus}, counted from 0)"
+        return
+    for one, other in product(roots, range(npus)):
+        if distances[one][other] >= _UNREACHED:
+            sender, receiver = (other, one) if file.collective == "reduce_scatter" else (one, other)
+            yield ("links" if file.layout is None else "layout"), f"no links lead from NPU {sender} to NPU {receiver} (add some)"
+            return

@@ -1,1 +1,0 @@
-"""Profiles and chains of layers, and the questions how they are pipelined."""

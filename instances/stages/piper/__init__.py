@@ -1,1 +1,0 @@
-"""How a network is trained on many devices by data, tensor and pipeline parallelism together: graphs, the question, and their files."""

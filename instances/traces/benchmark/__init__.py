@@ -1,1 +1,0 @@
-"""Benchmarks: which few kernels, each repeated how often, stand for a trace?"""

@@ -1,0 +1,135 @@
+"""Engines for several workloads on one chip: a plan for each of them, and what they make together."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import prod
+from time import monotonic
+
+import numpy as np
+
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.codesign import engines as single
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, candidate_in, chosen_design
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.claims import TOLD, enumerated_together, too_many
+from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
+from crossopt.solvers.codesign.combined import workloads as by_boxes
+from crossopt.solvers.codesign.combined import workloads as by_enumeration
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.objective import Joint, combined, joint
+from crossopt.solvers.codesign.rivals.megatron import on_chip, usual_points
+from crossopt.solvers.family import family_of, solve
+from crossopt.solvers.proofs import Tree
+
+Find = Callable[[Portfolio, Joint, Limits, Watch], Found[Designs]]
+
+
+def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+    """Price every plan of every workload on every chip."""
+    found = by_enumeration.exhaustive_search(asked, watch, monotonic() + limits.seconds)
+    complete = found.stopped == "complete"
+    return Found(
+        answer=_answer(portfolio, asked, found.best),
+        bound=(float("inf") if found.value is None else found.value) if complete else None,
+        proof=None if not complete else TOLD if too_many(portfolio.parts) else enumerated_together(found.space),
+        stopped=found.stopped,
+        trace=found.trace,
+        value=found.value,
+    )
+
+
+def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+    """Branch and bound over boxes of hardware points, with one tree of cuts for all workloads."""
+    found = by_boxes.search(asked, watch, Spend(monotonic() + limits.seconds, limits.gap))
+    points, looked = hardware_points(asked.parts[0]), found.looked
+    tree = Tree(prod(looked.plans) * points, points, looked.plans, looked.groups, looked.promising, len(found.cuts), found.cuts)
+    return Found(
+        answer=_answer(portfolio, asked, found.best),
+        bound=found.bound,
+        proof=None if found.bound is None else cut_in_boxes(tree),
+        stopped=found.stopped,
+        trace=found.trace,
+        value=found.value,
+    )
+
+
+def _by_rule(rule: single.Rule, portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+    """A rule's plan for each workload, all on one chip that practice would take."""
+    del watch
+    deadline = monotonic() + limits.seconds
+
+    try:
+        return Found(_answer(portfolio, asked, _on_usual_chips(asked, lambda part: rule(part, deadline))))
+    except TimeoutError:
+        return Found(None, stopped="time limit")
+
+
+def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+    """The best plan for each workload on a chip that practice would take: what a chip chosen for them is worth."""
+    deadline, stopped = monotonic() + limits.seconds, set[str]()
+
+    def planned(part: Instance) -> Candidate | None:
+        found = single.plan_only(part, replace(limits, seconds=deadline - monotonic()), of_a_part(watch))
+        stopped.add(found.stopped)
+        return candidate_in(part, found.answer.design) if found.answer else None
+
+    best = _on_usual_chips(asked, planned)
+    return Found(_answer(portfolio, asked, best), stopped=next(iter(stopped - {"complete"}), "complete"))
+
+
+def _on_usual_chips(asked: Joint, designed: Callable[[Instance], Candidate | None]) -> tuple[Candidate, ...]:
+    """A design for each workload, all on one of the chips that practice would take: the best such set that keeps every limit."""
+    best, least = tuple[Candidate, ...](), float("inf")
+    for point in usual_points(asked.parts[0]):
+        found = [designed(on_chip(part, point)) for part in asked.parts]
+        chosen = tuple(replace(one, point=point) for one in found if one is not None)
+        if len(chosen) < len(found):
+            continue
+        verdicts = [verify(part, one) for part, one in zip(asked.parts, chosen, strict=True)]
+        value = float(combined(asked, [np.float64(verdict.value) for verdict in verdicts]))
+        if all(verdict.accepted for verdict in verdicts) and (value < least or not best):
+            best, least = chosen, value
+    return best
+
+
+def of_a_part(watch: Watch) -> Watch:
+    """Progress with one workload, whose design is no answer for all."""
+    return lambda progress: watch(replace(progress, best=None, bound=None, answer=None))
+
+
+FINDERS: dict[str, Find] = {
+    "boxes": _boxes,
+    "exhaustive": _exhaustive,
+    **{name: partial(_by_rule, single.RULES[name]) for name in ("recipes", "expert")},
+    "plan-only": _plan_only,
+}
+ENGINES = ("auto", *FINDERS)
+
+
+def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Watch) -> Found[Designs]:
+    """What an engine finds, after the optima of the workloads alone where regrets are asked for."""
+    deadline, alone = monotonic() + limits.seconds, list[DesignResult]()
+    if engine == "auto":  # exhaustive where every plan can be priced on every chip in about a second
+        priced = hardware_points(portfolio.parts[0]) * sum(map(combinations, portfolio.parts))
+        engine = "exhaustive" if priced <= single.COUNTED else "boxes"
+    if portfolio.combine == "worst_regret":
+        by, family = engine if engine in ("boxes", "exhaustive") else "auto", family_of("codesign")
+        for part in portfolio.parts:
+            alone.append(solve(family, part, by, Limits(max(deadline - monotonic(), 0.0)), of_a_part(watch)))
+            if not alone[-1].proved:  # without an optimum there is nothing to regret
+                return Found(None, engine=engine, stopped=alone[-1].stopped)
+    asked = joint(portfolio, [answer.value for answer in alone])
+    found = FINDERS[engine](portfolio, asked, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch)
+    kept = tuple(alone) if found.answer or found.bound == float("inf") else ()  # a bound without an answer says nothing
+    return replace(found, engine=engine, parts=kept)
+
+
+def _answer(portfolio: Portfolio, asked: Joint, best: tuple[Candidate, ...]) -> Designs | None:
+    """A design for each workload; None where there are none."""
+    if not best:
+        return None
+    designs = tuple(chosen_design(part, chosen) for part, chosen in zip(portfolio.parts, best, strict=True))
+    return Designs(portfolio.parts[0].cluster.devices, designs, asked.scales if portfolio.combine == "worst_regret" else ())

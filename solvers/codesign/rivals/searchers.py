@@ -1,0 +1,515 @@
+"""Searchers: baselines that look for good designs and prove nothing, as generators that yield the designs they looked at."""
+
+from collections.abc import Generator, Iterator
+from itertools import count, product
+from typing import Any, Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.codesign.boxes.branch import chip_moves
+from crossopt.solvers.codesign.rivals.neighbourhood import (
+    Look,
+    Question,
+    alive,
+    change_chips,
+    change_plans,
+    draw_chips,
+    draw_rows,
+    look,
+    nearest,
+    plans_around,
+    pooled,
+    started,
+)
+
+# Random sampling from the best recipe's design on: chips that keep the budgets and plans that fit some chip, each equally likely.
+
+
+def uniform(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """The design that all searchers begin with, then some plans on some chips, again and again, whatever was found before."""
+    yield from started(question, random)
+    while True:
+        yield look(question, draw_chips(question, random, question.width), draw_rows(question, random, question.width))
+
+
+# Greedy: from the best recipe's design, one choice after the other to its best option, until no choice alone improves anything.
+
+_OPTIONS = 1024
+"""Options of one choice that are looked at together."""
+
+
+def greedy(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Round and round through the hardware choices and the settings of the plan; it ends where a round finds nothing better."""
+    for seen in started(question, random):
+        best = seen
+        yield seen
+    improved = True
+    while improved:
+        value = best.value
+        for choice in range(len(question.space.sizes)):
+            for places in _others(question, best.best[0], choice):
+                seen = look(question, places, np.array([best.best[1]]))
+                best = min(best, seen, key=_value)
+                yield seen
+        places, row = best.best
+        seen = look(question, places[None], plans_around(question, row))
+        best = min(best, seen, key=_value)
+        yield seen
+        improved = best.value < value
+
+
+def _others(question: Question, places: Whole, choice: int) -> Iterator[Whole]:
+    """The chip with every option of one choice, in blocks."""
+    low, high = int(question.box.low[0, choice]), int(question.box.high[0, choice])
+    for start in range(low, high + 1, _OPTIONS):
+        options = np.arange(start, min(start + _OPTIONS, high + 1))
+        chips = np.repeat(places[None], len(options), axis=0)
+        chips[:, choice] = options
+        yield chips
+
+
+def _value(seen: Look) -> float:
+    return seen.value
+
+
+# Local search: the best of many steps around a design, until none improves it; then again from somewhere near the best one of all.
+
+_CHIPS = 256
+"""Chips around the current one that are looked at together."""
+_PLANS = 16
+"""Plans that are priced on them: those best on the current chip."""
+_KICKS = 2
+"""Changes of the best design from which the search starts again."""
+
+
+def local(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Descent to a design that no step improves, and restarts from changed copies of the best one (iterated local search)."""
+    for seen in started(question, random):
+        best = seen
+        yield seen
+    places, row = best.best
+    while True:
+        for seen in _descent(question, random, places, row):
+            best = min(best, seen, key=_value)
+            yield seen
+        chips, rows = best.best[0][None], np.array([best.best[1]])
+        for _ in range(_KICKS):
+            chips, rows = change_chips(question, random, chips), change_plans(question, random, rows)
+        places, row = chips[0], int(rows[0])
+
+
+def _descent(question: Question, random: np.random.Generator, places: Whole, row: int) -> Iterator[Look]:
+    """The best plan around, then the first better chip for the best few plans, until there is neither."""
+    value = np.inf
+    while True:
+        seen = look(question, places[None], plans_around(question, row))
+        yield seen
+        rows = seen.rows[np.argsort(seen.values[:, 0], kind="stable")[:_PLANS]]
+        before, value, row = value, seen.value, int(rows[0])
+        for chips in _blocks(random, chip_moves(question.space, places)):
+            further = look(question, chips, rows)
+            yield further
+            if further.value < value:
+                value = further.value
+                places, row = further.best
+                break
+        else:
+            if not value < before:
+                return
+
+
+def _blocks(random: np.random.Generator, chips: Whole) -> Iterator[Whole]:
+    """The chips in random order, some at a time."""
+    order = random.permutation(len(chips))
+    return (chips[order[start : start + _CHIPS]] for start in range(0, len(order), _CHIPS))
+
+
+# Descents from many chips: all plans are priced once on the first chip and on some drawn ones, and the best of each are what there is to
+# choose from; then from each chip, the best first, the best plan for it, the first better chip around it for the best few plans, and so on.
+#
+# That is how the exact search by boxes finds its designs, without its bound: what the bound is worth is what this lacks.
+
+_DRAWN = 8
+"""Chips that are drawn beside the first."""
+_BLOCK, _KEPT = 4096, 64
+"""Plans that are priced together, and the best of each chip that stay."""
+_DESCENT_PLANS, _DESCENT_CHIPS = 8, 256
+"""Plans for which a better chip is looked for, and chips that are looked at together."""
+
+
+def descent(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """From the first chip and from drawn ones, the best first, and then from others without end."""
+    for first in started(question, random):
+        yield first
+    starts = np.concatenate([first.best[0][None], draw_chips(question, random, _DRAWN)])
+    pool, order = yield from _pooled(question, starts)
+    waiting = [starts[column] for column in order]
+    while True:
+        chips = draw_chips(question, random, 1) if not waiting else np.array([waiting.pop(0)])
+        if not len(chips):
+            yield look(question, chips, pool[:1])
+            continue
+        yield from _down(question, random, chips[0], pool)
+        if question.space.points == 1:
+            return
+
+
+def _pooled(question: Question, chips: Whole) -> Generator[Look, None, tuple[Whole, Whole]]:
+    """Looks at all plans on each chip; the best plans of each, and the chips by their best plan."""
+    rows, values = np.zeros(0, np.int64), np.zeros((0, len(chips)))
+    for start in range(0, len(question.plans), _BLOCK):
+        seen = look(question, chips, np.arange(start, min(start + _BLOCK, len(question.plans))))
+        yield seen
+        rows, values = np.concatenate([rows, seen.rows]), np.concatenate([values, seen.values])
+        kept = np.unique(np.argsort(values, axis=0, kind="stable")[:_KEPT])
+        rows, values = rows[kept], values[kept]
+    return rows, np.argsort(values.min(axis=0), kind="stable")
+
+
+def _down(question: Question, random: np.random.Generator, places: Whole, pool: Whole) -> Iterator[Look]:
+    """The best plans for a chip, and the first better chip for them, until there is none."""
+    value = np.inf
+    while True:
+        seen = look(question, places[None], pool)
+        yield seen
+        if not seen.value < np.inf:
+            return
+        rows, value = seen.rows[np.argsort(seen.values[:, 0], kind="stable")[:_DESCENT_PLANS]], min(value, seen.value)
+        moves = random.permutation(chip_moves(question.space, places))
+        for start in range(0, len(moves), _DESCENT_CHIPS):
+            further = look(question, moves[start : start + _DESCENT_CHIPS], rows)
+            yield further
+            if further.value < value:
+                value, places = further.value, further.best[0]
+                break
+        else:
+            return
+
+
+# Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983), many chains at once.
+
+_STEPS = 64
+"""Steps of the first cooling; every further one has twice as many."""
+_HOT, _COLD = 0.2, 0.0005
+"""Relative rises of the value that are taken with probability 1/e at the start and at the end of a cooling."""
+
+
+def anneal(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """All chains start from the best design known; each changes its chip or its plan and keeps the change if it is not much worse.
+
+    A rise by the factor r is taken with probability r^(-1/T), where the temperature T falls geometrically.
+    """
+    for seen in started(question, random):
+        best = seen
+        yield seen
+    for cycle in count():
+        places, row = best.best
+        chips, rows = np.repeat(places[None], question.width, axis=0), np.full(question.width, row)
+        values = np.full(question.width, best.value)
+        for temperature in np.geomspace(_HOT, _COLD, _STEPS << cycle):
+            other_chips, other_rows = change_chips(question, random, chips), change_plans(question, random, rows)
+            kind = random.integers(3, size=question.width) if len(question.space.sizes) else np.ones(question.width, np.int64)
+            other_chips[kind == 1], other_rows[kind == 0] = chips[kind == 1], rows[kind == 0]
+            seen = look(question, other_chips, other_rows)
+            best = min(best, seen, key=lambda look: look.value)
+            yield seen
+            taken = seen.pairs <= _allowed(random, values, float(temperature))
+            chips[taken], rows[taken], values[taken] = other_chips[taken], other_rows[taken], seen.pairs[taken]
+
+
+def _allowed(random: np.random.Generator, values: Array, temperature: float) -> Array:
+    """The greatest values that are taken: rising by r has the probability r^(-1/T) if u^(-T) is drawn, u uniform."""
+    return values * (1.0 - random.random(len(values))) ** -temperature
+
+
+# A genetic algorithm: a population of designs, uniform crossover of their choices, mutation, and survival of the best.
+
+_MUTATED = 0.8
+"""Share of the children whose chip is changed, and of those whose plan is."""
+_RIVALS = 2
+"""Designs of which the better one becomes a parent."""
+
+
+def genetic(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Every child takes each choice from one of two parents; of parents, children and the best design seen, the best live on."""
+    for seen in started(question, random):
+        best = seen
+        yield seen
+    chips, rows = _first(question, random, best)
+    seen = look(question, chips, rows)
+    yield seen
+    values = seen.pairs
+    while True:
+        children, plans = _children(question, random, (chips, rows, values))
+        seen = look(question, children, plans)
+        best = min(best, seen, key=lambda look: look.value)
+        yield seen
+        chips = np.concatenate([best.best[0][None], chips, children])
+        rows = np.concatenate([[best.best[1]], rows, plans])
+        values = np.concatenate([[best.value], values, seen.pairs])
+        kept = _fittest(chips, rows, values, question.width)
+        chips, rows, values = chips[kept], rows[kept], values[kept]
+
+
+def _first(question: Question, random: np.random.Generator, best: Look) -> tuple[Whole, Whole]:
+    """The design to start from, changed copies of it, and as many random ones."""
+    places, row = best.best
+    half = question.width // 2
+    chips, rows = np.repeat(places[None], half, axis=0), np.full(half, row)
+    chips[1:], rows[1:] = change_chips(question, random, chips[1:]), change_plans(question, random, rows[1:])
+    strangers = draw_chips(question, random, half)
+    return np.concatenate([chips, strangers]), np.concatenate([rows, draw_rows(question, random, len(strangers))])
+
+
+def _children(question: Question, random: np.random.Generator, parents: tuple[Whole, Whole, Array]) -> tuple[Whole, Whole]:
+    chips, rows, values = parents
+    mothers, fathers = (_chosen(random, values, question.width) for _ in range(2))
+    from_mother = random.random((question.width, chips.shape[1])) < 0.5
+    children = np.where(from_mother, chips[mothers], chips[fathers])
+    first, second = rows[mothers], rows[fathers]
+    layouts = question.layouts[np.where(random.random(question.width) < 0.5, first, second)]
+    from_mother = random.random((question.width, question.settings.shape[1])) < 0.5
+    plans = nearest(question, layouts, np.where(from_mother, question.settings[first], question.settings[second]))
+    changed = random.random((2, question.width)) < _MUTATED
+    children[changed[0]] = change_chips(question, random, children[changed[0]])
+    plans[changed[1]] = change_plans(question, random, plans[changed[1]])
+    return children, plans
+
+
+def _chosen(random: np.random.Generator, values: Array, count: int) -> Whole:
+    """The best of a few drawn at random, so many times."""
+    drawn = random.integers(len(values), size=(_RIVALS, count))
+    return np.asarray(drawn[np.argmin(values[drawn], axis=0), np.arange(count)])
+
+
+def _fittest(chips: Whole, rows: Whole, values: Array, count: int) -> Whole:
+    """The best designs, each only once."""
+    first = np.sort(np.unique(np.column_stack([rows, chips]), axis=0, return_index=True)[1])
+    return first[np.argsort(values[first], kind="stable")[:count]]
+
+
+# Hardware choices as shares: each option by its value between the least and the greatest one, and back to the nearest option.
+
+
+def shares_of(question: Question, chips: Whole) -> Array:
+    """Each choice of each chip between 0 for its least and 1 for its greatest option."""
+    columns = [(options[place] - options[0]) / ((options[-1] - options[0]) or 1.0) for options, place in _by_choice(question, chips)]
+    return np.column_stack([np.zeros((len(chips), 0)), *columns])
+
+
+def _by_choice(question: Question, chips: Whole) -> Iterator[tuple[Array, Whole]]:
+    return zip(question.space.options, chips.T, strict=True)
+
+
+def rounded(question: Question, points: Array) -> Whole:
+    """The chips with the options nearest to the shares."""
+    found = np.zeros(points.shape, np.int64)
+    for choice, options in enumerate(question.space.options):
+        wished = options[0] + points[:, choice] * (options[-1] - options[0])
+        above = np.clip(np.searchsorted(options, wished), 1, max(1, len(options) - 1))
+        nearer = wished - options[above - 1] > options[np.minimum(above, len(options) - 1)] - wished
+        found[:, choice] = np.where(nearer, np.minimum(above, len(options) - 1), above - 1)
+    return found
+
+
+# Projected gradient descent with momentum over areas, powers and edges, as DeepFlow searches (Ardalani et al. 2022, arXiv 2211.03309).
+#
+# Its search moves the shares of area, power and die edge against a gradient by finite differences, in normalised steps with momentum, back
+# onto the budgets after every step, from several random starts; parallel plans are tried outside. Here the shares are the options of the
+# hardware choices, rounded to the nearest one whenever a chip is priced; differences are taken on both sides; and the plan is chosen anew
+# every few steps. Where the hardware is given there is nothing to descend: what is left is the best plan.
+
+_STARTS = 12
+_GRADIENT_STEPS = 60
+_FIRST, _LAST = 0.05, 0.01
+"""Length of a step in units of the ranges of the choices, at the start and at the end of a descent."""
+_GRADIENT_KEPT = 0.5
+"""Momentum: share of the last step's direction that is kept."""
+_WIDTH = 0.05
+"""Distance of the differences in units of a choice's range, at least one option."""
+_PLANS_EVERY = 6
+"""Steps after which the plans are chosen anew."""
+
+
+def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Descents from some chips at once, the best recipe's among the first; then from others."""
+    for seen in started(question, random):
+        first = seen
+        yield seen
+    chips = first.best[0][None]
+    pool = yield from pooled(question, chips)
+    while question.space.points > 1:
+        chips = np.concatenate([chips, draw_chips(question, random, _STARTS - len(chips))])
+        yield from _gradient_descent(question, chips, pool)
+        chips = chips[:0]
+
+
+def _gradient_descent(question: Question, chips: Whole, pool: Whole) -> Iterator[Look]:
+    """So many steps from each of the chips."""
+    points, momentum = shares_of(question, chips), np.zeros(chips.shape)
+    rows = pool[:1]
+    if not len(chips):
+        yield look(question, chips, rows)
+        return
+    for number, length in enumerate(np.geomspace(_FIRST, _LAST, _GRADIENT_STEPS)):
+        if number % _PLANS_EVERY == 0:
+            seen = look(question, chips, pool)
+            yield seen
+            rows = pool[np.argmin(seen.values, axis=0)]
+        seen, slope = _slope(question, chips, rows)
+        yield seen
+        momentum = _GRADIENT_KEPT * momentum + (1.0 - _GRADIENT_KEPT) * _unit(slope)
+        points = _projected(question, points, np.clip(points - length * _unit(momentum), 0.0, 1.0))
+        chips = rounded(question, points)
+
+
+def _slope(question: Question, chips: Whole, rows: Whole) -> tuple[Look, Array]:
+    """Differences of the logarithm of the value over those of each choice, on whichever sides there is a chip."""
+    count, choices = chips.shape
+    sides = np.repeat(chips[:, None, None], choices, axis=1).repeat(2, axis=2)
+    for choice, size in enumerate(question.space.sizes):
+        width = max(1, round(_WIDTH * (size - 1)))
+        sides[:, choice, :, choice] = np.clip(chips[:, choice, None] + np.array([-width, width]), 0, size - 1)
+    seen = look(question, np.concatenate([chips, sides.reshape(-1, choices)]), rows)
+    own = seen.values[np.arange(count), np.arange(count)]
+    around = seen.values[:, count:].reshape(count, count, choices, 2)[np.arange(count), np.arange(count)]
+    at = np.einsum("icsc->ics", shares_of(question, sides.reshape(-1, choices)).reshape(sides.shape))
+    here = shares_of(question, chips)
+    there = np.isfinite(around)
+    around = np.log(np.where(there, around, own[:, None, None]))
+    at = np.where(there, at, here[:, :, None])
+    apart = at[..., 1] - at[..., 0]
+    with np.errstate(invalid="ignore"):
+        rise = around[..., 1] - around[..., 0]
+    return seen, np.where((apart > 0.0) & np.isfinite(rise), rise / np.where(apart > 0.0, apart, 1.0), 0.0)
+
+
+def _projected(question: Question, points: Array, wished: Array) -> Array:
+    """The points wished for, with as little as possible taken from all areas alike and all powers alike to keep the budgets.
+
+    Where nothing that is tried keeps them, the point stays where it was.
+    """
+    takes = [0.0, *np.geomspace(1.0 / 64.0, 1.0, 7)]
+    pairs = sorted(product(takes, takes), key=sum)
+    spans = np.array([options[-1] - options[0] for options in question.space.options])
+    share = np.zeros((2, len(spans)))
+    for kind, suffix in enumerate(("_area", "_power")):
+        of_kind = np.array([name.endswith(suffix) for name in question.space.names])
+        widest = float(np.max(spans, where=of_kind, initial=0.0))
+        share[kind] = np.where(of_kind & (spans > 0.0), widest / np.where(spans > 0.0, spans, 1.0), 0.0)
+    tried = np.clip(wished[:, None] - (np.array(pairs) @ share)[None], 0.0, 1.0)
+    chips = rounded(question, tried.reshape(-1, len(spans)))
+    good = np.isin(np.arange(len(chips)), alive(question, chips)).reshape(len(points), -1)
+    found = tried[np.arange(len(points)), np.argmax(good, axis=1)]
+    return np.where(np.any(good, axis=1)[:, None], found, points)
+
+
+def _unit(vectors: Array) -> Array:
+    """The same directions with length 1."""
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1.0e-300))
+
+
+# Black-box optimizers of the field, by optuna: they see the choices of a design and its value, and nothing of the model.
+#
+# `tpe` is the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011), which models good and bad designs choice by choice;
+# `cma-es` the evolution strategy with covariance adaptation (Hansen, arXiv 1604.00772); `bayesian` the estimator over chips alone, each
+# priced with the best plan for it, as hardware is searched around a mapper (Akiba et al., KDD 2019, arXiv 1907.10902, is optuna).
+#
+# All begin with the best recipe's design. A chip that breaks a budget is moved towards the recipe's until it keeps all of them: a black box
+# that was told of broken budgets only by a bad value would see hardly anything else.
+
+_BATCH: Final = 8
+"""Designs that are asked for together."""
+_WAY: Final = 32
+"""Places at which the way from a chip to the recipe's is tried."""
+_NONE: Final = 1.0e30
+"""The value of a design that fits no memory: worse than all others."""
+
+
+def tpe(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Chip and plan together by the Parzen estimator."""
+    yield from _designs(question, random, "tpe")
+
+
+def cma_es(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Chip and plan together by the evolution strategy, for which settings of the plan are numbers."""
+    yield from _designs(question, random, "cma-es")
+
+
+def bayesian(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Chips by the Parzen estimator, each with the best of the plans that are best on the recipe's chip."""
+    for first in started(question, random):
+        yield first
+    home = first.best[0]
+    pool = yield from pooled(question, home[None])
+    study = _study("tpe", random)
+    while question.space.points > 1:
+        trials = [study.ask() for _ in range(_BATCH)]
+        chips = _repaired(question, np.array([_chip(question, trial) for trial in trials]), home)
+        seen = look(question, chips, pool)
+        yield seen
+        _tell(study, trials, seen.values.min(axis=0))
+
+
+def _designs(question: Question, random: np.random.Generator, sampler: str) -> Iterator[Look]:
+    """Designs by a sampler, each setting of a plan taken as asked where such a plan is there, else the nearest plan of its layout."""
+    for first in started(question, random):
+        yield first
+    home, row = first.best
+    study = _study(sampler, random)
+    levels = [np.unique(column) for column in question.settings.T]
+    study.enqueue_trial(_words(question, home, row, levels))
+    while True:
+        trials = [study.ask() for _ in range(_BATCH)]
+        chips = _repaired(question, np.array([_chip(question, trial) for trial in trials]), home)
+        layouts = np.array([trial.suggest_int("layout", 0, len(question.firsts) - 1) for trial in trials])
+        wanted = [[column[trial.suggest_int(f"setting {at}", 0, len(column) - 1)] for at, column in enumerate(levels)] for trial in trials]
+        rows = nearest(question, layouts, np.array(wanted, np.int64).reshape(len(trials), len(levels)))
+        seen = look(question, chips, rows)
+        yield seen
+        _tell(study, trials, seen.pairs)
+
+
+def _study(sampler: str, random: np.random.Generator) -> Any:  # noqa: ANN401 - optuna's own
+    """A study of optuna; a RefusedError where that package is absent."""
+    try:
+        import optuna  # noqa: PLC0415 - an extra, which nothing else needs
+    except ImportError as error:
+        raise RefusedError("this engine asks optuna, which is not installed: pip install 'crossopt[rivals]'") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    seed = int(random.integers(1 << 31))
+    if sampler == "tpe":
+        return optuna.create_study(
+            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=32, multivariate=True, constant_liar=True)
+        )
+    return optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False))
+
+
+def _chip(question: Question, trial: Any) -> list[int]:  # noqa: ANN401
+    """The places of the hardware choices that a trial asks for."""
+    low, high = question.box.low[0], question.box.high[0]
+    return [trial.suggest_int(f"chip {at}", int(least), int(most)) for at, (least, most) in enumerate(zip(low, high, strict=True))]
+
+
+def _words(question: Question, home: Whole, row: int, levels: list[Whole]) -> dict[str, int]:
+    """A design as a trial's parameters."""
+    plan = {f"setting {at}": int(np.searchsorted(column, question.settings[row, at])) for at, column in enumerate(levels)}
+    return {**{f"chip {at}": int(place) for at, place in enumerate(home)}, "layout": int(question.layouts[row]), **plan}
+
+
+def _repaired(question: Question, chips: Whole, home: Whole) -> Whole:
+    """Each chip, or the first one on its way to the chip at home that keeps the budgets."""
+    if not chips.shape[1]:
+        return chips
+    shares = np.linspace(0.0, 1.0, _WAY)[None, :, None]
+    way = np.rint(chips[:, None] + shares * (home - chips)[:, None]).astype(np.int64)
+    kept = np.isin(np.arange(len(chips) * _WAY), alive(question, way.reshape(-1, chips.shape[1]))).reshape(len(chips), _WAY)
+    kept[:, -1] = True
+    return np.asarray(way[np.arange(len(chips)), np.argmax(kept, axis=1)])
+
+
+def _tell(study: Any, trials: list[Any], values: Array) -> None:  # noqa: ANN401
+    for trial, value in zip(trials, values, strict=True):
+        study.tell(trial, min(float(value), _NONE))
