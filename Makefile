@@ -52,15 +52,16 @@ published-plans: $(INSTALLED) # public training plans beside their proven optima
 SHOWN := quickstart gpt3-175b-pathfinding-large llama3-405b-1024xh100 placement/gpt3-13b-on-8 network/three-models-4096 \
 	network/all-reduce-torus network/gather-two-boxes traces/two-weeks-of-work traces/a-third-of-a-step
 
-gallery: $(INSTALLED) # reports that a test draws again from their results, byte for byte
+gallery: $(INSTALLED) # find the results of the gallery anew, and draw their pages
 	for name in $(SHOWN); do $(BIN)/crossopt solve instances/$$name.yaml --out reports/gallery/$$(basename $$name).json; done
 	$(BIN)/crossopt solve instances/gpt3-175b-pathfinding-7nm.yaml --engine milp --out reports/gallery/gpt3-175b-pathfinding-7nm.json
 	$(MAKE) pages
 
-pages: $(INSTALLED) # the same from the results that are there
-	cd reports/gallery && for result in *.json; do $(CURDIR)/$(BIN)/crossopt report $$result --out $${result%.json}.html; done
-	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --out compared.html
-	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --as markdown --out compared.md
+PAGES := $(CURDIR)/build/gallery
+pages: $(INSTALLED) # pages of the saved results, which the site shows
+	mkdir -p $(PAGES)
+	cd reports/gallery && for result in *.json; do $(CURDIR)/$(BIN)/crossopt report $$result --out $(PAGES)/$${result%.json}.html; done
+	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --out $(PAGES)/compared.html
 
 studies: $(INSTALLED) # some minutes: the studies that come along, with their runs, pages and tables
 	$(BIN)/python -m tests.benchmarks.studies
@@ -70,7 +71,7 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-docs: $(INSTALLED) # the site, in build/site: any broken link or anchor is an error
+docs: pages # the site, in build/site: any broken link or anchor is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir build/site
 

@@ -12,7 +12,7 @@ from typing import Final
 from tests.paths import ROOT
 from tests.reports.browser import opened
 
-GALLERY: Final = ROOT / "reports" / "gallery"
+GALLERY: Final = ROOT / "build" / "gallery"
 _TIMES, _WIDE = 3, 1280
 _DRAWN: Final = """new Promise(done => requestAnimationFrame(() => setTimeout(() => {
   const [page] = performance.getEntriesByType("navigation"), painted = performance.getEntriesByName("first-contentful-paint");

@@ -1,8 +1,8 @@
 """The studies that come along: `python -m tests.benchmarks.studies` runs them and writes what is kept of them.
 
-That is the runs and the page in `reports/gallery`, and where a study has a text beside it the tables between its two marks. With `--tables`
-nothing is run: the tables are written anew from the runs that are there. Names of studies run only these. Seconds are those of the
-process: a busy machine takes no rival's time.
+That is the runs in `reports/gallery`, the page in `build/gallery`, and where a study has a text beside it the tables between its two
+marks. With `--tables` nothing is run: the tables are written anew from the runs that are there. Names of studies run only these. Seconds
+are those of the process: a busy machine takes no rival's time.
 """
 
 import sys
@@ -22,6 +22,7 @@ TOLD = ("joint-vs-single-layer", "logic-memory-network-scaling")
 """Studies with a text beside them."""
 STUDIES = (*TOLD, "diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield", "congested-links")
 GALLERY = ROOT / "reports/gallery"
+PAGES = ROOT / "build/gallery"
 FIRST, LAST = "<!-- table -->", "<!-- end of table -->"
 
 
@@ -29,9 +30,10 @@ def main() -> None:
     """Run the studies, unless only tables are wanted, and write the tables."""
     wanted = [name for name in sys.argv[1:] if name in STUDIES] or STUDIES
     on_own_seconds()
+    PAGES.mkdir(parents=True, exist_ok=True)
     for name in wanted:
         if "--tables" not in sys.argv[1:]:
-            command(["compare", name, "--out", str(GALLERY / f"{name}.json"), "--chart", str(GALLERY / f"{name}.html")])
+            command(["compare", name, "--out", str(GALLERY / f"{name}.json"), "--chart", str(PAGES / f"{name}.html")])
     for name in (name for name in wanted if name in TOLD):
         path = text_beside(name)
         path.write_text(with_table(path.read_text(encoding="utf-8"), kept(name)), encoding="utf-8")

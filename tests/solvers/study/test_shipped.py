@@ -75,17 +75,16 @@ def test_what_is_kept_of_a_study_is_of_this_study(name: str) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_tables_and_pages_are_those_of_the_runs(name: str) -> None:
-    """`python -m tests.benchmarks.studies --tables` writes them anew; the gallery draws its pages again."""
+    """`python -m tests.benchmarks.studies --tables` writes them anew; the gallery draws its pages from these."""
     if name in TOLD:
         text = text_beside(name).read_text(encoding="utf-8")
         assert with_table(text, stored(name)) == text
-    for ending in ("json", "html"):
-        assert (GALLERY / f"{name}.{ending}").stat().st_size < LARGEST
+    assert (GALLERY / f"{name}.json").stat().st_size < LARGEST
 
 
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != JOINT])
 def test_what_a_study_expects_held(name: str) -> None:
-    """That it follows from the runs, and the runs from their designs, is checked where the gallery draws its pages again."""
+    """That it follows from the runs, and the runs from their designs, is checked where the gallery draws its pages from these."""
     assert {one.verdict for one in stored(name).findings} == {"held"}
 
 
