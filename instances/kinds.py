@@ -71,7 +71,7 @@ KINDS = {
         ("graph", "file"),
         family="crossopt.solvers.placement.family",
         shown=f"{_SHEETS}.placement",
-        commands=f"{_COMMANDS}.graphs.placement",
+        commands="crossopt.reports.commands.placement",
         options=_same("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers"),
     ),
     "network": Kind(
@@ -111,7 +111,7 @@ KINDS = {
         digest=True,
         family="crossopt.solvers.sharding.family",
         shown=f"{_SHEETS}.sharding",
-        commands=f"{_COMMANDS}.graphs.sharding",
+        commands="crossopt.reports.commands.sharding",
         options={"memory": "limit"},
     ),
     "study": Kind("studies", "", commands=f"{_COMMANDS}.studies.compare"),

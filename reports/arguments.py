@@ -1,12 +1,167 @@
-"""What the command line takes: sub-commands, their arguments and their help."""
+"""Arguments of `sweep`."""
 
 import argparse
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
 from crossopt import __version__
-from crossopt.reports.commands.studies.arguments import add_sweep
-from crossopt.reports.commands.traces.arguments import add_import
-from crossopt.reports.launching.arguments import add_export
+from crossopt.instances.files.units import exact_quantity
+
+ACTIONS: Final = ("status", "table", "check", "index", "script")
+"""What else may be done about a sweep."""
+SWEEP_FORMS: Final = ("csv", "markdown", "parquet", "html")
+RETRIED: Final = ("failed", "limit")
+OF_RUNS: Final = ("settings", "dask", "store", "workers", "shard", "retry", "dry_run", "time_limit", "memory")
+OF_ACTIONS: Final = {
+    "status": (),
+    "table": ("form", "columns", "seconds", "out"),
+    "check": ("sample",),
+    "index": (),
+    "script": ("settings", "store", "workers", "retry", "time_limit", "memory", "slurm", "shards", "out"),
+}
+"""The options that say something to each of them."""
+
+_CODES = """exit codes: 0 all answered, also where the answer is that there is none · 1 some failed · 2 usage · 3 invalid file ·
+11 some are answered without a proof · 12 ended early · 30 of check: a result does not hold"""
+_WORDS = (
+    "a study, to answer what of it is not answered yet; or status, table, check or index and the folder of a sweep; or script and a study"
+)
+
+
+def add_sweep(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `sweep`."""
+    parser.epilog, parser.formatter_class = _CODES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("words", nargs="+", metavar="FILE", help=_WORDS)
+    parser.add_argument("--store", type=Path, metavar="DIR", help="where answers are kept, one file each; what is there is not asked again")
+    parser.add_argument("--workers", type=_count, metavar="N", help="processes that answer, each with one thread (default: one a core)")
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="of every question, as for `solve`"
+    )
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help="only the I-th of N equal parts, counted from 0, such as 3/40")
+    retry = "also ask again what failed, or what was stopped by its time limit without a proof: failed, limit, or both with a comma"
+    parser.add_argument("--retry", type=_retried, metavar="WHAT", help=retry)
+    parser.add_argument("--dry-run", action="store_true", help="read all questions and say how much is to be asked, and ask nothing")
+    parser.add_argument("--time-limit", metavar="TIME", help="for each run, for example 60s (default: as the study says)")
+    parser.add_argument("--memory", metavar="SIZE", help="of each process, such as 4GiB; a run that needs more fails, and the others go on")
+    dask = "answer on a cluster of Dask, by the address of its scheduler, or on one of this machine alone: local"
+    parser.add_argument("--dask", metavar="ADDRESS", help=dask)
+    of_table = parser.add_argument_group("table")
+    of_table.add_argument(
+        "--as", dest="form", choices=SWEEP_FORMS, help="comma-separated values (default), Markdown, Parquet by pyarrow, or a page"
+    )
+    of_table.add_argument("--columns", metavar="NAMES", help="only these, with commas between")
+    of_table.add_argument("--seconds", action="store_true", help="with the seconds that each run took, which differ from time to time")
+    of_table.add_argument("--out", type=Path, metavar="FILE", help="of tables and scripts: into this file (default: standard output)")
+    of_check = parser.add_argument_group("check")
+    of_check.add_argument("--sample", type=_count, metavar="N", help="check N results, evenly chosen, instead of all")
+    of_script = parser.add_argument_group("script")
+    of_script.add_argument("--slurm", action="store_true", help="for sbatch: an array of jobs, one for each part")
+    of_script.add_argument("--shards", type=_count, metavar="N", help="how many parts (default: 10)")
+    parser.set_defaults(command="sweep")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6 or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number from 1 on)")
+    return int(text)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    first, slash, second = text.partition("/")
+    if not slash or not (first.isdecimal() and second.isdecimal()) or len(text) > 12 or int(first) >= int(second):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shard (write I/N with I from 0 to N-1, such as 0/4)")
+    return int(first), int(second)
+
+
+def _retried(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    if strange := [word for word in words if word not in RETRIED]:
+        raise argparse.ArgumentTypeError(f"{strange[0]!r} is nothing to ask again (one of {', '.join(RETRIED)})")
+    return words
+
+
+# What `import` takes.
+
+_LONGEST = 10**18
+
+
+def add_import(parser: ArgumentParser, whole: Callable[[str], int]) -> None:
+    """All of it; `whole` reads a count."""
+    of_time: dict[str, Any] = {"type": nanoseconds_of, "metavar": "TIME"}
+    parser.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="TRACE",
+        help="traces of ranks of one job, plain or in .gz: Kineto JSON of PyTorch's profiler, Chakra (.et, JSON), host traces of PyTorch",
+    )
+    parser.add_argument("--rank", type=whole, metavar="N", help="of several traces the rank that is kept (default: that of the first file)")
+    parser.add_argument("--step", type=_number, metavar="N", help="the step alone that the profiler marked with ProfilerStep#N")
+    parser.add_argument("--from", dest="begin", **of_time, help="what is launched from this time on, such as 12.5ms from the first event")
+    parser.add_argument("--to", dest="end", **of_time, help="what is launched before this time")
+    parser.add_argument("--kernels", action="store_true", help="list all work on devices by name, not only the longest")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the graph of the trace as JSON to this file; - is standard output")
+    parser.set_defaults(command="import")
+
+
+def nanoseconds_of(text: str) -> int:
+    """A time such as `12.5ms`, to the nanosecond."""
+    try:
+        exact = exact_quantity(text, "time") * 10**9
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    if not 0 <= exact <= _LONGEST or exact != int(exact):
+        raise ArgumentTypeError(f"{text!r} is no whole number of ns from the first event on")
+    return int(exact)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > len(str(_LONGEST)):
+        raise ArgumentTypeError(f"{text[:40]!r} is no number of a step (a whole number from 0 is needed)")
+    return int(text)
+
+
+# What `export` takes.
+
+STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
+CERTIFICATE, TRACE, CHAKRA, GRAPH = "certificate", "perfetto", "chakra", "graph"
+
+
+def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: str) -> None:
+    """All of it; `share` reads one, and `settings` say what `--set` is, as for all commands."""
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote; for a model, a question will do")
+    parser.add_argument(
+        "--as",
+        dest="stack",
+        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, TRACE, CHAKRA, GRAPH),
+        help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
+        "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
+        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; or what is done when, as a "
+        "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark "
+        "runs, or of a trace with its changes",
+    )
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {settings}")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="of a model: the file, or a folder for it (default: this folder); of Chakra: a new folder or a .tar; of a certificate: the "
+        "file, packed where it ends in .gz, and of a trace (default: print it)",
+    )
+    parser.add_argument(
+        "--within",
+        type=share,
+        metavar="SHARE",
+        help="of a model: keep plans that may be up to so much slower than the best design (default: 0, those that may be as fast)",
+    )
+    parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
+    parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
+    parser.set_defaults(command="export")
+
+
+# What the command line takes: sub-commands, their arguments and their help.
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage, or an engine that does not answer · 3 invalid file ·
 10 time limit and no design · 11 not proved under --strict · 12 comparison ended early ·

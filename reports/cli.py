@@ -84,7 +84,7 @@ def _asked(options: argparse.Namespace) -> int:
 
 def _guarded(options: argparse.Namespace) -> int:
     """The same with its answers kept by this process, and the work done in another one, as long as nothing is loaded here."""
-    from crossopt.reports.commands.keeping.keeper import guarded  # noqa: PLC0415
+    from crossopt.reports.commands.keeper import guarded  # noqa: PLC0415
 
     given = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
     usual = options.command == "solve" and options.time_limit is None
@@ -283,7 +283,7 @@ def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
-    from crossopt.reports.tables.calibration import fitted_sections  # noqa: PLC0415
+    from crossopt.reports.tables.kernels import fitted_sections  # noqa: PLC0415
 
     check_target(options.out)
     for path in options.file:

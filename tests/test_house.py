@@ -163,7 +163,7 @@ def test_the_course_is_entered_by_its_own_command_alone() -> None:
     course = ("crossopt.solvers.grading", "crossopt.instances.course")
     entering = {name for name in OURS if any(module.startswith(course) for module in imports(trees()[name]))}
     outside = {name for name in entering if not name.startswith("solvers/grading/")}
-    assert outside == {"reports/commands/course.py", "reports/completion.py", "reports/commands/course_text.py"}
+    assert outside == {"reports/commands/course.py", "reports/completion.py"}
 
 
 def test_networkx_is_named_in_one_file_at_most() -> None:

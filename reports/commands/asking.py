@@ -13,10 +13,9 @@ from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending, code_of, code_of_ending
-from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
-from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table
-from crossopt.reports.commands.keeping.watch import Keeping
+from crossopt.reports.commands.keeper import Keeping, Kept, keeper, put
 from crossopt.reports.commands.progress import log_to, progress_on
+from crossopt.reports.commands.tables import collected, keep_table, show_table
 from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.compared import Compared, compared_text, refused_text
 from crossopt.reports.sheets.sheet import Bar, Sheet

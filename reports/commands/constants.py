@@ -16,9 +16,9 @@ from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import code_of
-from crossopt.reports.commands.keeping.keeper import Kept, keeper
-from crossopt.reports.commands.keeping.tables import hand_over
+from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.commands.tables import hand_over
 from crossopt.reports.render.style import alone
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.render.width import fitted

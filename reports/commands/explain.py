@@ -17,14 +17,13 @@ from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import code_of
-from crossopt.reports.commands.keeping.keeper import Kept, keeper
-from crossopt.reports.commands.keeping.tables import hand_over
-from crossopt.reports.commands.keeping.watch import Keeping
+from crossopt.reports.commands.keeper import Keeping, Kept, keeper
 from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.commands.tables import hand_over
 from crossopt.reports.facts.building import building_of
 from crossopt.reports.render.width import fitted
+from crossopt.reports.sheets.codesign.design import near_text
 from crossopt.reports.sheets.codesign.explain import Why, answer_text, clash_text, forced_text
-from crossopt.reports.sheets.codesign.near import near_text
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend

@@ -22,10 +22,10 @@ from crossopt.instances.codesign.question import asked_in, narrowing, read_insta
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.question import read_again
+from crossopt.reports.arguments import CHAKRA
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import spare_others, usage
 from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.launching.arguments import CHAKRA
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignResult, candidate_in

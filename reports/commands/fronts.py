@@ -15,8 +15,7 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.console import usage
-from crossopt.reports.commands.keeping.keeper import keeper
-from crossopt.reports.commands.keeping.watch import SHARE
+from crossopt.reports.commands.keeper import SHARE, keeper
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.amounts import several
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text

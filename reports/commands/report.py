@@ -90,7 +90,7 @@ def _write_figure(place: Path, svg: str) -> None:
     if place.suffix == ".svg":
         write_whole(place, svg)
         return
-    from crossopt.reports.render.pdf import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
+    from crossopt.reports.render.figures import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
 
     data = pdf_of(svg)
     with naming(place):
@@ -209,8 +209,8 @@ def _runs(path: Path) -> Study:
 
 def _relaxation(path: Path) -> Drawn:
     """Only this needs integer models."""
-    from crossopt.reports.facts.linear.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
-    from crossopt.reports.facts.linear.relaxation import relaxation_faults  # noqa: PLC0415
+    from crossopt.reports.facts.linear import from_json as relaxation_from_json  # noqa: PLC0415
+    from crossopt.reports.facts.linear import relaxation_faults  # noqa: PLC0415
     from crossopt.reports.sheets.codesign.relaxation import relaxation_sheet  # noqa: PLC0415
 
     found, data = read_as(path, relaxation_from_json), read_as(path, _plain)

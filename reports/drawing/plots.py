@@ -1,6 +1,6 @@
 """Plots: figures as marks and lines on axes. All stand on pages and have their colours, but for `scatter`, which is a file of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -8,7 +8,22 @@ from math import ceil, floor, inf, log10
 from typing import Final
 
 from crossopt.reports.drawing.axes import Frame, Point, Scale, ends_of, names_below, round_steps, stairs, tenfold_steps, upright
-from crossopt.reports.drawing.svg import Titles, beside, dot, fitted, hue, line, picture, shortened, spot, spread, widest, width_of, words
+from crossopt.reports.drawing.svg import (
+    Titles,
+    beside,
+    box,
+    dot,
+    fitted,
+    hue,
+    line,
+    picture,
+    shortened,
+    spot,
+    spread,
+    widest,
+    width_of,
+    words,
+)
 
 _LEFT, _TOP, _TALL = 76.0, 22.0, 300.0
 """Where the frames of all but lines and ranges begin, and how high those of pairs are."""
@@ -349,3 +364,100 @@ def _legend(series: Sequence[Series]) -> Iterator[str]:
 
 def _text(x: float, y: float, text: str, anchor: str, size: int = 12) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="#222">{escape(text)}</text>'
+
+
+# Two positive figures of the same things against each other, where equal steps are equal factors, with a band around equality.
+
+_PAIRS_LEFT, _PAIRS_TOP, _PAIRS_TALL = 64.0, 22.0, 320.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Across and upward, of which group it is, whether its mark is a square, and what it says."""
+
+    across: float
+    upward: float
+    place: int
+    square: bool
+    tip: str
+
+
+def pairs_drawn(titles: Titles, pairs: Sequence[Pair], band: float, axes: tuple[str, str]) -> str:
+    """The picture; `band` is a share of the figure across, and `axes` are across and upward."""
+    values = [value for pair in pairs for value in (pair.across, pair.upward)]
+    low, high = log10(min(values) / _MARGIN), log10(max(values) * _MARGIN)
+    room = titles.width - _PAIRS_LEFT - 12.0
+    frame = Frame(Scale(low, high, _PAIRS_LEFT, room, tenfold=True), Scale(low, high, _PAIRS_TOP, _PAIRS_TALL, upward=True, tenfold=True))
+    factors = (1.0,) if high - low > 2.0 else (1.0, 2.0, 5.0)
+    body = frame.named(axes)
+    for tick in tenfold_steps(low, high, factors, 8):
+        body += [*frame.row(tick, f"{tick:g}"), *frame.column(tick, f"{tick:g}")]
+    ends = (10.0**low, 10.0**high)
+    body += [line([frame.at((end, end)) for end in ends], "mark"), *_band(frame, ends, band)]
+    for pair in pairs:
+        body.append(spot(*frame.at((pair.across, pair.upward)), 3.5, f"{hue(pair.place)} cut fine", pair.square, pair.tip))
+    return picture(titles, frame.height, body)
+
+
+def _band(frame: Frame, ends: tuple[float, float], band: float) -> Iterator[str]:
+    """The lines on which one figure is so much more or less than the other, as far as the frame goes."""
+    low, high = ends
+    yield line([frame.at((low, low * (1.0 + band))), frame.at((high / (1.0 + band), high))], "branch")
+    yield line([frame.at((low / (1.0 - band), low)), frame.at((high, high * (1.0 - band)))], "branch")
+
+
+# A tornado: for each thing that may differ how far a figure moves to either side, the one that moves it most on top.
+
+_TORNADO_ROW, _TORNADO_TALL_ROW, _TORNADO_TOP = 30.0, 42.0, 34.0
+_NAMES: Final = 170.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """Where a figure ends on one side, in words too; None where it ends nowhere."""
+
+    value: float | None
+    shown: str
+    square: bool
+    """A tip with a square has another answer, one with a circle the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swing:
+    """One thing with its two tips, as they are listed."""
+
+    label: str
+    tips: tuple[Tip, Tip]
+
+
+def tornado(titles: Titles, swings: Sequence[Swing], centre: float, axis: str) -> str:
+    """Bars around the centre with a mark at each tip, and words beside them. A tip that is nowhere is told at the end of the row."""
+    known = [tip.value for swing in swings for tip in swing.tips if tip.value is not None]
+    low, high = min([centre, *known]), max([centre, *known])
+    label = 0.0 if titles.narrow else min(widest(swing.label for swing in swings) + 12.0, _NAMES)
+    row = _TORNADO_TALL_ROW if titles.narrow else _TORNADO_ROW
+    room = [widest(tip.shown for swing in swings for tip in swing.tips) + 14.0] * 2
+    left, right = label + room[0], titles.width - room[1]
+    scale = (right - left) / (high - low) if high > low else 0.0
+    bottom = _TORNADO_TOP + row * len(swings)
+    body = [words(0.0 if titles.narrow else left, 11.0, axis, "m")]
+    for tick in round_steps(low, high, 2 if titles.narrow else 4) if high > low else ():
+        body += upright(left + (tick - low) * scale, (_TORNADO_TOP - 4.0, bottom), f"{tick:g}", 15.0)
+    for place, swing in enumerate(swings):
+        y, room_of_name = _TORNADO_TOP + row * place, titles.width if titles.narrow else label - 8.0
+        body.append(words(0.0, y + (9.0 if titles.narrow else 19.0), shortened(swing.label, room_of_name)))
+        body += _row(swing, centre, y + row - _TORNADO_ROW, lambda value: left + (value - low) * scale)
+    at = left + (centre - low) * scale
+    body += [line([(at, _TORNADO_TOP - 6.0), (at, bottom)], "mark"), words(at, _TORNADO_TOP - 10.0, "as stated", "t b", "middle")]
+    return picture(titles, bottom + 22.0, body)
+
+
+def _row(swing: Swing, centre: float, y: float, at: Callable[[float], float]) -> Iterator[str]:
+    there = [(at(tip.value), tip.square) for tip in swing.tips if tip.value is not None]
+    ends = [at(centre), *(x for x, _ in there)]
+    yield box(min(ends), y + 7.0, max(ends) - min(ends), 16.0, "k0", 2.0, f"{swing.label}: {swing.tips[0].shown}, {swing.tips[1].shown}")
+    for x, square in there:
+        yield spot(x, y + 15.0, 4.5, "k1", square)
+    lower, upper = sorted(swing.tips, key=lambda tip: float("inf") if tip.value is None else tip.value)
+    yield words(min(ends) - 8.0, y + 19.0, lower.shown, "t n", "end")
+    yield words(max(ends) + 8.0, y + 19.0, upper.shown, "t n")

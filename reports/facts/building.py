@@ -17,10 +17,7 @@ from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.chip.bill import bill_of, bill_words
-from crossopt.reports.facts.chip.bundles import bundles_words
-from crossopt.reports.facts.chip.held import FULL, links_words, slowed_stacks
-from crossopt.reports.facts.chip.rates import by_clock
+from crossopt.reports.facts.chip import FULL, bill_of, bill_words, bundles_words, by_clock, links_words, slowed_stacks
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignResult, chosen_hardware
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}

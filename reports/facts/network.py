@@ -26,7 +26,7 @@ from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, rank
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.chip.words import shape_words
+from crossopt.reports.facts.chip import shape_words
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 _IN_ORDER = (

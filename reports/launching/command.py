@@ -1,15 +1,55 @@
-"""The command `export`: what a result holds, in the form that another program takes, and what is written in no such form."""
+"""The graph of a trace that a result speaks of: what a benchmark runs, or the trace with the changes that are made."""
 
+import json
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
-from crossopt.instances.files.saved import kind_of, read_as
+from crossopt.crossflow.traces.graph import excerpt
+from crossopt.crossflow.traces.transforms import changed
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.traces.graph_file import is_graph
+from crossopt.instances.question import read_again
+from crossopt.instances.traces.graph_file import Trace, document_of, is_graph
+from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
+from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.families import ANSWERED, code_of
-from crossopt.reports.launching.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
+from crossopt.solvers.checking import check
+
+
+def export_graph(path: Path, out: Path | None) -> None:
+    """Write it, or print it; a RefusedError in words where the result has no answer or is not sound."""
+    family, result = read_saved(path, str(kind_of(path)))
+    if result.answer is None:
+        raise RefusedError(f"{path}: there is no {family.what} in this result (solve a question that has one)")
+    report = check(family, result, path.parent)
+    if not report.accepted:
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
+    question = read_again(result.question, result.kind, path.parent)
+    made = _benchmark(question, result.answer) if result.kind == "benchmark" else _changed(question, result.answer)
+    text = json.dumps(document_of(made)) + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(out, text)
+
+
+def _benchmark(question: Any, answer: Any) -> Trace:  # noqa: ANN401 - of the kind
+    classes = [(kernel.operations, runs) for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs]
+    source = f"{float(question.file.share):.6g} of {question.trace.source or question.name}"
+    return Trace(excerpt(question.trace.graph, classes), source, assumed=question.trace.assumed)
+
+
+def _changed(question: Any, answer: Any) -> Trace:  # noqa: ANN401 - of the kind
+    made = [effect for name, effect in zip(question.names, question.effects, strict=True) if name in answer.changes]
+    source = f"{question.trace.source or question.name}, {', '.join(answer.changes) or 'as it is'}"
+    return Trace(changed(question.trace.graph, made), source, assumed=question.trace.assumed)
+
+
+# The command `export`: what a result holds, in the form that another program takes, and what is written in no such form.
 
 TRACED = ("pipedream", "piper", "chain")
 """Kinds of plans whose stages have a time line, beside placements and joint designs."""
@@ -25,8 +65,6 @@ def export(options: Namespace) -> int:
         export_trace(options.file, options.out)
         return ANSWERED
     if options.stack == GRAPH:
-        from crossopt.reports.launching.graph import export_graph  # noqa: PLC0415
-
         export_graph(options.file, options.out)
         return ANSWERED
     if options.stack in PLACEMENTS:
@@ -57,7 +95,7 @@ def _export_plan(options: Namespace) -> None:
     except ValueError as error:
         usage(str(error))
     if options.stack == CHAKRA:
-        from crossopt.reports.launching.chakra.export import export_chakra  # noqa: PLC0415
+        from crossopt.reports.launching.chakra import export_chakra  # noqa: PLC0415
 
         export_chakra(options, instance, chosen)
         return

@@ -1,4 +1,4 @@
-"""Arguments of Megatron-LM's pretrain scripts for a plan, and the plan of arguments, as Megatron-Core 0.14 and 0.15 have them."""
+"""The arguments of Megatron-LM's pretrain scripts that exports use."""
 
 from functools import reduce
 from operator import or_
@@ -18,18 +18,345 @@ from crossopt.crossflow.recomputation import (
 )
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
-from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.megatron_network import PAIRED, SINCE_BLACKWELL, experts, precision, shapes
-from crossopt.reports.launching.megatron_options import OPTIONS
-from crossopt.reports.launching.megatron_remarks import remarks
+from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
+    UNSAID,
     Export,
     Setting,
     Settings,
+    adapted,
     flags,
+    options_of,
     parsed_flags,
+    unknown_shapes,
     whole,
 )
+
+OPTIONS = options_of(
+    "Megatron-LM with Megatron-Core 0.15",
+    "NVIDIA/Megatron-LM megatron/training/arguments.py",
+    "000c4ac24f61",
+    """--num-layers --hidden-size --ffn-hidden-size --num-attention-heads --num-query-groups --kv-channels --seq-length
+    --max-position-embeddings --vocab-size --position-embedding-type --normalization --attention-backend --attention-dropout
+    --hidden-dropout --num-experts --moe-router-topk --moe-router-num-groups --moe-router-group-topk --moe-router-dtype
+    --moe-token-dispatcher-type --moe-ffn-hidden-size --moe-shared-expert-intermediate-size
+    --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size --global-batch-size --tensor-model-parallel-size
+    --pipeline-model-parallel-size --pipeline-model-parallel-layout --decoder-first-pipeline-num-layers
+    --decoder-last-pipeline-num-layers --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity
+    --recompute-modules --recompute-method --recompute-num-layers --data-parallel-sharding-strategy --ckpt-format
+    --cpu-offloading-num-layers --fp8-format --fp8-recipe --fp4-format --exp-avg-dtype --exp-avg-sq-dtype
+    --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
+    --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
+    --num-distributed-optimizer-instances --cross-entropy-fusion-impl
+    --glu-linear-offset --activation-func-clamp-value""",
+    """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
+    --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
+    --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
+    --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
+    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
+    --cross-entropy-loss-fusion --moe-enable-deepep --moe-permute-fusion --moe-router-fusion --moe-router-padding-for-fp8
+    --use-precision-aware-optimizer --manual-gc --quick-geglu --no-bias-dropout-fusion""",
+)
+
+
+# Arguments of Megatron-LM about the network: shapes, precision, experts, loss and optimizer state.
+
+PAIRED: Final = "--overlap-moe-expert-parallel-comm"
+_MOMENTS: Final = {**dict.fromkeys(("bf16", *NARROW), (10.0, 8.0, 6.0)), "fp16": (8.0,)}
+"""Bytes of master weight and moments that there are arguments for: beside 16-bit weights in bf16 the low half of a master weight alone is
+kept (store_param_remainders of megatron/core/optimizer/optimizer_config.py)."""
+
+
+def experts(model: Transformer, plan: Plan) -> list[Setting]:
+    """Experts, and how tokens go to them."""
+    if model.experts == 1:
+        return []
+    make = OPTIONS.setting
+    return [
+        make("--num-experts", model.experts, "experts of a layer"),
+        make("--moe-router-topk", model.experts_per_token, "experts that a token takes"),
+        *_groups(model),
+        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas, or of all ranks of a stage"),
+        make("--expert-tensor-parallel-size", plan.expert_tensor or plan.tensor, "and each of them over so many"),
+        *_dispatched(model, plan),
+        *_fused(model),
+        *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
+        *(
+            [make(PAIRED, None, "tokens go to their experts behind the work on another microbatch")]
+            if plan.expert_exchange == "hidden"
+            else []
+        ),
+        *_beside_routed(model),
+    ]
+
+
+def _fused(model: Transformer) -> list[Setting]:
+    """What is done in few kernels, as in NVIDIA's runs (Megatron-MoE-ModelZoo); that scripts refuse grouped products but with --bf16."""
+    make, found = OPTIONS.setting, list[Setting]()
+    if model.precision in {"bf16", *NARROW}:
+        found.append(make("--moe-grouped-gemm", None, "products of several experts at once"))
+        found += [make("--no-bias-dropout-fusion", None, "which these refuse where there are biases")] if model.biased("projection") else []
+    found.append(make("--moe-permute-fusion", None, "tokens are sorted by their experts in one kernel"))
+    found.append(make("--moe-router-fusion", None, "scores and choices of experts in one kernel (Transformer Engine 2.7 on)"))
+    if model.precision == "fp8":
+        found.append(make("--moe-router-padding-for-fp8", None, "experts get tokens in multiples that 8-bit products take"))
+    return found
+
+
+def _groups(model: Transformer) -> list[Setting]:
+    """Where the experts of a token may be."""
+    if model.expert_groups == 1:
+        return []
+    return [
+        OPTIONS.setting("--moe-router-num-groups", model.expert_groups, "groups of experts"),
+        OPTIONS.setting("--moe-router-group-topk", model.groups_per_token, "groups from which a token takes its experts"),
+    ]
+
+
+def _dispatched(model: Transformer, plan: Plan) -> list[Setting]:
+    """How tokens go to their experts and back; the dispatcher that sends them once a node wants several ranks."""
+    make = OPTIONS.setting
+    if not model.once_a_node or plan.expert * (plan.expert_tensor or plan.tensor) == 1:
+        return [make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back")]
+    return [
+        make("--moe-token-dispatcher-type", "flex", "tokens go to their experts and back, to those of a node once"),
+        make(
+            "--moe-enable-deepep",
+            None,
+            "by DeepEP, which hands them on in the node (later ones call it --moe-flex-dispatcher-backend deepep)",
+        ),
+        make("--moe-router-dtype", "fp32", "which DeepEP needs"),
+    ]
+
+
+def _beside_routed(model: Transformer) -> list[Setting]:
+    """Experts of every token, and layers without any."""
+    make, found, dense = OPTIONS.setting, list[Setting](), model.dense_layers
+    if model.shared_experts:
+        width = model.shared_experts * model.expert_width
+        found.append(make("--moe-shared-expert-intermediate-size", width, "width of the experts that every token takes"))
+    if dense:
+        found.append(make("--moe-layer-freq", f"[0]*{dense}+[1]*{model.layers - dense}", "which layers have experts"))
+    return found
+
+
+_RECIPES: Final = {
+    "delayed": ("delayed", "with a scale for each tensor from steps before"),
+    "tensorwise": (
+        "tensorwise",
+        "with a scale for each tensor as it is (current scaling), not of steps before; on Blackwell mxfp8 is usual",
+    ),
+    "blocks": ("blockwise", "with a scale for each block of a tensor; on Blackwell mxfp8"),
+}
+SINCE_BLACKWELL: Final = {
+    ("--fp8-recipe", "blockwise"): ("mxfp8", "with a scale for each 32 numbers of a row, by which these devices multiply themselves")
+}
+
+
+def precision(model: Transformer, plan: Plan) -> list[Setting]:
+    """Of weights, activations, gradients, loss and optimizer state."""
+    make, found = OPTIONS.setting, list[Setting]()
+    if model.precision in {"bf16", *NARROW}:
+        found.append(make("--bf16", None, "weights and activations"))
+    if model.precision == "fp16":
+        found.append(make("--fp16", None, "weights and activations"))
+    if model.precision == "fp8":
+        found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
+        found.append(make("--fp8-recipe", *_RECIPES[model.scaling]))
+    if model.precision == "fp4":
+        found.append(make("--fp4-format", "e2m1", "operands of matrix products"))
+    if model.gradient_bytes < 4.0 and model.precision in {"bf16", *NARROW}:
+        found.append(make("--grad-reduce-in-bf16", None, "gradients are summed in two bytes"))
+    return [*found, *_loss(model), *_moments(model, plan), make("--manual-gc", None, "no rank stops for garbage while others wait")]
+
+
+def _loss(model: Transformer) -> list[Setting]:
+    make = OPTIONS.setting
+    if model.logit_bytes < 4.0:
+        return [
+            make("--cross-entropy-loss-fusion", None, "softmax and loss in few kernels"),
+            make("--cross-entropy-fusion-impl", "te", "those that put gradients in the place of the logits"),
+        ]
+    return [
+        make("--cross-entropy-loss-fusion", None, "softmax and loss in fewer kernels; priced without (logit_bytes: 2 is its best form)")
+    ]
+
+
+def moments_said(model: Transformer, plan: Plan) -> bool:
+    """Whether there are arguments for the optimizer state of this size."""
+    return model.optimizer_bytes == 12.0 or (plan.zero > 0 and model.optimizer_bytes in _MOMENTS.get(model.precision, ()))
+
+
+def _moments(model: Transformer, plan: Plan) -> list[Setting]:
+    """Optimizer state of fewer bytes, for which replicas have to share it."""
+    make, size = OPTIONS.setting, model.optimizer_bytes
+    if size == 12.0 or not moments_said(model, plan):
+        return []
+    kept = 4 if model.precision == "fp16" else 2
+    words = f"{kept} bytes of a master weight and two moments of {'4' if size == 10.0 else '2'}"
+    found = [make("--use-precision-aware-optimizer", None, f"{words}, for which {size:g} bytes are priced")]
+    if size < 10.0:
+        found += [make(f"--exp-avg{part}-dtype", "bf16", f"the {name} moment") for part, name in (("", "first"), ("-sq", "second"))]
+    return found
+
+
+def shapes(model: Transformer) -> list[Setting]:
+    """Of the network."""
+    make = OPTIONS.setting
+    found = [
+        make("--num-layers", model.layers, "of the network"),
+        make("--hidden-size", model.hidden, "width of a token"),
+        make("--ffn-hidden-size", model.ffn, "width of the feed-forward part"),
+        make("--num-attention-heads", model.heads, "of a layer"),
+        make("--seq-length", model.sequence, "tokens of a sample"),
+        make("--max-position-embeddings", model.sequence, "tokens that positions tell apart"),
+        make("--vocab-size", model.vocabulary, "tokens that there are"),
+        make("--attention-backend", *_backend(model)),
+    ]
+    if model.attention_groups != model.heads:
+        found.append(make("--group-query-attention", None, "heads share keys and values"))
+        found.append(make("--num-query-groups", model.attention_groups, "key-value heads"))
+    found += [make("--kv-channels", model.head_size, "width of a head")] if model.head_size else []
+    found += _bent(model)
+    found += [] if model.learned_positions else [make("--position-embedding-type", "rope", "positions turn queries and keys")]
+    found += [*_biases(model), *_attention(model)]
+    found += [] if model.tied else [make("--untie-embeddings-and-output-weights", None, "the head has weights of its own")]
+    if not model.dropout:
+        found.append(make("--attention-dropout", 0, "none"))
+        found.append(make("--hidden-dropout", 0, "none"))
+    return found
+
+
+def _bent(model: Transformer) -> list[Setting]:
+    """The activation of gated parts: Megatron has gates of SiLU, and of x sigmoid(1.702 x) (megatron/core/fusions/fused_bias_geglu.py)."""
+    make = OPTIONS.setting
+    if not model.gated:
+        return []
+    if model.activation == "usual":
+        return [make("--swiglu", None, "two input projections and their product")]
+    found = [make("--quick-geglu", None, "two input projections, one bent as x sigmoid(1.702 x), and their product")]
+    if model.activation == "clamped-quick-gelu":
+        found.append(make("--glu-linear-offset", "1.0", "is added to the projection that is not bent"))
+        found.append(make("--activation-func-clamp-value", "7.0", "both are cut off there (swiglu_limit of its configuration)"))
+    return found
+
+
+def _backend(model: Transformer) -> tuple[str, str]:
+    """On Hopper and later Transformer Engine prefers cuDNN's fused attention, which the word flash turns off."""
+    if model.attention == "unfused":
+        return "unfused", "scores are kept"
+    return "auto", "scores are not kept, by what is fastest on the device"
+
+
+def _biases(model: Transformer) -> list[Setting]:
+    make, found = OPTIONS.setting, list[Setting]()
+    if not model.biased("projection"):
+        found.append(make("--disable-bias-linear", None, "products have no biases"))
+        found += [make("--add-qkv-bias", None, "but those of queries, keys and values")] if model.biased("queries-keys-values") else []
+    found += [] if model.biased("norms") else [make("--normalization", "RMSNorm", "norms have no shift")]
+    return found
+
+
+def _attention(model: Transformer) -> list[Setting]:
+    """Latents, norms, windows and sinks of attention, and layers that predict further tokens."""
+    make, found = OPTIONS.setting, list[Setting]()
+    if model.latent:
+        found.append(make("--multi-latent-attention", None, "keys and values come from a latent"))
+        found += [make("--q-lora-rank", model.query_rank, "width of the latent of queries")] if model.query_rank else []
+        found.append(make("--kv-lora-rank", model.kv_rank, "width of the latent of keys and values"))
+        found.append(make("--qk-head-dim", model.head_width, "width of a head without positions"))
+        found.append(make("--qk-pos-emb-head-dim", model.rope_size, "width of a head with positions"))
+        found.append(make("--v-head-dim", model.value_width, "width of a value"))
+    normed = "norms on what comes from latents" if model.latent else "queries and keys are normed"
+    found += [make("--qk-layernorm", None, normed)] if model.qk_norm or model.latent else []
+    if model.window:
+        found.append(make("--window-size", f"{model.window - 1},0", "tokens before its own to which a query attends"))
+    if model.window and model.global_layers:
+        local = [int(kind_of_layer(model, number).global_layers == 0) for number in range(1, model.layers + 1)]
+        found.append(make("--window-attn-skip-freq", f"[{','.join(map(str, local))}]", "layers (1) that have the window"))
+    found += [make("--softmax-type", "learnable", "a learned score beside those of the tokens")] if model.sinks else []
+    if model.prediction_layers:
+        found.append(make("--mtp-num-layers", model.prediction_layers, "layers that predict further tokens"))
+    return found
+
+
+# What is to be done beside the arguments of Megatron-LM: the environment, what no shape tells, and shapes that no argument says.
+
+_SAID = (
+    "expert_ffn shared_experts expert_groups groups_per_token dense_layers window global_layers query_rank kv_rank rope_size value_size "
+    "qk_norm sinks prediction_layers logit_bytes scaling"
+)
+"""Shapes that only some networks have, and that there are arguments for."""
+_UNKNOWN: Final = (
+    "what costs no time is not known here: take the base and scaling of rotary positions (--rotary-base, --use-rope-scaling) and the "
+    "epsilon of norms (--norm-epsilon) from the network's configuration"
+)
+_GATES: Final = "; --swiglu is right where its activation is SiLU"
+_GELU: Final = (
+    f"gates are of GELU's tanh form{UNSAID}: --quick-geglu has x sigmoid(1.702 x), the nearest; Megatron-Bridge's Gemma providers have it"
+)
+"""NVIDIA/Megatron-LM megatron/training/arguments.py (000c4ac24f61): of gates there are --swiglu and --quick-geglu alone."""
+_ROUTES: Final = "; so are scores and biases of its router (--moe-router-score-function, ...)"
+_BALANCED: Final = (
+    "routers that nothing balances are slower than priced, and --moe-aux-loss-coeff is 0 where nothing is said: take it from the network's "
+    "configuration (router_aux_loss_coef; 1e-3 is usual in public scripts)"
+)
+"""NVIDIA/Megatron-LM megatron/training/arguments.py; the price has `workload.capacity_factor` on the fullest rank."""
+_BIASED: Final = (
+    "routers that nothing balances are slower than priced: --moe-router-enable-expert-bias with --moe-router-score-function sigmoid and "
+    "--moe-router-bias-update-rate 1e-3 balance them without a loss, as DeepSeek-V3 does (arXiv:2412.19437, section 2.1.2)"
+)
+_FUSED: Final = (
+    "--cross-entropy-fusion-impl te gave gradients of zero with Transformer Engine up to 2.5 (Megatron-LM issue 1750, mended by "
+    "Transformer Engine's pull request 2139), keeps gradients of logits in 16 bits before its pull request 3193 (2026), and is refused by "
+    "Megatron-Core 0.18.1 (pull request 5115): look at your versions and compare the losses of some steps, or ask without "
+    "workload.logit_bytes"
+)
+"""Of all tensor ranks together: it is given their group (megatron/core/models/common/language_module/language_module.py)."""
+_CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
+"""Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
+_HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than with 32, which is priced so: measure it"
+_SHARED: Final = "the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"
+_OPPOSITE: Final = ", which tensor and context ranks beside it want before Blackwell: Megatron warns of both together, so measure it"
+_DEEPEP: Final = (
+    "DeepEP is a library of its own, over InfiniBand or RoCE; on Blackwell its branch is HybridEP (of later versions, which have "
+    "--moe-flex-dispatcher-backend hybridep, and take --moe-enable-deepep with a warning). Without it write --moe-token-dispatcher-type "
+    "alltoall, and ask with workload.expert_dispatch: copies what that costs"
+)
+"""NVIDIA/Megatron-LM pull request 2176 (HybridEP, November 2025); its later transformer_config.py makes the backend deepep of the flag."""
+
+
+def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    """The environment, what no shape tells, and shapes that no argument says."""
+    wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
+    found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
+    found += [_SHARED + (_OPPOSITE if plan.tensor * plan.context > 1 else "")] if plan.zero > 1 else []
+    found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
+    found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
+    found += [_FUSED] if model.logit_bytes < 4.0 else []
+    found += [_BIASED if model.latent and model.biased("router") else _BALANCED] if model.experts > 1 else []
+    found.append("data, tokenizer, learning rate and length of the run are yours to add")
+    found.append(_UNKNOWN + (_GATES if model.gated and model.activation == "usual" else "") + (_ROUTES if model.experts > 1 else ""))
+    odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
+    found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
+    modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
+    bridge = f"Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
+    said = f"{_SAID} optimizer_bytes" if moments_said(model, plan) else _SAID
+    bent = {"activation": _GELU if model.activation == "gelu" else ""}
+    return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model) | bent))
+
+
+def _capped(model: Transformer) -> dict[str, str]:
+    """What is to be done about Gemma 2 (NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/models/gemma/gemma2_provider.py, 2394d359da5e)."""
+    if not model.attention_cap:
+        return {}
+    bent = f"scores{' and logits' if model.logit_cap else ''} are bent by tanh{', and results are normed' if model.norms > 2 else ''}"
+    dear = "" if model.attention == "unfused" else "; the price is of a fused kernel: ask with workload.attention: unfused"
+    words = f"{bent}{UNSAID}: Megatron-Bridge has Gemma2ModelProvider for it, whose attention keeps all scores{dear}"
+    return {"attention_cap": words, "logit_cap": "", "norms": ""}
+
+
+# Arguments of Megatron-LM's pretrain scripts for a plan, and the plan of arguments, as Megatron-Core 0.14 and 0.15 have them.
 
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {

@@ -23,7 +23,7 @@ from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.sheets.codesign.step import blocks_of, kinds_of
-from crossopt.reports.sheets.replayed import cpu_runs
+from crossopt.reports.sheets.placement import cpu_runs
 from crossopt.reports.sheets.sheet import Sheet, Timeline
 from crossopt.reports.shown import sheet_of
 from crossopt.solvers.checking import faults_but_proof

@@ -1,19 +1,330 @@
-"""Tables for papers and spreadsheets: values, bounds, designs, breakdowns and rivals of results as LaTeX, CSV, Markdown or plain text.
+"""Which columns of a table fit beside each other on a sheet of paper, and how wide those of running text are.
 
-CSV is one long table, a figure a line, with every digit; LaTeX rounds to four digits, the others to six, and bounds down.
+A table stands in one column of a page with two where all of it fits there, else across the page. LaTeX's `article` of ten points has the
+narrowest of the usual ones: a column of 229.5 points, and a line of 345 where the page has one. Letters are as wide as Computer Modern's
+of eight points, which is `\\footnotesize`. Heads are broken between words. Long text columns share what figures leave; where that is too
+little, columns go on in a further table, beside the words that say which row it is.
 """
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from textwrap import wrap
 from typing import Final
+from unicodedata import decomposition
 
-from crossopt.reports.render.latex import latex
 from crossopt.reports.render.tables import DIGITS, SAID, Digest, Table, digest, is_number, row_written, six_digits, titled, written
 from crossopt.reports.sheets.sheet import Bound, Cell, Sheet
+
+Places = tuple[tuple[int, float | None], ...]
+"""Columns by their place, with the share of the line that running text has; None for one as wide as its longest entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSheet:
+    """Columns beside each other, and whether they go across a page with two columns."""
+
+    columns: Places
+    wide: bool
+
+    @property
+    def line(self) -> float:
+        """The points that there are at least."""
+        return LINE if self.wide else COLUMN
+
+
+COLUMN: Final = 229.5
+LINE: Final = 345.0
+GAP: Final = 8
+"""Points between columns."""
+_WIDE: Final = 120.0
+"""Points of an entry from which on its column is one of running text."""
+_HEAD: Final = 10
+"""Letters of a line of a head that are always allowed."""
+_BROKEN: Final = 50.0
+"""Points from which on it may become one, where there is no room."""
+_LEAST: Final = 72.0
+"""Points that a column of running text has at least: an inch."""
+_MOST: Final = 0.6
+"""The share of a line that all columns of running text have at most."""
+_POINTS: Final = {
+    **dict.fromkeys("!',.:;[]`ilfj", 2.6),
+    **dict.fromkeys("-I()rts", 3.4),
+    **dict.fromkeys("cez", 3.8),
+    **dict.fromkeys("$*/0123456789^ago{}~<>?J ", 4.4),
+    **dict.fromkeys("kqvxySbdhnpu_", 4.8),
+    **dict.fromkeys("ZLF", 5.6),
+    **dict.fromkeys("EPBCTw", 6.2),
+}
+_OTHERS, _WIDEST = 6.7, dict.fromkeys('#%mM"|W', 8.8)
+"""Points of letters by the TFM file of cmr8; capitals and signs that are not named have 6.7, as have those that are no ASCII."""
+
+
+def width(text: str) -> float:
+    """Points that a text takes at most."""
+    return sum(_POINTS.get(sign, _WIDEST.get(sign, _OTHERS)) for sign in text)
+
+
+def head_lines(head: str, cells: Sequence[str]) -> list[str]:
+    """A head in lines that are little longer than what stands below it."""
+    return wrap(head, max([_HEAD, *map(len, cells)]), break_long_words=False) or [""]
+
+
+def lines_of(text: str, points: float) -> int:
+    """How many lines a text takes in a column of this width, broken between words."""
+    lines, used = 1, 0.0
+    for word in text.split():
+        used += width(word) + (width(" ") if used else 0.0)
+        if used > points:
+            lines, used = lines + 1, width(word)
+    return lines
+
+
+def sheets(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[PaperSheet]:
+    """All columns on one sheet if they fit; else several, each of which begins with the words that rows begin with."""
+    columns = _measured(heads, rows, numbers)
+    every = range(len(columns))
+    if whole := _sheet(every, columns):
+        return [whole]
+    keys = _keys(columns)
+    found, group = list[PaperSheet](), list[int]()
+    for column in every[len(keys) :]:
+        if group and not _sheet([*keys, *group, column], columns):
+            found.append(_placed([*keys, *group], columns))
+            group = []
+        group.append(column)
+    return [*found, _placed([*keys, *group], columns)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What decides about a column: the points of its longest entry and of its longest word, and whether it holds figures alone."""
+
+    longest: float
+    word: float
+    number: bool
+
+
+def _measured(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[_Column]:
+    found = list[_Column]()
+    for place, (head, number) in enumerate(zip(heads, numbers, strict=True)):
+        cells = [row[place] for row in rows]
+        lines = head_lines(head, cells)
+        words = [word for text in (*cells, *lines) for word in re.split(r"\s|(?<=-)", text)]
+        found.append(_Column(max(map(width, (*cells, *lines))), max(map(width, words)), number))
+    return found
+
+
+def _keys(columns: Sequence[_Column]) -> list[int]:
+    """The columns of words at the front, as many of them as leave room for each other column; the first of all at least."""
+    count = next((place for place, column in enumerate(columns) if column.number), len(columns))
+    for last in range(count, 1, -1):
+        keys = list(range(last))
+        if last < len(columns) and all(_sheet([*keys, place], columns) for place in range(last, len(columns))):
+            return keys
+    return [0]
+
+
+def _sheet(places: Sequence[int], columns: Sequence[_Column]) -> PaperSheet | None:
+    """The columns in one of a page if they fit there, else across it; None where there is no room."""
+    for wide in (False, True):
+        if found := _fitting(places, columns, LINE if wide else COLUMN):
+            return PaperSheet(found, wide)
+    return None
+
+
+def _fitting(places: Sequence[int], columns: Sequence[_Column], line: float) -> Places | None:
+    """The columns beside each other, the fewest of them as running text."""
+    words = sorted((place for place in places if not columns[place].number), key=lambda place: -columns[place].longest)
+    first = sum(columns[place].longest > _WIDE for place in words)
+    most = sum(columns[place].longest > _BROKEN for place in words)
+    for count in range(first, most + 1):
+        running = set(words[:count])
+        taken = sum(GAP + (0.0 if place in running else columns[place].longest) for place in places)
+        if not count and taken <= line:
+            return tuple((place, None) for place in places)
+        share = int(100.0 * min(1.0 - taken / line, _MOST) / max(count, 1)) / 100.0
+        if count and share * line >= max(_LEAST, *(columns[place].word for place in running)):
+            return tuple((place, share if place in running else None) for place in places)
+    return None
+
+
+def _placed(places: Sequence[int], columns: Sequence[_Column]) -> PaperSheet:
+    """As they fit; a column for which no sheet is wide enough stands out of it."""
+    share = int(100.0 * _LEAST / LINE + 1.0) / 100.0
+    return _sheet(places, columns) or PaperSheet(
+        tuple((place, share if columns[place].longest > _WIDE else None) for place in places), True
+    )
+
+
+# Tables as LaTeX, to be `\input`: rules of booktabs where a document loads it and plain lines where it does not, a label for each table,
+# accents as commands, and signs that the usual fonts lack by their number. Figures have four digits, which papers have room for.
+
+_LINES: Final = 40
+"""Of the rows of a table, which leave room for its head and its caption on a page."""
+_LATEX_MOST: Final = 80
+"""Rows of a table that are printed."""
+_DIGITS: Final = 4
+_LABEL: Final = "%label%"
+_LATEX_HEAD: Final = (
+    "% Tables of crossopt; \\input this file in any document class. With \\usepackage{booktabs} its rules are used, else plain lines.",
+    r"\providecommand{\toprule}{\hline}\providecommand{\midrule}{\hline}\providecommand{\bottomrule}{\hline}",
+)
+
+_SIGNS: Final = {
+    **{sign: f"\\{sign}" for sign in "{}$&#_%"},
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\N{MIDDLE DOT}": r"$\cdot$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{RIGHTWARDS ARROW}": r"$\rightarrow$",
+    "\N{SUPERSCRIPT TWO}": "$^2$",
+    "\N{SUPERSCRIPT THREE}": "$^3$",
+    "\N{MICRO SIGN}": r"$\mu$",
+    "\N{GREEK SMALL LETTER MU}": r"$\mu$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
+    "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$",
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{EN DASH}": "--",
+    "\N{EM DASH}": "---",
+    "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
+    "\N{LEFT SINGLE QUOTATION MARK}": "`",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{LEFT DOUBLE QUOTATION MARK}": "``",
+    "\N{RIGHT DOUBLE QUOTATION MARK}": "''",
+    "æ": r"\ae{}",
+    "Æ": r"\AE{}",
+    "ø": r"\o{}",
+    "Ø": r"\O{}",
+    "å": r"\aa{}",
+    "Å": r"\AA{}",
+    "ß": r"\ss{}",
+}
+_CLOSED: Final = "''"
+_ACCENTS: Final = {"0300": "`", "0301": "'", "0302": "^", "0303": "~", "0308": '"', "0327": "c", "030C": "v", "030A": "r"}
+
+
+def escape_signs(text: str) -> str:
+    """Words as LaTeX prints them."""
+    quoted = text.replace("m^2", "m\N{SUPERSCRIPT TWO}").split('"')
+    parts = ("".join(map(_sign, part)) for part in quoted)
+    return "".join(part if not place else f"{'``' if place % 2 else _CLOSED}{part}" for place, part in enumerate(parts))
+
+
+def _sign(sign: str) -> str:
+    if sign in _SIGNS:
+        return _SIGNS[sign]
+    if sign.isascii():
+        return sign
+    letter, _, accent = decomposition(sign).partition(" ")
+    if accent in _ACCENTS and letter:
+        base = chr(int(letter, 16))
+        if base.isascii():
+            return f"\\{_ACCENTS[accent]}{{{base}}}"
+    return f"[U+{ord(sign):04X}]"
+
+
+def latex(tables: Sequence[tuple[str, Table]], file: str = "", whole: str = "") -> str:
+    """The text of a file to be taken in by others: labels begin with the name `file`, the first caption with what the `whole` is called."""
+    seen, found = Counter[str](), ["\n".join(_LATEX_HEAD)]
+    for place, (name, table) in enumerate(tables):
+        if len(table.rows) > _LATEX_MOST:
+            what = escape_signs(written(titled(name, table)))
+            found.append(f"% {what}: left out, as a paper has no room for {len(table.rows):,} rows; --as csv has them.")
+            continue
+        for number, part in _tabulars(titled(whole if place == 0 and whole else name, table), _told(table)):
+            slug = re.sub(r"[^a-z0-9]+", "-", f"{file} {titled(name, table)}{number}".lower()).strip("-")
+            seen[slug] += 1
+            label = slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
+            found.append(part.replace(_LABEL, rf"\label{{tab:{label}}}", 1))
+    return "\n\n".join(found) + "\n"
+
+
+def _told(table: Table) -> Table:
+    """The table without columns, but for the first, that tell nothing in any row."""
+    kept = [column for column in range(len(table.heads)) if not column or any(row[column] not in (None, "") for row in table.rows)]
+    rows = tuple(tuple(row[column] for column in kept) for row in table.rows)
+    return replace(table, heads=tuple(table.heads[column] for column in kept), rows=rows)
+
+
+def _tabulars(title: str, table: Table) -> Iterator[tuple[str, str]]:
+    """Numbers and tables, as many tables as its columns need sheets, and as its rows do."""
+    numbers = [is_number(table, column) for column in range(len(table.heads))]
+    rows = [row_written(row, _figure, _DIGITS) for row in table.rows]
+    parts = [(sheet, lines) for sheet in sheets(table.heads, rows, numbers) for lines in _pages(sheet, rows)]
+    for place, (sheet, lines) in enumerate(parts, 1):
+        number = f" ({place} of {len(parts)})" if len(parts) > 1 else ""
+        heads = [head_lines(table.heads[column], [row[column] for row in rows]) for column, _ in sheet.columns]
+        cells = [[line[column] for column, _ in sheet.columns] for line in lines]
+        yield number, _tabular(f"{title}{number}", sheet, [numbers[column] for column, _ in sheet.columns], _bottom(heads), cells)
+
+
+def _pages(sheet: PaperSheet, rows: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
+    """The rows of each page, which are as many as its lines have room for."""
+    running = [(column, share * sheet.line) for column, share in sheet.columns if share is not None]
+    found, used = list[list[Sequence[str]]](), _LINES
+    for row in rows:
+        lines = max([1, *(lines_of(row[column], points) for column, points in running)])
+        if used + lines > _LINES:
+            found.append([])
+            used = 0
+        found[-1].append(row)
+        used += lines
+    return found
+
+
+def _figure(value: float) -> str:
+    """Whole numbers from a thousand on with all their digits, up to where powers of ten are shorter."""
+    return f"{value:.0f}" if 10.0**_DIGITS <= abs(value) < 1e9 else f"{value:.{_DIGITS}g}"
+
+
+def _bottom(heads: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Heads of several lines as rows, the last line of each in the last row."""
+    most = max(map(len, heads))
+    return list(zip(*([""] * (most - len(lines)) + [*lines] for lines in heads), strict=True))
+
+
+def _tabular(title: str, sheet: PaperSheet, numbers: Sequence[bool], heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> str:
+    float_, shares = "table*" if sheet.wide else "table", [share for _, share in sheet.columns]
+    kinds = [
+        "r" if number else "l" if share is None else f"p{{{share:.2f}\\linewidth}}" for number, share in zip(numbers, shares, strict=True)
+    ]
+    end = r" \\" if shares[-1] is None else r" \tabularnewline"  # in the last column ragged text takes the short one for itself
+    above = [" & ".join(map(escape_signs, row)) + end for row in heads]
+    below = [" & ".join(_in(share, cell) for share, cell in zip(shares, row, strict=True)) + end for row in rows]
+    return "\n".join(
+        [
+            rf"\begin{{{float_}}}[{'t' if sheet.wide else 'ht'}]",
+            rf"\caption{{{escape_signs(title)}}}{_LABEL}",
+            rf"\centering\footnotesize\setlength{{\tabcolsep}}{{{GAP // 2}pt}}",
+            rf"\begin{{tabular}}{{{''.join(kinds)}}}",
+            r"\toprule",
+            *above,
+            r"\midrule",
+            *below,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\end{{{float_}}}",
+        ]
+    )
+
+
+def _in(share: float | None, cell: str) -> str:
+    """A cell; running text is not stretched to the width of its column."""
+    return escape_signs(cell) if share is None else rf"\raggedright {escape_signs(cell)}"
+
+
+# Tables for papers and spreadsheets: values, bounds, designs, breakdowns and rivals of results as LaTeX, CSV, Markdown or plain text.
+#
+# CSV is one long table, a figure a line, with every digit; LaTeX rounds to four digits, the others to six, and bounds down.
 
 _LINE: Final = 44
 _NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from crossopt.reports.drawing.pairs import Pair, pairs_drawn
-from crossopt.reports.drawing.plots import Labels, Series, scatter
+from crossopt.reports.drawing.plots import Labels, Pair, Series, pairs_drawn, scatter
 from crossopt.reports.drawing.svg import HUES
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, counts, given_in, names

@@ -17,7 +17,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.reports.facts.chip.published import SHARES, published
+from crossopt.reports.facts.chip import SHARES, published
 from crossopt.solvers.codesign.answer import DesignResult, chosen_hardware
 from tests.paths import ROOT
 from tests.solvers.codesign.asking import answered

@@ -13,12 +13,17 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import device_at
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import reticle_words
-from crossopt.reports.facts.chip.bundles import bundles_words
-from crossopt.reports.facts.chip.held import held_words
-from crossopt.reports.facts.chip.published import above_words
-from crossopt.reports.facts.chip.rates import beside_l2, l2_limit_words
-from crossopt.reports.facts.chip.watts import needed_powers, watts_of
-from crossopt.reports.facts.chip.words import hardware_words, shape_words
+from crossopt.reports.facts.chip import (
+    above_words,
+    beside_l2,
+    bundles_words,
+    hardware_words,
+    held_words,
+    l2_limit_words,
+    needed_powers,
+    shape_words,
+    watts_of,
+)
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.sheets.codesign.caveats import Context, at_range_end, shared_links
 from crossopt.reports.sheets.codesign.design import chip_rows, limits_parts

@@ -10,7 +10,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
-from crossopt.reports.launching.megatron_remarks import remarks
+from crossopt.reports.launching.megatron import remarks
 from crossopt.solvers.codesign.answer import Candidate
 from tests.solvers.codesign.questions import ask
 

@@ -5,7 +5,7 @@ import pytest
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue import known_runs
 from crossopt.instances.catalogue.known_runs import errors_like, short_alike, short_of
-from crossopt.reports.facts.priced_short import once_words, short_words
+from crossopt.reports.facts.repriced import once_words, short_words
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
 from tests.reports.answers import answered
 from tests.reports.test_text import LLAMA_ON_H100

@@ -14,7 +14,7 @@ from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
 from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
-from crossopt.reports.sheets.codesign.near import common_words
+from crossopt.reports.sheets.codesign.design import common_words
 from crossopt.reports.sheets.sheet import Bars, Breakdown, Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, chosen_design, design_of, space_in
 from crossopt.solvers.codesign.claims import reasons_of

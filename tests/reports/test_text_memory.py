@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from crossopt.instances.codesign.question import read_instance
-from crossopt.reports.facts.fullness import fullness_words
+from crossopt.reports.facts.repriced import fullness_words
 from tests.paths import INSTANCES
 from tests.reports.answers import answer, answered, evaluation_of, evaluation_text
 from tests.reports.test_text import LLAMA_ON_H100

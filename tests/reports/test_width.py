@@ -9,8 +9,7 @@ import pytest
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
-from crossopt.reports.render.colour import coloured, wants_colour
-from crossopt.reports.render.width import fitted, page_width
+from crossopt.reports.render.width import coloured, fitted, page_width, wants_colour
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Progress
 from tests.paths import INSTANCES

@@ -13,9 +13,9 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
-from crossopt.reports.commands.keeping.keeper import Kept, keeper
-from crossopt.reports.commands.keeping.tables import hand_over
+from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.commands.progress import notes_on, progress_on
+from crossopt.reports.commands.tables import hand_over
 from crossopt.solvers.checking import Report
 from crossopt.solvers.study.check import check_and_prove
 from crossopt.solvers.study.records import Plan, Study, from_json, text_of

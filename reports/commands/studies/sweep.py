@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from crossopt.instances.kinds import question_path
+from crossopt.reports.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
 from crossopt.reports.commands.console import usage
-from crossopt.reports.commands.studies.arguments import ACTIONS, OF_ACTIONS, OF_RUNS
 from crossopt.solvers.sweeps.leases import start
 
 _USUAL = ("codesign",)

@@ -1,19 +1,186 @@
-"""The command `import`: a trace of another tool as a graph that questions are asked of, and what was read of it."""
+"""What is told of an imported trace: what it holds, whether the graph runs as long as was traced, who is busy, and where its time goes."""
 
 import json
 import sys
 from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
 
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, Replayed, critical_path, replay
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.traces.any_form import read_any
-from crossopt.instances.traces.graph_file import document_of
+from crossopt.instances.traces.graph_file import Imported, counted, document_of
 from crossopt.instances.traces.packed import LARGEST, Window
 from crossopt.instances.traces.ranks import joined
 from crossopt.reports.commands.console import check_target, spare_data
 from crossopt.reports.commands.families import ANSWERED
-from crossopt.reports.commands.traces.text import text_of_trace
-from crossopt.reports.render.width import fitted
+from crossopt.reports.render.width import fitted, listed, page_width, wrapped
+
+NEAR, NEAR_ONE = 0.01, 0.001
+"""By which share of the traced span the replay may be off before that is told, of several streams and of one."""
+_LONGEST, _NAMED = 5, 120
+_KINDS = {"host": "calls", "gap": "gaps", "kernel": "kernels", "copy": "copies", "collective": "collectives", "wait": "waits"}
+_ONE = {"calls": "call", "gaps": "gap", "kernels": "kernel", "copies": "copy", "collectives": "collective", "waits": "wait"}
+_ON_DEVICE = ("kernel", "copy", "collective")
+
+
+def text_of_trace(found: Imported, *, every: bool = False) -> str:
+    """All lines of it, with all names of work on devices or the longest."""
+    graph, replayed = found.trace.graph, replay(found.trace.graph)
+    lines = [f"{found.trace.source}   {found.form}", ""]
+    lines += listed("  operations     ", _told(len(graph), _operations(found)))
+    edges = zip(EDGES, _counted(graph.reasons, EDGES), strict=True)
+    lines += listed("  edges          ", _told(len(graph.reasons), [(count, name, name) for name, count in edges]))
+    lines += listed("  on             ", _resources(graph))
+    lines += wrapped("  span           ", _span(found, replayed))
+    lines += _busy(graph, replayed)
+    lines += [] if every else _longest(graph)
+    lines += _path(graph, replayed)
+    order = (found.trace.order,) if found.trace.order else ()
+    for number, remark in enumerate((*order, *found.remarks)):
+        lines += wrapped("  told           " if number == 0 else " " * 17, remark)
+    return "\n".join([*lines, *(_classes(graph) if every else ())]) + "\n"
+
+
+def _operations(found: Imported) -> list[tuple[int, str, str]]:
+    """How many of each kind, messages between two ranks apart from collectives."""
+    numbers = dict(zip(KINDS, _counted(found.trace.graph.kinds, KINDS), strict=True))
+    numbers["collective"] -= found.sends + found.receives
+    rows = [(number, _ONE[_KINDS[kind]], _KINDS[kind]) for kind, number in numbers.items()]
+    return [*rows, (found.sends, "send", "sends"), (found.receives, "receive", "receives")]
+
+
+def _counted(column: Whole, names: tuple[str, ...]) -> list[int]:
+    return [int(number) for number in np.bincount(column, minlength=len(names))]
+
+
+def _told(whole: int, rows: list[tuple[int, str, str]]) -> str:
+    parts = [counted(number, one, several) for number, one, several in rows if number]
+    return f"{whole:,}: {' · '.join(parts)}" if parts else "none"
+
+
+def _resources(graph: Graph) -> str:
+    threads = sum(name.startswith(("thread", "host")) for name in graph.resources)
+    streams = len(graph.resources) - threads
+    return f"{counted(threads, 'thread', 'threads')} · {counted(streams, 'stream', 'streams')}"
+
+
+def _span(found: Imported, replayed: Replayed) -> str:
+    span, again = found.trace.span, replayed.span
+    if not span:
+        return f"{_time(again)} replayed, none traced: see what is told of its order below"
+    off = abs(again - span) / span
+    streams = {int(place) for place in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
+    near = NEAR_ONE if len(streams) == 1 else NEAR
+    told = f"{_time(span)} traced, {_time(again)} replayed ({off:.2%} off)"
+    if off > near:
+        return f"{told}: the graph does not explain the trace, see what is told below"
+    path = critical_path(found.trace.graph, replayed)
+    kinds, durations = found.trace.graph.kinds, found.trace.graph.durations
+    gaps = sum(int(durations[one]) for one in path if kinds[one] == KINDS.index("gap"))
+    if not gaps:
+        return told
+    share = f"{gaps / again:.1%} of the critical path"
+    return f"{told}; gaps, {share}, are kept as long as traced, so that this holds by construction where nothing overlaps"
+
+
+def _device_kinds() -> list[int]:
+    return [KINDS.index(kind) for kind in _ON_DEVICE]
+
+
+def _busy(graph: Graph, replayed: Replayed) -> Iterator[str]:
+    """Of each stream the share of the span in which it works."""
+    rows = list[tuple[str, int, int]]()
+    for place, name in enumerate(graph.resources):
+        chosen = np.flatnonzero((graph.places == place) & np.isin(graph.kinds, _device_kinds()))
+        if len(chosen):
+            rows.append((name, _union(replayed.begins[chosen], replayed.ends[chosen]), len(chosen)))
+    width = max((len(name) for name, _, _ in rows), default=0)
+    for number, (name, busy, count) in enumerate(rows):
+        label = "  busy           " if number == 0 else " " * 17
+        share = busy / replayed.span if replayed.span else 0.0
+        yield f"{label}{name:<{width}}  {share:>6.1%}  {_time(busy):>11} of {counted(count, 'operation', 'operations')}"
+
+
+def _union(begins: Whole, ends: Whole) -> int:
+    """How long at least one of some intervals lasts."""
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
+    earlier = np.concatenate([[begins[0]], ends[:-1]])
+    return int(np.maximum(ends - np.maximum(begins, earlier), 0).sum())
+
+
+def _longest(graph: Graph) -> Iterator[str]:
+    """Names of work on devices that take the most time together."""
+    total, count = Counter[str](), Counter[str]()
+    for place in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
+        total[graph.names[place]] += int(graph.durations[place])
+        count[graph.names[place]] += 1
+    whole = sum(total.values())
+    for number, (name, took) in enumerate(total.most_common(_LONGEST)):
+        if not whole:
+            return
+        label = "  longest work   " if number == 0 else " " * 17
+        yield from _row(label, (took / whole, took), f"  {count[name]:>6,} x  ", name)
+
+
+def _classes(graph: Graph) -> Iterator[str]:
+    """All work on devices by kind and name: how often, how long in all, in the mean and at the most."""
+    times = dict[tuple[str, str], list[int]]()
+    for place in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
+        times.setdefault((KINDS[int(graph.kinds[place])], graph.names[place]), []).append(int(graph.durations[place]))
+    whole = sum(sum(each) for each in times.values())
+    yield from ("", f"  {'kind':<10}  {'count':>8}  {'time':>12}  {'share':>6}  {'mean':>12}  {'longest':>12}  name")
+    for (kind, name), each in sorted(times.items(), key=lambda one: (-sum(one[1]), one[0])):
+        share = sum(each) / whole if whole else 0.0
+        mean = _time(round(sum(each) / len(each)))
+        row = f"  {kind:<10}  {len(each):>8,}  {_time(sum(each)):>12}  {share:>6.1%}  {mean:>12}  {_time(max(each)):>12}  "
+        yield row + _fitting(name, page_width() - _NAMED)
+    names, count = len(times), sum(map(len, times.values()))
+    yield f"  {'all':<10}  {count:>8,}  {_time(whole):>12}  {'':>6}  {'':>12}  {'':>12}  {counted(names, 'name', 'names')}"
+
+
+def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
+    """What the critical path is made of."""
+    path = critical_path(graph, replayed)
+    took, named = Counter[str](), Counter[str]()
+    for place in path:
+        kind = KINDS[int(graph.kinds[place])]
+        name, time = graph.names[place], int(graph.durations[place])
+        took[name if kind == "gap" and not name.startswith("gap") else _KINDS[kind]] += time
+        named[name] += time
+    parts = [f"{kind} {_time(time)}" for kind, time in took.most_common() if time]
+    yield from listed("  critical path  ", f"{counted(len(path), 'operation', 'operations')}: {' · '.join(parts) or 'no time'}")
+    for name, time in named.most_common(_LONGEST):
+        if time:
+            yield from _row(" " * 17, (time / replayed.span, time), "  ", name)
+
+
+def _row(label: str, told: tuple[float, int], more: str, name: str) -> Iterator[str]:
+    """A share, a time and a name, as much of it as there is room for."""
+    line = f"{label}{told[0]:>6.1%}  {_time(told[1]):>11}{more}"
+    yield line + _fitting(name, len(line))
+
+
+def _fitting(name: str, taken: int) -> str:
+    room = max(page_width() - taken, 20)
+    return name if len(name) <= room else f"{name[: room - 3]}..."
+
+
+def _time(nanoseconds: int) -> str:
+    if nanoseconds < 1_000:
+        return f"{nanoseconds} ns"
+    for size, unit in ((10**9, "s"), (10**6, "ms")):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:,.3f} {unit}"
+    return f"{nanoseconds / 1000:,.3f} us"
+
+
+# The command `import`: a trace of another tool as a graph that questions are asked of, and what was read of it.
 
 
 def import_traces(options: Namespace) -> int:

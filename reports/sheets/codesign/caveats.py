@@ -11,14 +11,10 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.building import reticle_words
-from crossopt.reports.facts.chip.held import held_words
-from crossopt.reports.facts.chip.published import above_words
-from crossopt.reports.facts.chip.rates import l2_limit_words
-from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.hidden_exchange import hidden_words
+from crossopt.reports.facts.chip import above_words, held_words, l2_limit_words
 from crossopt.reports.facts.measured_runs import runs_words
 from crossopt.reports.facts.network import network_of
-from crossopt.reports.facts.priced_short import once_words, short_words
+from crossopt.reports.facts.repriced import fullness_words, hidden_words, once_words, short_words
 from crossopt.reports.sheets.amounts import count_of
 from crossopt.reports.sheets.sheet import Section, given_in
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult, candidate_in, space_in

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from crossopt.reports.drawing.plots import Swing, Tip, tornado
 from crossopt.reports.drawing.svg import WIDTH, Titles
-from crossopt.reports.drawing.tornado import Swing, Tip, tornado
-from crossopt.reports.facts.chip.words import choice_name
+from crossopt.reports.facts.chip import choice_name
 from crossopt.reports.sheets.amounts import amount
 from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, amounts, given_in, names
 from crossopt.solvers.answer import gap_between

@@ -1,27 +1,42 @@
-"""The sheet of one workload's best design, or of one design that was priced, and the sections that other sheets share with it."""
+"""A whole run in words: how long it takes and what it costs, beside its deadline and budget."""
 
+import re
 from collections.abc import Iterator, Sequence
+from math import floor, isfinite
+from textwrap import wrap
 from typing import Any
 
+from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.workload import repeated_share
+from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.codesign.stacks.known import mean_error
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.reports.drawing.plots import parity
 from crossopt.reports.facts.building import clock_words
-from crossopt.reports.facts.chip.bill import bill_of, bill_words
-from crossopt.reports.facts.chip.rates import beside_l2
-from crossopt.reports.facts.chip.watts import needed_powers, watts_of
-from crossopt.reports.facts.chip.words import chip_words, choice_name, design_words, hardware_words, shapes_of
+from crossopt.reports.facts.chip import (
+    beside_l2,
+    bill_of,
+    bill_words,
+    chip_words,
+    choice_name,
+    design_words,
+    hardware_words,
+    needed_powers,
+    shapes_of,
+    watts_of,
+)
 from crossopt.reports.facts.measured_runs import doubt_words, likely_words
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import Asked, asked_of
+from crossopt.reports.facts.terms import Linearized, Term
 from crossopt.reports.facts.uses import saved_words, uses_of
+from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import count_of, shown, time_of
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of, unnamed_words
-from crossopt.reports.sheets.codesign.goals import lasting_words, run_words
-from crossopt.reports.sheets.codesign.near import common_words, option_word
 from crossopt.reports.sheets.sheet import (
     FULL,
     Bar,
@@ -37,6 +52,7 @@ from crossopt.reports.sheets.sheet import (
     Section,
     Sheet,
     Table,
+    amounts,
     answer_sheet,
     figures,
     given_in,
@@ -53,7 +69,252 @@ from crossopt.solvers.codesign.answer import (
     relaxation_in,
     space_in,
 )
-from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Word
+from crossopt.solvers.codesign.explain.near_optimal import Known, Near
+from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
+
+_DAY = 86400.0
+
+
+Range = tuple[float, float]
+"""The step times between which a design is likely."""
+
+
+def goal_words(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
+    """What the run comes to with this step time."""
+    return " · ".join([f"{goal.tokens:.4g} tokens in {goal.steps:,} steps", *run_figures(goal, step_time, likely)])
+
+
+def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> list[str]:
+    """Days, and money where a rent or a purchase is given, each of its limit, and by the likely range; of a purchase with its items."""
+    money, items = goal.money(step_time), goal.items(step_time)
+    days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.deadline)}' if isfinite(goal.deadline) else ''}"
+    paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
+    several = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
+    counted = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
+    return [days, *([paid] if paid else []), *(several if len(several) > 1 else []), *_likely(goal, likely), *counted]
+
+
+def _likely(goal: Goal, likely: Range) -> list[str]:
+    """The same by the likely range of the step, and that a limit which the central constants keep may yet be missed."""
+    low, high = likely
+    if low >= high:
+        return []
+    least, most = goal.money(low) or 0.0, goal.money(high) or 0.0
+    paid = f" and {least:,.0f} to {most:,.0f} USD" if least < most else ""
+    missed = [
+        name for name, worst, limit in (("deadline", goal.seconds(high), goal.deadline), ("budget", most, goal.budget)) if worst > limit
+    ]
+    words = f", at worst past the {' and the '.join(missed)} (goal.by: slowest holds the slowest constants to it)" if missed else ""
+    return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{words}"]
+
+
+def run_words(instance: Instance, evaluation: DesignEvaluation) -> str:
+    """The same of an answer; nothing where no run is asked about."""
+    return "" if instance.goal is None else goal_words(instance.goal, evaluation.step_time, evaluation.likely)
+
+
+def days_of(seconds: float) -> str:
+    """A time in days."""
+    return f"{seconds / _DAY:.4g} days"
+
+
+def lasting_words(instance: Instance, evaluation: DesignEvaluation) -> str:
+    """What is left of the speed where devices fail now and then; nothing where they do not."""
+    if instance.failures is None:
+        return ""
+    left = goodput(instance.failures, instance.cluster.devices)
+    tokens = f"{floor(evaluation.tokens_per_second * left.share):,}"
+    often = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
+    return f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {often}"
+
+
+def span_of(seconds: float) -> str:
+    """A long time in its natural unit."""
+    unit, size = next((pair for pair in (("days", _DAY), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
+    return f"{seconds / size:.3g} {unit}"
+
+
+# The section about an integer model: each term of the step as its tangent has it and as the full model does.
+
+_TITLE = "The integer model against the full one"
+_FORMS = {
+    "strong": "Tangents are rows that say something of every plan.",
+    "weak": "Tangents are rows that speak of their plan alone, behind a big M.",
+    "table": "This form takes times from tables over plans and parts of the chip, and rows for single chips instead of tangents.",
+    "classic": "This form writes 1/x of each part's rate by straight pieces, which lose a little more than the tangents below.",
+    "log": "This form writes products as sums of logarithms, which lose a little more than the tangents below.",
+}
+_NEAR = 1e-12
+
+
+def linear_section(linear: Linearized | None) -> Section:
+    """The section; empty where no integer model was asked."""
+    if linear is None:
+        return Section(_TITLE, ())
+    form = _form(linear)
+    if not linear.terms:
+        given = "The chip is given, so that no term had to be made linear: the price of a plan is a number."
+        return Section(_TITLE, (form, given))
+    return Section(_TITLE, (form, _sentence(linear), *_picture(linear), _table(linear), _rest(linear)))
+
+
+def _form(linear: Linearized) -> str:
+    """What the bound was found with."""
+    if linear.rounds:
+        return f"The bound was found with the {linear.form} form. {_FORMS.get(linear.form, '')}".strip()
+    words = "No round of the integer model ran: bounds on the best chip and prices on the budgets left nothing for a solver."
+    return f"{words} Below are the model's tangents all the same, beside the full model." if linear.terms else words
+
+
+def _sentence(linear: Linearized) -> str:
+    worst = max(linear.terms[:-1], key=lambda term: term.error, default=linear.terms[-1])
+    step = linear.terms[-1]
+    if worst.error <= _NEAR:
+        return f"At the chip of this design the tangent of its plan is exact: {time_of(step.full)}, and so is each of its terms."
+    return (
+        f"At the chip of this design the tangent of its plan is {_share(step.error)} below the step of {time_of(step.full)}; of its terms "
+        f"it loses the most of the {worst.name}, {_share(worst.error)}."
+    )
+
+
+def _picture(linear: Linearized) -> tuple[Picture, ...]:
+    """The step by the tangent over the step as it is, chip by chip."""
+    if not linear.step:
+        return ()
+    step, pairs = linear.terms[-1], [(full, low) for low, full in linear.step]
+    told = f"On {linear.chips:,} other chips the tangent is {_share(step.worst or 0.0)} below the step at the most, and above it on none."
+    if any(low > full * (1.0 + 1e-9) for full, low in pairs):
+        told = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
+    one, axes = (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent")
+    caption = f"{told} The broken line is where both are equal."
+    title = "The step by the tangent and as it is"
+    return (Picture(lambda titles: parity(titles, pairs, one, axes), "", caption, title=title, described=told, zooms=False),)
+
+
+def _table(linear: Linearized) -> Table:
+    drawn, terms = linear.chips > 0, linear.terms
+    caption = "Seconds at the chip of this design"
+    columns = (
+        names("term", (term.name for term in terms)),
+        amounts("by the tangent", [term.linear for term in terms], time_of, "s"),
+        amounts("by the full model", [term.full for term in terms], time_of, "s"),
+        amounts("below it by", [term.error for term in terms], _share),
+        *([figures("at worst", [_worst(term) for term in terms])] if drawn else []),
+    )
+    return Table(columns, caption=f"{caption}; at worst: on {linear.chips:,} drawn chips" if drawn else caption)
+
+
+def _worst(term: Term) -> str:
+    return "-" if term.worst is None else _share(term.worst)
+
+
+def _rest(linear: Linearized) -> str:
+    liked = "at chips that the relaxation liked too much, make the bound"
+    role = liked if linear.rounds else "at the best design known and at chips that prices made cheapest, served those prices"
+    taken = f"{linear.tangents:,} of them, {role}. " if linear.tangents else ""
+    return (
+        f"A tangent is near where it is taken{f'; {taken}' if taken else '. '}"
+        "Each is lowered by 1e-9 of its largest figures for rounding. The design itself is priced by the full model."
+    )
+
+
+def _share(share: float) -> str:
+    return "0" if abs(share) <= _NEAR else f"{share:.2%}" if share >= 1e-4 else f"{share:.1e}"
+
+
+# What near-optimal designs have in common, in words: every choice with the options that occur.
+
+_DIGITS = 4
+_LISTED = 3
+_TIE = "\N{NO-BREAK SPACE}"
+
+
+def common_words(space: Space, value: float) -> tuple[str, str]:
+    """Within how much of the best value there are others, and what all designs within that have in common; the nearest such share."""
+    for count, share, limit in ((space.within_1_percent, "within 1 %", value * 1.01), (space.within_5_percent, "within 5 %", value * 1.05)):
+        if count > 1:
+            return share, choices_words([(choice.name, choice.within(limit), choice.of) for choice in space.near])
+    return "", ""
+
+
+def near_text(near: Near | None, gap: float) -> str:
+    """What every design near the optimum has, and what was not decided in time."""
+    if near is None:
+        return f"\n  within {100.0 * gap:.4g} % of the optimum: not known, as the optimum was not proved in time\n"
+    settled = [known for known in near.choices if not _open(known)]
+    words = choices_words([(known.name, _occurring(known), len(known.options) + (not known.asked_between)) for known in settled])
+    lines = [f"\n  designs within {100.0 * gap:.4g} % of the optimum, by proof:"]
+    lines += [line for part in words.split("; ") if part for line in _indented(part)]
+    lines += [line for known in near.choices if (places := _open(known)) for line in _indented(_undecided(known, places))]
+    return "\n".join(lines) + "\n"
+
+
+def _occurring(known: Known) -> list[Any]:
+    """The options that occur; between the ends also those that were not asked."""
+    return [option for option, never in zip(known.options, known.never, strict=True) if not never]
+
+
+def _open(known: Known) -> list[int]:
+    """Options of which it is not known whether they occur, and of which that was asked."""
+    places = [place for place, (occurs, never) in enumerate(zip(known.occur, known.never, strict=True)) if not (occurs or never)]
+    found = [place for place, occurs in enumerate(known.occur) if occurs]
+    return [place for place in places if known.asked_between or not found[0] < place < found[-1]]
+
+
+def _undecided(known: Known, places: list[int]) -> str:
+    """What is known of a choice that was not decided in time."""
+    found = [option for option, occurs in zip(known.options, known.occur, strict=True) if occurs]
+    rest = options_words(known.name, [known.options[place] for place in places])
+    return f"{options_words(known.name, found)}; not decided in time whether {rest}, too"
+
+
+def _indented(text: str) -> list[str]:
+    tied = re.sub(r"(?<!,) ", _TIE, text)
+    lines = wrap(tied, page_width(), initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_TIE, " ") for line in lines]
+
+
+def choices_words(choices: Sequence[tuple[str, list[Any], int]]) -> str:
+    """Name, occurring options and number of all options of each choice: first what is alike, then what differs, then what does not
+    matter at all."""
+    alike = [options_words(name, options) for name, options, _ in choices if len(options) == 1]
+    differ = [options_words(name, options) for name, options, of in choices if 1 < len(options) < of]
+    anything = [name.replace("_", " ") for name, options, of in choices if 1 < len(options) == of]
+    parts = [f"all have {', '.join(alike)}"] if alike else []
+    return "; ".join([*parts, *differ, *([f"every option of {', '.join(anything)}"] if anything else [])])
+
+
+def options_words(name: str, options: list[Any]) -> str:
+    """Options of a choice as a person would say them: one or a few one by one, more of them by the least and the greatest."""
+    if options in (["none"], [False], [True]) and isinstance(options[0], str | bool):
+        return f"{'' if options[0] is True else 'no '}{name.replace('_', ' ')}"
+    if len(options) > _LISTED and not isinstance(options[0], str):
+        return _named(name, f"between {option_word(name, min(options))} and {option_word(name, max(options))}")
+    listed = [option_word(name, option) for option in options]
+    return _named(name, listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}")
+
+
+def option_word(name: str, option: Any) -> str:  # noqa: ANN401 - options are numbers or words
+    """One option, with its unit."""
+    kind = name.rpartition("_")[2]
+    if kind not in {"area", "power"}:
+        return f"{option:.{_DIGITS}g}" if isinstance(option, float) else str(option)
+    return rounded_quantity(option, kind, _DIGITS)
+
+
+def _named(name: str, options: str) -> str:
+    part, _, kind = name.rpartition("_")
+    if name == "hbm_stacks":
+        return f"{options} HBM stacks"
+    if name == "zero":
+        return f"ZeRO-{options.replace('or ', 'or ZeRO-').replace(', ', ', ZeRO-')}"
+    if kind == "edge":
+        return f"{part.replace('_', ' ')} {options} of the edge"
+    words = (part if kind in {"area", "power"} else name).replace("_", " ")
+    return f"{words} given {options}" if kind == "power" else f"{words} {options}"
+
+
+# The sheet of one workload's best design, or of one design that was priced, and the sections that other sheets share with it.
 
 CHECKED = "by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
@@ -377,7 +638,7 @@ def sketch_of(context: Context) -> Picture | None:
     words = f"{told}, {width} device{'s' * (width != 1)} a stage."
 
     def draw(titles: Any) -> str:  # noqa: ANN401 - what a picture is called
-        from crossopt.reports.drawing.devices import WIDE, Grid, sketch  # noqa: PLC0415 - pages alone have pictures
+        from crossopt.reports.drawing.floorplan import WIDE, Grid, sketch  # noqa: PLC0415 - pages alone have pictures
         from crossopt.reports.facts.design import chip_of  # noqa: PLC0415
         from crossopt.reports.sheets.codesign.machine import floor_of  # noqa: PLC0415
 
@@ -391,13 +652,12 @@ def sketch_of(context: Context) -> Picture | None:
 def details_of(context: Context, of: str = "") -> tuple[Section, ...]:
     """How the design uses its machine, how it was found, and what its figures rest on."""
     from crossopt.reports.facts.design import chip_of  # noqa: PLC0415 - pages alone have them
-    from crossopt.reports.sheets.codesign.linear import linear_section  # noqa: PLC0415
     from crossopt.reports.sheets.codesign.machine import chip_sections  # noqa: PLC0415
 
     question, design, result = context.question, context.design, context.result
     linear = None
     if result is not None and (relaxation := relaxation_in(result)) is not None:
-        from crossopt.reports.facts.linear.beside import linear_of  # noqa: PLC0415 - models are read only where one was asked
+        from crossopt.reports.facts.linear import linear_of  # noqa: PLC0415 - models are read only where one was asked
 
         linear = linear_of(question, design, relaxation)
     axis = f"{question.objective.replace('_', ' ')} in {result.question['unit']}" if result is not None else ""
@@ -427,8 +687,7 @@ def plan_details(context: Context, of: str = "") -> Iterator[Section]:
 
 def assumptions(question: Instance, design: ChosenDesign) -> tuple[Section, ...]:
     """What the figures rest on."""
-    from crossopt.reports.facts.constants import constants_of  # noqa: PLC0415
-    from crossopt.reports.facts.design import assumed  # noqa: PLC0415
+    from crossopt.reports.facts.design import assumed, constants_of  # noqa: PLC0415
 
     constants = constants_of(question, chosen_hardware(question, design).efficiency)
     columns = (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import Built
-from crossopt.reports.facts.chip.words import choice_name, choice_words
+from crossopt.reports.facts.chip import choice_name, choice_words
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.explain.conflict import BESIDE, Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain

@@ -6,7 +6,7 @@ from math import nextafter
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.drawing.plots import points
-from crossopt.reports.facts.chip.words import hardware_words
+from crossopt.reports.facts.chip import hardware_words
 from crossopt.reports.facts.question import asked_of
 from crossopt.reports.sheets.amounts import amount, bound_amount, several
 from crossopt.reports.sheets.codesign.design import open_choices

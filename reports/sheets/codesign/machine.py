@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns
-from crossopt.reports.drawing.die import Plan
-from crossopt.reports.drawing.floorplan import Floor, floorplan
+from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.drawing.svg import letter
-from crossopt.reports.facts.chip.bill import yield_words
-from crossopt.reports.facts.chip.watts import Amounts, Watts
+from crossopt.reports.facts.chip import Amounts, Watts, yield_words
 from crossopt.reports.facts.design import Chip
 from crossopt.reports.facts.network import Exchanged, Network
 from crossopt.reports.facts.roofline import MEMORIES, Roofs, Work

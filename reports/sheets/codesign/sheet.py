@@ -1,9 +1,8 @@
 """How answers about joint designs are shown: of one workload or several, on one number of devices or several."""
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.reports.sheets.codesign.counts import counts_sheet
 from crossopt.reports.sheets.codesign.design import design_sheet
-from crossopt.reports.sheets.codesign.several import several_sheet
+from crossopt.reports.sheets.codesign.several import counts_sheet, several_sheet
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.solvers.codesign.answer import DesignResult
 

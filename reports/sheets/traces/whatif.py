@@ -1,5 +1,6 @@
-"""The sheet of changes of a trace: what each saves alone and last, the way to the answer, the critical path before and after."""
+"""Whether a choice of changes is too close to call: what is next to it, and how far assumptions may be off until that is as quick."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -10,14 +11,58 @@ from crossopt.crossflow.traces.graph import KINDS, replay
 from crossopt.crossflow.traces.transforms import ASSUMPTIONS, changed
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of, places_in
 from crossopt.instances.files.units import format_quantity
+from crossopt.instances.traces.ranks import WAITING
 from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of, matched, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
 from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
-from crossopt.reports.sheets.traces.nearest import nearest_words
-from crossopt.reports.sheets.traces.waiting import waiting_words
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.judge import Changed, Changes
+from crossopt.solvers.traces.whatif.search import nearest
+
+_CLOSE = 0.1
+"""What a change saves is assumed, and hardly known better than to a tenth."""
+
+
+def nearest_words(question: WhatIfQuestion, model: Model, made: list[int]) -> str:
+    """In a sentence; empty where nothing is made, or nothing else may be, or where another value is asked for than time."""
+    best = sum(1 << place for place in made)
+    near = nearest(model, best) if made and question.file.objective == "time" else None
+    if near is None:
+        return ""
+    lost, gained = (listed([question.names[place] for place in places_in(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
+    swap = f"without {lost}{f' and with {gained}' if gained else ''} it takes"
+    looked = "" if near.is_nearest else f" of what {near.runs:,} runs of the trace looked at"
+    if near.beyond < 0:
+        return f"Quicker than this choice: {swap} {digits(-near.beyond, 'ns')} less."
+    if near.beyond == 0:
+        return f"Too close to call: {swap} as long."
+    told = f"{swap} {digits(near.beyond, 'ns')} more, and is as quick if what it lacks saved {near.share:.1%} less than is assumed"
+    if near.share > _CLOSE:
+        return f"Nearest{looked}: {told}."
+    return f"Too close to call: {told}{f'; nearest{looked}' if looked else ''}."
+
+
+# What is to be said of a trace that waits for other ranks of its job: they arrive as traced, whatever is changed on this one.
+
+
+def waiting_words(question: WhatIfQuestion) -> Iterator[str]:
+    """In a sentence, of gaps that no change touches; nothing where there are none."""
+    graph, waited = question.trace.graph, Counter[str]()
+    touched = {place for effect in question.effects for places, _ in effect.rescaled for place in places}
+    for place, name in enumerate(graph.names):
+        if name.startswith(WAITING) and place not in touched:
+            waited[name.removeprefix(WAITING)] += int(graph.durations[place])
+    if not waited:
+        return
+    ranks = waited.most_common()
+    told = listed([f"{digits(took, 'ns')} of waiting for rank {rank}" for rank, took in ranks])
+    alone = "what is saved before these on this rank alone is waited for in its place"
+    asked = f"for changes on all ranks ask the trace of rank {ranks[0][0]} (`crossopt import` with `--rank {ranks[0][0]}`)"
+    yield f"{told} stay as long as they were: {alone}; {asked}"
+
+
+# The sheet of changes of a trace: what each saves alone and last, the way to the answer, the critical path before and after.
 
 _MOST_TRACKS, _MOST_DRAWN = 8, 2_000
 """Threads and streams, and operations, of a timeline."""

@@ -10,7 +10,7 @@ from crossopt.instances.codesign.goals import Goal, Purchase
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
-from crossopt.reports.sheets.codesign.goals import run_figures
+from crossopt.reports.sheets.codesign.design import run_figures
 from crossopt.reports.shown import page_of, text_of
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.several_questions import TWO

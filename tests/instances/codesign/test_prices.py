@@ -11,7 +11,7 @@ from crossopt.instances.codesign.chips import generated
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
-from crossopt.reports.facts.chip.bill import bill_of
+from crossopt.reports.facts.chip import bill_of
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked

@@ -20,8 +20,7 @@ from crossopt.instances.traces.chakra.recount import recounted
 from crossopt.instances.traces.chakra.tasks import task_of
 from crossopt.instances.traces.chakra.written import archive_at
 from crossopt.reports.cli import main
-from crossopt.reports.launching.chakra.export import refuse_large
-from crossopt.reports.launching.chakra.programs import (
+from crossopt.reports.launching.chakra import (
     AFTER,
     BEFORE,
     CONTEXT,
@@ -33,10 +32,11 @@ from crossopt.reports.launching.chakra.programs import (
     TENSOR,
     cannot,
     flops_of,
+    npus_of,
     planned,
     program_of,
+    refuse_large,
 )
-from crossopt.reports.launching.chakra.ranks import npus_of
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.paths import INSTANCES
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from crossopt.reports import arguments
 from crossopt.reports.cli import main
-from crossopt.reports.commands.studies import arguments
 from crossopt.solvers.sweeps import keys
 from crossopt.solvers.sweeps.store import STUDY, Failure, keep, keep_failure, kept_at, listing
 from tests.paths import INSTANCES

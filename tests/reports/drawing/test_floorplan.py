@@ -9,8 +9,7 @@ import pytest
 
 from crossopt.instances.codesign.space import device_at
 from crossopt.reports.drawing.bars import Part
-from crossopt.reports.drawing.die import Plan, parts_on
-from crossopt.reports.drawing.floorplan import Floor, chip_in, floorplan
+from crossopt.reports.drawing.floorplan import Floor, Plan, chip_in, floorplan, parts_on
 from crossopt.reports.facts.design import chip_of
 from crossopt.reports.sheets.codesign.machine import floor_of
 from tests.reports.drawing.test_svg import TITLES

@@ -7,7 +7,7 @@ import pytest
 from crossopt.crossflow.hardware import Efficiency, Hardware
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.reports.facts.constants import constants_of, origin_of
+from crossopt.reports.facts.design import constants_of, origin_of
 from tests.paths import INSTANCES
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from crossopt.reports.drawing.tornado import Swing, Tip, tornado
+from crossopt.reports.drawing.plots import Swing, Tip, tornado
 from tests.reports.drawing.test_svg import TITLES
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 

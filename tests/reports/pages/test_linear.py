@@ -13,11 +13,11 @@ from crossopt.formulation.codesign.choices import chip_of
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.instances.codesign.boxes import grid, places_of, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.facts.linear.beside import linear_of
-from crossopt.reports.facts.linear.terms import STEP, Linearized
+from crossopt.reports.facts.linear import linear_of
+from crossopt.reports.facts.terms import STEP, Linearized
 from crossopt.reports.render.html import drawn_section
 from crossopt.reports.render.page import Page, page
-from crossopt.reports.sheets.codesign.linear import linear_section
+from crossopt.reports.sheets.codesign.design import linear_section
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in, relaxation_in
 from crossopt.solvers.proofs import Relaxation
 from tests.paths import INSTANCES

@@ -16,7 +16,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import VerificationError
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on
-from crossopt.reports.facts.linear.relaxation import from_json
+from crossopt.reports.facts.linear import from_json
 from crossopt.reports.sheets.codesign.relaxation import relaxation_tree
 from crossopt.solvers.codesign.exhaustive import search
 from tests.paths import INSTANCES

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from crossopt.reports.commands.report import runs_on, tables_on
-from crossopt.reports.render.columns import COLUMN, GAP, LINE, width
-from crossopt.reports.render.latex import escape_signs
-from crossopt.reports.render.paper import FORMATS, paper
+from crossopt.reports.render.paper import COLUMN, FORMATS, GAP, LINE, escape_signs, paper, width
 from crossopt.reports.render.tables import Digest, Table
 from crossopt.reports.sheets.sheet import Bound
 from tests.paths import ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.reports.commands.course_text import board_text, class_csv, grade_gradescope
+from crossopt.reports.commands.course import board_text, class_csv, grade_gradescope
 from crossopt.solvers.grading.classes import Asking, ClassError, HandedIn, digest_of, find_class, grade_class, grade_one, read_roster
 from crossopt.solvers.grading.grade import refused
 from crossopt.solvers.grading.marks import Grade, seed_of

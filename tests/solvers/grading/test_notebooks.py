@@ -15,7 +15,7 @@ import pytest
 
 from crossopt.instances.course.handed_in import SHOWN, functions
 from crossopt.reports.cli import main
-from crossopt.reports.commands.course_text import class_csv, grade_text
+from crossopt.reports.commands.course import class_csv, grade_text
 from crossopt.solvers.grading.classes import programs_of
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.marks import HANDOUTS, Assignment

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.reports.commands.course_text import grade_gradescope
+from crossopt.reports.commands.course import grade_gradescope
 from crossopt.solvers.grading.grade import graded, is_hidden
 from crossopt.solvers.grading.marks import Assignment, Call, Case, Task, figure
 from crossopt.solvers.grading.walls import missing

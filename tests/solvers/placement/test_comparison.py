@@ -9,7 +9,7 @@ import pytest
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.throughput import Machine
 from crossopt.reports.cli import main
-from crossopt.reports.commands.graphs import placement as by_placement
+from crossopt.reports.commands import placement as by_placement
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.heuristics import by_rank, by_work, equal_shares
 from crossopt.solvers.placement.judge import judge

@@ -4,7 +4,7 @@ import pytest
 
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of
 from crossopt.instances.traces.graph_file import Trace, document_of
-from crossopt.reports.sheets.traces.nearest import nearest_words
+from crossopt.reports.sheets.traces.whatif import nearest_words
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.traces.whatif.family import FAMILY

@@ -6,7 +6,7 @@ import pytest
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
-from crossopt.reports.sheets.codesign.near import near_text
+from crossopt.reports.sheets.codesign.design import near_text
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend

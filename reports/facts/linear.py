@@ -1,11 +1,7 @@
-"""What a report shows of a result that an integer model proved: each term of the step as the model's tangent has it, and as it is.
-
-A tangent bounds a plan's step time from below by a sum with one table for each part of the chip (`codesign.separable`). It is taken at
-the chip of the design, as the engines take it; so are the terms that it is the sum of. Beside the design, chips that keep the budgets are
-drawn at random, always the same ones: how far from the truth the one tangent is elsewhere says why the engines need several.
-"""
+"""A saved relaxation read back, and where its figures contradict each other: nobody solves its linear programs again for a page."""
 
 from dataclasses import fields
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -20,9 +16,61 @@ from crossopt.formulation.codesign.choices import Chip, chip_of
 from crossopt.formulation.codesign.tangent import at, bound_of, terms_at
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of, whole
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.reports.facts.linear.terms import STEP, Linearized, Term
+from crossopt.instances.files.dataclass_json import from_plain
+from crossopt.reports.facts.terms import STEP, Linearized, Term
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in
+from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
 from crossopt.solvers.proofs import Relaxation
+
+_ENDED = frozenset({"branched", "nothing below", "not better", "solved", "open"})
+_ROUNDED = 1.0 - 1e-5
+"""Bounds of linear programs in floating point fall from a node to its children by no more."""
+
+
+def from_json(data: Any) -> Relaxed:  # noqa: ANN401 - whatever a file may hold
+    """The relaxation in plain data; a ValueError in words if it is none."""
+    names = {field.name for field in fields(Relaxed)}
+    inside = {key: value for key, value in data.items() if key not in {"kind", "instance"}} if isinstance(data, dict) else data
+    if isinstance(inside, dict) and "nodes" not in inside:
+        raise ValueError(f"this is no relaxation: it lacks {', '.join(sorted(names - inside.keys()))}")
+    found: Relaxed = from_plain(Relaxed, inside)
+    return found
+
+
+def relaxation_faults(found: Relaxed) -> list[str]:
+    """What cannot be so."""
+    faults = [fault for place, node in enumerate(found.nodes) for fault in _node_faults(found, place, node)]
+    if found.optimum is not None and found.root is not None and found.root * _ROUNDED > found.optimum:
+        faults.append(f"root: {found.root!r} is above the solution {found.optimum!r}")
+    if found.bound > found.known:
+        faults.append(f"bound: {found.bound!r} is above the best design known, {found.known!r}")
+    if found.known != (best := min(found.start, inf if found.value is None else found.value)):
+        faults.append(f"known: {found.known!r} is not the best design of the file, {best!r}")
+    solved = [node.value for node in found.nodes if node.value is not None]
+    if (min(solved) if solved else None) != found.optimum:
+        faults.append("optimum: it is not the best solution of the tree")
+    if any(not 0.0 <= share.share <= 1.0 + 1e-6 for share in found.shares):
+        faults.append("shares: a share is none")
+    return faults
+
+
+def _node_faults(found: Relaxed, place: int, node: Branch) -> list[str]:
+    if (node.parent is None) != (place == 0) or (node.parent is not None and not 0 <= node.parent < place):
+        return [f"nodes[{place}].parent: {node.parent} does not come before it"]
+    above = None if node.parent is None else found.nodes[node.parent].bound
+    faults = [] if node.status in _ENDED else [f"nodes[{place}].status: {node.status!r} is none"]
+    if above is not None and node.bound is not None and node.bound < above * _ROUNDED:
+        faults.append(f"nodes[{place}].bound: {node.bound!r} is below that of the node it comes from")
+    if node.status == "branched" and not any(other.parent == place for other in found.nodes):
+        faults.append(f"nodes[{place}].status: it was branched on, and no node comes from it")
+    return faults
+
+
+# What a report shows of a result that an integer model proved: each term of the step as the model's tangent has it, and as it is.
+#
+# A tangent bounds a plan's step time from below by a sum with one table for each part of the chip (`codesign.separable`). It is taken at
+# the chip of the design, as the engines take it; so are the terms that it is the sum of. Beside the design, chips that keep the budgets are
+# drawn at random, always the same ones: how far from the truth the one tangent is elsewhere says why the engines need several.
 
 DRAWN: Final = 400
 """Chips that are drawn, of which those count that keep the budgets."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crossopt.reports.commands.families import ENDED_EARLY
-from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
+from crossopt.reports.commands.keeper import Kept, keeper, put
 from crossopt.reports.render.width import fitted
 
 T = TypeVar("T")

@@ -1,20 +1,18 @@
-"""What each stage of a plan does in a step, as the program of a trace.
+"""The export to Chakra traces: what each stage of a plan does in a step, where devices stand, and a trace for each of them."""
 
-A pass is one computation: its seconds are those of `facts.schedule` without exchanges, its FLOPs those of products, as `step_flops` counts
-them, its bytes what crosses into the device's memory. Behind it come what context ranks hand on around attention and the exchanges of
-tensor ranks, of all its layers together: a message for each step of the ring, and a collective. Gradients are exchanged once behind the
-last pass, or where ZeRO shares gradients behind each backward pass. No collective hides behind work but what sequence parallelism gathers
-once more for the gradients of weights, always behind products (`exchanges.hiding`): it begins with its backward pass, and what follows
-waits for both.
-"""
-
-from collections.abc import Iterator
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
+from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.exchanges.context import around_bytes, by_all_to_all
 from crossopt.crossflow.exchanges.hiding import gathers_for_weights, hiding_turns, input_bytes, turns
 from crossopt.crossflow.exchanges.replicas import handed_on
@@ -31,8 +29,26 @@ from crossopt.crossflow.sharding import Weights
 from crossopt.crossflow.stages import chunk_sizes
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import file_name, naming
+from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
+from crossopt.instances.traces.chakra.recount import Sums, about
+from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, STEP, write_traces
+from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.facts.schedule import Passes, stage_passes
+from crossopt.reports.render.width import fitted
+from crossopt.reports.sheets.amounts import several
+from crossopt.solvers.codesign.answer import Candidate, design_of
+
+# What each stage of a plan does in a step, as the program of a trace.
+#
+# A pass is one computation: its seconds are those of `facts.schedule` without exchanges, its FLOPs those of products, as `step_flops`
+# counts them, its bytes what crosses into the device's memory. Behind it come what context ranks hand on around attention and the exchanges
+# of tensor ranks, of all its layers together: a message for each step of the ring, and a collective. Gradients are exchanged once behind
+# the last pass, or where ZeRO shares gradients behind each backward pass. No collective hides behind work but what sequence parallelism
+# gathers once more for the gradients of weights, always behind products (`exchanges.hiding`): it begins with its backward pass, and what
+# follows waits for both.
 
 TENSOR, DATA, ENDS, EXPERT, ROUTED, CONTEXT = "tensor", "data", "ends", "expert", "routed", "context"
 """Tensor ranks; replicas, context ranks among them; the first and the last stage; ranks over which experts are spread; those that hold the
@@ -336,3 +352,176 @@ def cannot(model: Transformer, plan: Plan) -> str | None:
         ("layers that are not trained", bool(model.frozen_layers or model.lora_rank), "export a plan that trains all layers"),
     )
     return next((f"{name} yet ({remedy})" for name, holds, remedy in checks if holds), None)
+
+
+# Where the devices of a plan stand: which ones each sends to, and in which groups it exchanges.
+#
+# A device's number is the sum of its place in each dimension times the devices laid inside that dimension, the innermost first as the
+# plan's placement says. Groups are numbered from 1, as the simulator ends on 0.
+
+
+@dataclass(frozen=True, slots=True)
+class Npu:
+    """A device of a plan."""
+
+    number: int
+    stage: int
+    peers: dict[str, int]
+    groups: dict[str, int]
+
+
+def npus_of(plan: Plan, roles: Container[str]) -> tuple[list[Npu], dict[int, tuple[int, ...]]]:
+    """All devices in their order, and the members of each group that has one of these roles."""
+    degrees = {"tensor": plan.tensor, "context": plan.context, "data": plan.data, "pipeline": plan.pipeline}
+    order = plan.placement.split("-")
+    members, number_of = dict[int, tuple[int, ...]](), dict[tuple[str, int], int]()
+    places = list(_places(order, degrees))
+    strides = _strides(order, degrees)
+    for role, lies in _along(plan, roles):
+        apart = [sum(steps) for steps in product(*([one * strides[name] for one in inside] for name, inside in lies))]
+        for number, place in enumerate(places):
+            if (role, number) not in number_of and all(place[name] + inside[-1] < degrees[name] for name, inside in lies):
+                group = len(members) + 1
+                members[group] = tuple(sorted(number + one for one in apart))
+                number_of |= {(role, member): group for member in members[group]}
+    npus = list[Npu]()
+    for number, place in enumerate(places):
+        peers = dict[str, int]()
+        for name, roles_of in (("pipeline", (NEXT, PREVIOUS)), ("context", (AFTER, BEFORE))):
+            first, degree = number - place[name] * strides[name], degrees[name]
+            others = (first + (place[name] + step) % degree * strides[name] for step in (1, -1))
+            peers |= dict(zip(roles_of, others, strict=True)) if degree > 1 else {}
+        groups = {role: number_of[role, number] for role, _ in _along(plan, roles) if (role, number) in number_of}
+        npus.append(Npu(number, place["pipeline"], peers, groups))
+    return npus, members
+
+
+def _along(plan: Plan, roles: Container[str]) -> Iterator[tuple[str, tuple[tuple[str, Sequence[int]], ...]]]:
+    """Each role of a group, and the dimensions along which it lies with where its members stand from the first one."""
+    context = ("context", range(plan.context))
+    every: tuple[tuple[str, tuple[tuple[str, Sequence[int]], ...]], ...] = (
+        (TENSOR, (("tensor", range(plan.tensor)),)),
+        (CONTEXT, (context,)),
+        (DATA, (context, ("data", range(plan.data)))),
+        (EXPERT, (("data", range(plan.expert)),)),
+        (ROUTED, (context, ("data", range(0, plan.data, plan.expert)))),
+        (ENDS, (("pipeline", (0, plan.pipeline - 1)),)),
+    )
+    return (one for one in every if one[0] in roles)
+
+
+def _places(order: list[str], degrees: dict[str, int]) -> Iterator[dict[str, int]]:
+    count = 1
+    for degree in degrees.values():
+        count *= degree
+    for number in range(count):
+        left, place = number, dict[str, int]()
+        for name in order:
+            left, place[name] = divmod(left, degrees[name])
+        yield place
+
+
+def _strides(order: list[str], degrees: dict[str, int]) -> dict[str, int]:
+    found, inside = dict[str, int](), 1
+    for name in order:
+        found[name] = inside
+        inside *= degrees[name]
+    return found
+
+
+# The command `export --as chakra`: a trace for each device of the plan of a result.
+
+MOST = 1 << 16
+"""Devices, each of which has a file."""
+MOST_ITEMS = 1 << 16
+"""Nodes of a trace."""
+LARGEST = 1 << 62
+"""FLOPs or bytes that no node reaches, as `check` reads them back."""
+
+
+def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> None:
+    """Write the traces and say what was written; a RefusedError where no trace says the plan."""
+    model, plan = instance.workload, chosen.plan
+    if not isinstance(model, Transformer) or not isinstance(plan, Plan):
+        raise RefusedError(f"{options.file}: only plans of transformers are written as traces")
+    target = _target(options.out)
+    if (what := cannot(model, plan)) is not None:
+        raise RefusedError(f"--as chakra: traces do not say {what}")
+    if plan.devices > MOST:
+        raise RefusedError(f"--as chakra: {plan.devices:,} devices are more than {MOST:,} files")
+    design = design_of(instance, chosen)
+    one = planned(model, design.hardware, instance.cluster, plan)
+    passes = one.microbatches * plan.interleave
+    if (9 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
+        raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
+    name = file_name(instance.name)
+    step = evaluate(model, design, instance.budget, instance.prices).step_time
+    sums, groups = _write(one, target, name, round(step * 1e9))
+    for line in _told(one, sums, groups, target, name):
+        sys.stdout.write(fitted(f"{line}\n"))
+
+
+def _target(out: Path | None) -> Path:
+    if out is None or str(out) == "-":
+        usage("--as chakra: a folder or a .tar is needed for the traces (say --out FOLDER or --out FILE.tar)")
+    if out.suffix == ".tar":
+        check_target(out)
+    elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        usage(f"--out {out}: this is there already (name a new folder, or an empty one)")
+    elif not out.parent.is_dir():
+        usage(f"--out {out}: there is no folder {out.parent} (make it first)")
+    return out
+
+
+def _write(one: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict[int, tuple[int, ...]]]:
+    programs = [list(program_of(one, stage)) for stage in range(one.plan.pipeline)]
+    refuse_large(programs)
+    roles = {item.group for program in programs for item in program if isinstance(item, Exchange)}
+    npus, groups = npus_of(one.plan, roles)
+    sums = _sums(programs, npus)
+    writers = [Writer(pieces_of(program)) for program in programs]
+
+    traces = (writers[npu.stage].trace_of(npu.number, npu.peers, npu.groups) for npu in npus)
+    with naming(target):
+        write_traces(target, name, traces, groups, about(sums, {"name": name, "plan": str(one.plan), STEP: step}))
+    return sums, groups
+
+
+def refuse_large(programs: list[list[Item]]) -> None:
+    """A RefusedError where a size does not fit into a node."""
+    largest = max(max(item.bytes, item.flops if isinstance(item, Compute) else 0) for program in programs for item in program)
+    if largest >= LARGEST:
+        raise RefusedError(f"--as chakra: {largest:.3g} FLOPs or bytes are too many for one node (export a plan of more devices)")
+
+
+def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:
+    """What all devices do together, counted from the programs."""
+    held, sums = Counter(npu.stage for npu in npus), Sums(npus=len(npus))
+    for stage, program in enumerate(programs):
+        for item in program:
+            sums.nodes += held[stage]
+            if isinstance(item, Compute):
+                sums.micros += held[stage] * item.micros
+                sums.flops += held[stage] * item.flops
+                sums.moved += held[stage] * item.bytes
+            elif isinstance(item, Send):
+                sums.messages += held[stage]
+                sums.message_bytes += held[stage] * item.bytes
+            elif isinstance(item, Exchange):
+                sums.collectives += held[stage]
+                sums.collective_bytes += held[stage] * item.bytes
+    return sums
+
+
+def _told(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
+    share = sums.flops / flops_of(one)
+    yield f"{target}: {several(sums.npus, 'trace')} {name}.<npu>.et, {GROUPS} with {several(len(groups), 'group')}, {ABOUT}"
+    yield f"  plan           {one.plan}"
+    yield f"  nodes          {sums.nodes:,}, of which {sums.messages:,} send and as many receive, and {sums.collectives:,} are collectives"
+    yield f"  computations   {sums.flops:.6g} FLOPs, {share:.6%} of those of the step and of what is computed again"
+    yield f"  messages       {sums.message_bytes:,} bytes"
+    yield f"  collectives    {sums.collective_bytes:,} bytes at their members: the whole of all but gathers, of which the shard"
+    yield "  left out       exchanges of the embedding and the head; exchanges of a pass are one collective, and hide behind no work"
+    if one.amounts.for_weights:
+        yield "                 but what is gathered once more for gradients of weights: that is beside its backward pass"
+    yield f"  read again by  crossopt check {target}"

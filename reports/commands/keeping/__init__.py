@@ -1,1 +1,0 @@
-"""Keeps the best answer of a command outside of the process that looks for it."""

@@ -1,1 +1,0 @@
-"""Plans as Chakra traces, one for each device, that ASTRA-sim runs."""
