@@ -12,9 +12,9 @@ from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
 from crossopt.solvers.answer import less_rounding
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
+from crossopt.solvers.codesign.baselines.recipes import recipes_rivals
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
-from crossopt.solvers.codesign.rivals.recipes import recipes_rivals
 from crossopt.solvers.family import Judge, judge_rival
 from crossopt.solvers.proofs import (
     Boxes,

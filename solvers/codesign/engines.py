@@ -15,6 +15,11 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
+from crossopt.solvers.codesign.baselines.alternating import alternating, with_plan
+from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip
+from crossopt.solvers.codesign.baselines.neighbourhood import Searcher, searched
+from crossopt.solvers.codesign.baselines.recipes import Practice, fsdp_design, pipedream_design, practice_of, recipes_design, recipes_rivals
+from crossopt.solvers.codesign.baselines.searchers import anneal, bayesian, cma_es, descent, genetic, gradient, greedy, local, tpe, uniform
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Survey
@@ -24,11 +29,6 @@ from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
 from crossopt.solvers.codesign.explain.conflict import missed_by_search, missed_in, sold_words
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
-from crossopt.solvers.codesign.rivals.alternating import alternating, with_plan
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, on_chip
-from crossopt.solvers.codesign.rivals.neighbourhood import Searcher, searched
-from crossopt.solvers.codesign.rivals.recipes import Practice, fsdp_design, pipedream_design, practice_of, recipes_design, recipes_rivals
-from crossopt.solvers.codesign.rivals.searchers import anneal, bayesian, cma_es, descent, genetic, gradient, greedy, local, tpe, uniform
 from crossopt.solvers.proofs import Relaxation, Tree
 
 _HEADS: Final = 1024

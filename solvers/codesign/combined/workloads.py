@@ -18,6 +18,7 @@ from crossopt.instances.codesign.space import AnyPlans, as_arrays, combinations,
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, candidate
+from crossopt.solvers.codesign.baselines.megatron import until
 from crossopt.solvers.codesign.boxes.branch import (
     AGAIN,
     DECIDING,
@@ -52,7 +53,6 @@ from crossopt.solvers.codesign.boxes.search import (
 from crossopt.solvers.codesign.exhaustive import PRICES
 from crossopt.solvers.codesign.objective import Joint, combined
 from crossopt.solvers.codesign.pricing import rows_of, values_of
-from crossopt.solvers.codesign.rivals.megatron import until
 from crossopt.solvers.proofs import JointSpace
 
 # Several workloads: the plans of each that may still make their figure small.

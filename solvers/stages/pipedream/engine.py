@@ -13,9 +13,9 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream import Level, PipelineQuestion, Profile
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.stages.pipedream.baselines import best_rule, rivals_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 from crossopt.solvers.stages.pipedream.prove import countable
-from crossopt.solvers.stages.pipedream.rivals import best_rule, rivals_of
 
 # Where a profile can be cut: its ideals, sets of nodes that hold all nodes they take data from; a stage is one ideal less a smaller one.
 #

@@ -3,9 +3,9 @@
 from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Number, Result
 from crossopt.solvers.family import Family, Judge, judge_rival, later
+from crossopt.solvers.stages.pipedream.baselines import best_rule, rivals_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, judge
 from crossopt.solvers.stages.pipedream.prove import all_seconds, prove
-from crossopt.solvers.stages.pipedream.rivals import best_rule, rivals_of
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = later("crossopt.solvers.stages.pipedream.engine", "cuts")

@@ -10,10 +10,10 @@ import numpy as np
 from crossopt.instances.stages.piper import PiperQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.stages.piper.baselines import rivals_of
 from crossopt.solvers.stages.piper.cuts import Bundling, Late, Options, cuts_near, ideals_of, network_of, options_of
 from crossopt.solvers.stages.piper.judge import PiperPlan, named
 from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, countable, load_bound, too_large
-from crossopt.solvers.stages.piper.rivals import rivals_of
 from crossopt.solvers.stages.piper.search import Known, Tables, price_of, search, seconds_of, tables_of
 
 _FIRST = ((20, 16), (60, 128))

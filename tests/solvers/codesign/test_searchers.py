@@ -12,12 +12,9 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
-from crossopt.solvers.codesign.engines import SEARCHERS
-from crossopt.solvers.codesign.exhaustive import search
-from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals import neighbourhood
-from crossopt.solvers.codesign.rivals import neighbourhood as space_of_designs
-from crossopt.solvers.codesign.rivals.neighbourhood import (
+from crossopt.solvers.codesign.baselines import neighbourhood
+from crossopt.solvers.codesign.baselines import neighbourhood as space_of_designs
+from crossopt.solvers.codesign.baselines.neighbourhood import (
     Question,
     alive,
     asked,
@@ -30,7 +27,10 @@ from crossopt.solvers.codesign.rivals.neighbourhood import (
     plans_around,
     row_of,
 )
-from crossopt.solvers.codesign.rivals.searchers import _projected, _slope, rounded, shares_of
+from crossopt.solvers.codesign.baselines.searchers import _projected, _slope, rounded, shares_of
+from crossopt.solvers.codesign.engines import SEARCHERS
+from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question

@@ -16,11 +16,11 @@ from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import space_in
+from crossopt.solvers.codesign.baselines.megatron import expert_design
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend, root_node
 from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_design
 from tests.extent import some
 from tests.once import once
 from tests.paths import INSTANCES

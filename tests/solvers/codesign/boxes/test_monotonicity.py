@@ -16,12 +16,12 @@ from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign import pricing
+from crossopt.solvers.codesign.baselines.recipes import recipes_rivals
 from crossopt.solvers.codesign.boxes import search as guard
 from crossopt.solvers.codesign.boxes.search import refuse_broken_bounds
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.recipes import recipes_rivals
 from crossopt.solvers.family import judge_rival
 from tests.offloading_questions import slow_link
 from tests.solvers.codesign.asking import answered, checked

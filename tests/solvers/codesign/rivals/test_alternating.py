@@ -14,10 +14,10 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import candidate_in
+from crossopt.solvers.codesign.baselines import alternating
+from crossopt.solvers.codesign.baselines.megatron import on_chip
+from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.engines import auto
-from crossopt.solvers.codesign.rivals import alternating
-from crossopt.solvers.codesign.rivals.megatron import on_chip
-from crossopt.solvers.codesign.rivals.recipes import recipes_design
 from tests.extent import some
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered

@@ -12,9 +12,9 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import combinations, device_at, hardware_choice, hardware_points
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered

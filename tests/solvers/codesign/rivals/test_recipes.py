@@ -12,11 +12,11 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.sheets.codesign.design import baseline_label, baseline_words
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.baselines import recipes
+from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point
+from crossopt.solvers.codesign.baselines.recipes import RECIPES, own_recipe, practice_of, recipes_design, recipes_rivals, simplest_design
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals import recipes
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
-from crossopt.solvers.codesign.rivals.recipes import RECIPES, own_recipe, practice_of, recipes_design, recipes_rivals, simplest_design
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question

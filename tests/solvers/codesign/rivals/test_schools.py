@@ -6,10 +6,10 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.baselines.megatron import expert_point
+from crossopt.solvers.codesign.baselines.recipes import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_point
-from crossopt.solvers.codesign.rivals.recipes import fsdp_design, pipedream_design
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, ask, random_question

@@ -10,7 +10,7 @@ from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.boxes import grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import device_at, hardware_choice, hardware_point
-from crossopt.solvers.codesign.rivals.megatron import usual_chips
+from crossopt.solvers.codesign.baselines.megatron import usual_chips
 from tests.solvers.codesign.questions import ask
 
 SCALED = """\

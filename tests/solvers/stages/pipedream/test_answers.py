@@ -8,10 +8,10 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Word
+from crossopt.solvers.stages.pipedream.baselines import rivals_of
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.prove import every_plan
-from crossopt.solvers.stages.pipedream.rivals import rivals_of
 from tests.solvers.stages.pipedream.profiles import CHAIN, answered, asked_of, checked, random_profile
 
 

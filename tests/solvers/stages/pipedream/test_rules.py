@@ -10,9 +10,9 @@ from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Found, Limits
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import Word
+from crossopt.solvers.stages.pipedream.baselines import rivals_of, rules
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, judge
-from crossopt.solvers.stages.pipedream.rivals import rivals_of, rules
 from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN, answered, asked_of, checked, random_profile
 

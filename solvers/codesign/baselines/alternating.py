@@ -19,9 +19,9 @@ from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.answer import Found, Limits, Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
+from crossopt.solvers.codesign.baselines.megatron import expert_point, on_chip
+from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.boxes.branch import incumbent_of
-from crossopt.solvers.codesign.rivals.megatron import expert_point, on_chip
-from crossopt.solvers.codesign.rivals.recipes import recipes_design
 
 Half = Callable[[Instance, Limits, Watch], Found[Designs]]
 """An engine that finds the best plan of a question with one chip, and the best chip of one with one plan."""

@@ -8,8 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.codesign.boxes.branch import chip_moves
-from crossopt.solvers.codesign.rivals.neighbourhood import (
+from crossopt.solvers.codesign.baselines.neighbourhood import (
     Look,
     Question,
     alive,
@@ -23,6 +22,7 @@ from crossopt.solvers.codesign.rivals.neighbourhood import (
     pooled,
     started,
 )
+from crossopt.solvers.codesign.boxes.branch import chip_moves
 
 # Random sampling from the best recipe's design on: chips that keep the budgets and plans that fit some chip, each equally likely.
 

@@ -15,8 +15,8 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate
+from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
-from crossopt.solvers.codesign.rivals.recipes import recipes_design
 
 # What a searcher walks in: designs as places of the hardware choices and the row of a plan, and the looks it takes at them.
 #

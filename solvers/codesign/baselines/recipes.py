@@ -20,9 +20,9 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.space import AnyPlans, combinations, plan_blocks
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, design_of
+from crossopt.solvers.codesign.baselines.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
 from crossopt.solvers.codesign.pricing import memory_of, values_of
 from crossopt.solvers.codesign.pricing import rows_of as some_of
-from crossopt.solvers.codesign.rivals.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
 
 # Plans that NVIDIA publishes for one network on one class of device: its performance recipes for experts and for Llama 3 405B.
 #
