@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.fields import Bounds, Doc, Setting
-from crossopt.crossflow.recomputation import RECOMPUTE, least_recomputed, number_of, recompute_words, word_of
+from crossopt.crossflow.recomputation import RECOMPUTE, least_recomputed, number_of, recompute_text, word_of
 from crossopt.crossflow.workload import Transformer
 
 Overlap = Literal["none", "data", "pipeline", "both"]
@@ -173,7 +173,7 @@ class Plan:
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [f"tensor exchange {self.tensor_exchange}"] if self.tensor_exchange != TENSOR_EXCHANGES[0] else []
         parts += [f"expert exchange {self.expert_exchange}"] if self.expert_exchange != EXPERT_EXCHANGES[0] else []
-        parts += [recompute_words(self.recompute)]
+        parts += [recompute_text(self.recompute)]
         parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
@@ -281,7 +281,7 @@ def _expert_tensor(model: Transformer, plans: Plans) -> Whole:
     return np.where(usual, 0, plans.expert_tensor)
 
 
-COMES_TO: dict[str, Callable[[Transformer, Plans], Whole]] = {
+CANONICAL_SETTINGS: dict[str, Callable[[Transformer, Plans], Whole]] = {
     "expert": lambda model, plans: plans.expert if model.experts > 1 else np.ones_like(plans.expert),
     "expert_tensor": _expert_tensor,
     "interleave": lambda _, plans: np.where(plans.pipeline > 1, plans.interleave, 1),

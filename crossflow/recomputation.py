@@ -186,7 +186,7 @@ def least_recomputed(numbers: Sequence[int]) -> int:
     return reduce(and_, (0 if number >= PARTLY else number for number in numbers))
 
 
-def recompute_words(word: str) -> str:
+def recompute_text(word: str) -> str:
     """What is computed again, in a line about a plan."""
     if layers := layers_named(word):
         return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"

@@ -117,7 +117,7 @@ KINDS = {
     "study": Kind("studies", "", commands=f"{_COMMANDS}.studies.compare"),
 }
 """Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
-AUTHORS = (".txt", ".json", ".gz")
+FOREIGN_SUFFIXES = (".txt", ".json", ".gz")
 """How the names of authors' files end."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9_-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
@@ -156,9 +156,9 @@ def kind_in(text: str) -> str:
     return found[1] if found and found[1] in KINDS else "codesign"
 
 
-def is_authors(path: Path) -> bool:
+def is_foreign_file(path: Path) -> bool:
     """Whether a file is an author's and no question in YAML."""
-    return path.suffix.lower() in AUTHORS or _start(path).startswith(_GZIP)
+    return path.suffix.lower() in FOREIGN_SUFFIXES or _start(path).startswith(_GZIP)
 
 
 def _start(path: Path, most: int = _FEW) -> bytes:

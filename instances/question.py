@@ -16,7 +16,7 @@ from crossopt.instances.files.document import Node, Scalar, node_of, read_text, 
 from crossopt.instances.files.graphs import text_of as text_of_graph
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import TOP_ONLY, Files, Written, graft, lay_over
-from crossopt.instances.kinds import AUTHORS, KINDS, is_authors, kind_asked
+from crossopt.instances.kinds import FOREIGN_SUFFIXES, KINDS, is_foreign_file, kind_asked
 
 
 class Question(Protocol):
@@ -56,7 +56,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
         raise _lacking("instance", "the text of the question is missing")
     path, beside = Path(source), Files(Path(source).parent, dict(files), saved=True)
-    authors = path.suffix.lower() in AUTHORS
+    authors = path.suffix.lower() in FOREIGN_SUFFIXES
     if authors and not KINDS[kind].author:
         raise _lacking("instance.source", f"{KINDS[kind].about} are asked in YAML, and {quoted(source)} is an author's file")
     root = _naming(path, kind) if authors else read_text(text, source)
@@ -67,7 +67,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
 
 def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401
     files, text = Files(path.parent), ""
-    if not is_authors(path):
+    if not is_foreign_file(path):
         text = text_of(path)
         root = read_text(text, source)
     else:
@@ -105,7 +105,7 @@ def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     keys = getattr(module, "KEYS", TOP_ONLY)
     for setting in written.settings:
         root = lay_over(root, setting, written.source, keys)
-    stranger = _stranger(root) if kind == "codesign" else None
+    stranger = _unknown_kind_fault(root) if kind == "codesign" else None
     if stranger is None:
         return module.read(replace(written, root=root, keys=keys))
     told = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
@@ -122,7 +122,7 @@ _DESIGNS = ("cluster", "workload", "workloads")
 """Keys by which a question without a known kind looks like one about joint designs."""
 
 
-def _stranger(root: Node) -> Fault | None:
+def _unknown_kind_fault(root: Node) -> Fault | None:
     """Why a kind is none, with all that there are."""
     if not isinstance(root.value, dict):
         return None

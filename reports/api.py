@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import read_question, several_words
+from crossopt.instances.codesign.question import read_question, several_text
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
@@ -185,10 +185,10 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
 
 def explain(question: Asked, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None) -> str:
     """Why the answer is what it is: what binds, what more of a budget would buy, or which limits clash; of several workloads each alone."""
-    from crossopt.reports.commands.explain import alone_words, explained, parts_of  # noqa: PLC0415
+    from crossopt.reports.commands.explain import alone_text, explained, parts_of  # noqa: PLC0415
 
     parts, limits = parts_of(_on_one_number(question, settings, None)), Limits(_seconds(time_limit))
-    return alone_words(parts) + "\n".join(explained(part, near, limits, unwatched)[1] for part in parts)
+    return alone_text(parts) + "\n".join(explained(part, near, limits, unwatched)[1] for part in parts)
 
 
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str:
@@ -261,10 +261,10 @@ def _on_one_number(question: Asked, settings: Settings | None, workload: str | N
         return asked
     if asked.networks:
         raise RefusedError(
-            f"{several_words(asked)} are asked for, and here one is needed (cluster.network: one of {'; '.join(asked.networks)})"
+            f"{several_text(asked)} are asked for, and here one is needed (cluster.network: one of {'; '.join(asked.networks)})"
         )
     if asked.batches:
-        raise RefusedError(f"{several_words(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")
+        raise RefusedError(f"{several_text(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")
     counts = ", ".join(map(str, asked.counts))
     raise RefusedError(f"{len(asked.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
 

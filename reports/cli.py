@@ -19,8 +19,8 @@ from crossopt.reports.commands.console import (
     USUAL_LIMIT,
     check_target,
     load_numpy_without_threads,
+    refuse_overwriting_data,
     seconds_of,
-    spare_data,
     usage,
 )
 from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, NO_DESIGN, code_of, code_of_ending
@@ -222,7 +222,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     check_target(options.plot, "--plot")
     if str(options.plot) == "-":
         usage("--plot -: a picture goes into a file of its own (name one)")
-    spare_data(options.plot, options.file, "--plot")
+    refuse_overwriting_data(options.plot, options.file, "--plot")
     _refuse_forms(options)
     if (of := options.of or kernels_in(options.file)) is not None:
         if options.form != "text":
@@ -250,7 +250,7 @@ def _accuracy(options: argparse.Namespace) -> int:
 def _refuse_forms(options: argparse.Namespace) -> None:
     """Say so where a form makes no sense before anything is priced."""
     check_target(options.out)
-    spare_data(options.out, options.file, "--out")
+    refuse_overwriting_data(options.out, options.file, "--out")
     if options.form != "text" and options.json:
         usage(f"--json: this says nothing of --as {options.form} (leave one of them out)")
     if options.form == "text" and options.out is not None:
@@ -287,7 +287,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 
     check_target(options.out)
     for path in options.file:
-        spare_data(options.out, path, "--out")
+        refuse_overwriting_data(options.out, path, "--out")
     try:
         text = fitted_sections(options.file, options.gpu, options.of, options.stack)
     except ValueError as error:

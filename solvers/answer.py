@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 from crossopt import __version__
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import NEWEST
-from crossopt.solvers.proofs import Proof, Relaxed, Steps, Word
+from crossopt.solvers.proofs import Proof, Relaxed, Steps, UnverifiedBound
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
@@ -61,7 +61,7 @@ Number = int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Rival(Generic[A]):
+class Baseline(Generic[A]):
     """Another answer beside the one that was found: by a rule, or by a narrower search."""
 
     name: str
@@ -87,7 +87,7 @@ class Verdict(Generic[D]):
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[A]):
+class SearchOutcome(Generic[A]):
     """What an engine found, before anybody believes it."""
 
     answer: A | None
@@ -99,7 +99,7 @@ class Found(Generic[A]):
     reasons: tuple[str, ...] = ()
     """Why there is no answer."""
     notes: tuple[str, ...] = ()
-    rivals: tuple[Rival[A], ...] = ()
+    rivals: tuple[Baseline[A], ...] = ()
     trace: Trace = ()
     value: Number | None = None
     """What the engine thinks that its answer costs, which the judge must find too; None to leave it to the judge."""
@@ -137,7 +137,7 @@ class Result(Generic[A, D]):
     """What the judge says of the answer beside its value."""
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
-    rivals: tuple[Rival[A], ...]
+    rivals: tuple[Baseline[A], ...]
     parts: tuple["Result[A, D]", ...]
     """Answers to narrower questions, which this one rests on: each a result of its own."""
     trace: Trace
@@ -153,7 +153,7 @@ class Result(Generic[A, D]):
     @property
     def told(self) -> bool:
         """Whether somebody says more than anybody can show again."""
-        return is_told(self.proof, self.parts)
+        return is_unverified(self.proof, self.parts)
 
     @property
     def optimal(self) -> bool:
@@ -167,9 +167,9 @@ class Result(Generic[A, D]):
         return self.proved or (self.proof is not None and self.told and near)
 
 
-def is_told(proof: Proof | None, parts: "Sequence[Result[Any, Any]]") -> bool:
+def is_unverified(proof: Proof | None, parts: "Sequence[Result[Any, Any]]") -> bool:
     """Whether a proof, or one of the answers that it rests on, is somebody's word."""
-    own = isinstance(proof, Word | Relaxed) or (isinstance(proof, Steps) and proof.told)
+    own = isinstance(proof, UnverifiedBound | Relaxed) or (isinstance(proof, Steps) and proof.told)
     return own or any(part.told for part in parts)
 
 
@@ -192,7 +192,7 @@ def result_in(data: object, answer: type[A], details: type[D], path: str = "") -
     return found
 
 
-def in_words(progress: Progress, unit: str) -> str:
+def in_text(progress: Progress, unit: str) -> str:
     """How far an engine is, on one line."""
     best = "nothing yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
     return f"{progress.words}  {best}{_gap(progress)}"
@@ -249,7 +249,7 @@ def versions(solver: str = "") -> dict[str, str]:
     return {"crossopt": __version__, "numpy": np.__version__, "python": python, **({"solver": solver} if solver else {})}
 
 
-def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]:
+def baseline_faults(bound: float | None, rivals: Sequence[Baseline[Any]]) -> list[str]:
     """Plans beside the answer that its bound denies; an infinite bound denies every plan."""
     if bound is None:
         return []
@@ -258,6 +258,6 @@ def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]
     return [f"bound: {name!r} takes {value!r}, the result says {denied}" for name, value in beaten]
 
 
-def denied_below(result: "Result[Any, Any]") -> float | None:
+def claimed_lower_bound(result: "Result[Any, Any]") -> float | None:
     """Below what a result says that nothing is: infinite where it says that nothing is possible."""
     return float("inf") if result.settled and result.value is None else result.bound

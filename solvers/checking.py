@@ -11,22 +11,22 @@ from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import (
     STOPPED,
+    Baseline,
     Limits,
     Number,
     Result,
-    Rival,
     Trace,
     Verdict,
     Watch,
     answer_status,
-    denied_below,
+    baseline_faults,
+    claimed_lower_bound,
     gap_between,
     is_proved,
-    rival_faults,
     unwatched,
 )
-from crossopt.solvers.family import A, D, Family, Proved, Q, described, no_ending, solve, unit_of
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.family import A, D, ProblemType, Proved, Q, described, no_ending, solve, unit_of
+from crossopt.solvers.proofs import UnverifiedBound
 
 ANEW = "the proof was carried out anew: "
 
@@ -45,7 +45,7 @@ class Report:
         return not self.refused
 
 
-def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path, watch: Watch = unwatched, cross_check: bool = False) -> Report:
+def check(family: ProblemType[Q, A, D], saved: Result[A, D], folder: Path, watch: Watch = unwatched, cross_check: bool = False) -> Report:
     """Everything a result says, said again from its question alone."""
     try:
         question = read_again(saved.question, family.kind, folder)
@@ -54,7 +54,9 @@ def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path, watch: Wat
     return check_answer(family, saved, question, watch, cross_check)
 
 
-def check_answer(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Watch = unwatched, cross_check: bool = False) -> Report:
+def check_answer(
+    family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watch: Watch = unwatched, cross_check: bool = False
+) -> Report:
     """The same for a question that was read anew: first all that is quickly seen, then the proofs of its parts, then its own."""
     refused = faults_but_proof(family, saved, question)
     if refused:
@@ -63,12 +65,12 @@ def check_answer(family: Family[Q, A, D], saved: Result[A, D], question: Q, watc
     return replace(report, checked=("the question was read anew", *report.checked))
 
 
-def _judged(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
+def _judged(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     """What was quickly seen."""
     return [f"the {family.what} was judged anew: {family.judged}"] if saved.answer is not None else []
 
 
-def _proved(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Watch, cross_check: bool) -> Report:
+def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watch: Watch, cross_check: bool) -> Report:
     """The proofs of the parts, and then the answer's own, where all that is quickly seen holds of all of them."""
     checked, refused, told = _judged(family, saved), list[str](), False
     for narrower, part in zip(family.parts(question), saved.parts, strict=False):
@@ -79,25 +81,25 @@ def _proved(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Wa
     claims = saved.bound is not None or (saved.settled and saved.value is None)
     prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove
     proved = prove(question, saved, watch) if claims and not refused else Proved()
-    if proved.by and proved.by != saved.proved_by and not isinstance(saved.proof, Word):
+    if proved.by and proved.by != saved.proved_by and not isinstance(saved.proof, UnverifiedBound):
         refused.append(f"proof: it is {proved.by!r}, the result says {short(saved.proved_by)}")
     if proved.told and not saved.told:
         refused.append("proof: it cannot be carried out anew, and nothing that is only told is called proved")
     return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.told)
 
 
-def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
+def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
     """Why a result is refused, as far as that can be said without carrying out its proof."""
     refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
     for place, rival in enumerate(saved.rivals):
-        refused += _rival_value_faults(family, question, f"rivals[{place}]", rival)
-    return [*refused, *family.faults(question, saved, family.judge), *rival_faults(denied_below(saved), saved.rivals)]
+        refused += _baseline_value_faults(family, question, f"rivals[{place}]", rival)
+    return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.rivals)]
 
 
 def solve_and_hold(
-    family: Family[Q, A, D],
+    family: ProblemType[Q, A, D],
     question: Q,
     engine: str,
     limits: Limits,
@@ -114,7 +116,7 @@ def solve_and_hold(
     return result
 
 
-def _judging_once(family: Family[Q, A, D]) -> Family[Q, A, D]:
+def _judging_once(family: ProblemType[Q, A, D]) -> ProblemType[Q, A, D]:
     """The family with a judge who remembers what he said of an answer to the very same question: what was found is looked at up to three
     times before anybody has it, and would be priced as before each time. A check, which reads its question anew, has one who does not."""
     said: list[tuple[Q, A, Verdict[D]]] = []
@@ -130,7 +132,7 @@ def _judging_once(family: Family[Q, A, D]) -> Family[Q, A, D]:
     return replace(family, judge=judge)
 
 
-def _part_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
+def _part_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
     """Answers to other questions than the narrower ones of this, or with faults of their own."""
     questions = family.parts(question)
     if len(saved.parts) > len(questions):
@@ -139,7 +141,7 @@ def _part_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> l
     return [f"parts[{place}]: {fault}" for place, (one, part) in pairs for fault in faults_but_proof(family, part, one)]
 
 
-def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
+def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     """Where the words of a result do not follow from its value and its bound."""
     value, bound, what, least_gap = saved.value, saved.bound, f"a {family.what}", family.least_gap
     found, claims = saved.answer is not None, saved.bound is not None or saved.settled
@@ -168,16 +170,16 @@ def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
         (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
         (f"a gap of {saved.gap_asked!r} is none to ask for", least_gap <= saved.gap_asked < 1.0),
     )
-    return [*(sentence for sentence, holds in rules if not holds), *_long_words(saved)]
+    return [*(sentence for sentence, holds in rules if not holds), *_long_text(saved)]
 
 
-def _is_said(family: Family[Q, A, D], saved: Result[A, D]) -> bool:
+def _is_said(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
     """Whether a proof is called what such proofs are; a word is whoever's it is."""
-    wordless = saved.proof is None or isinstance(saved.proof, Word) or not family.said
+    wordless = saved.proof is None or isinstance(saved.proof, UnverifiedBound) or not family.said
     return wordless or re.sub(r"[0-9][0-9,]*", "N", saved.proved_by) in family.said
 
 
-def _long_words(saved: Result[A, D]) -> list[str]:
+def _long_text(saved: Result[A, D]) -> list[str]:
     """Words that nothing in the question says, and that are drawn all the same, so that they are no longer than an engine's."""
     rivals = [word for rival in saved.rivals for word in (rival.name, rival.note)]
     told = {
@@ -201,7 +203,7 @@ def _long_words(saved: Result[A, D]) -> list[str]:
 _LONGEST, _LONGEST_NAME, _MANY = 2_000, 100, 1_000
 
 
-def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, answer: A) -> list[str]:
+def _answer_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, answer: A) -> list[str]:
     try:
         verdict = family.judge(question, answer)
     except ValueError as error:
@@ -215,11 +217,11 @@ def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, an
     ]
 
 
-def _amount(family: Family[Q, A, D], question: Q, value: Number | None) -> str:
+def _amount(family: ProblemType[Q, A, D], question: Q, value: Number | None) -> str:
     return f"{value!r} {unit_of(family, question)}".rstrip()
 
 
-def _rival_value_faults(family: Family[Q, A, D], question: Q, path: str, rival: Rival[A]) -> list[str]:
+def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str, rival: Baseline[A]) -> list[str]:
     if rival.answer is None:
         return [] if rival.value is None else [f"{path}: there is a value and no {family.what}"]
     try:

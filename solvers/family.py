@@ -14,21 +14,21 @@ from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import (
     ROUNDING,
     STOPPED,
-    Found,
+    Baseline,
     Limits,
     Number,
     Progress,
     Result,
-    Rival,
+    SearchOutcome,
     Trace,
     Verdict,
     Watch,
     answer_status,
+    baseline_faults,
     gap_between,
     is_proved,
-    is_told,
+    is_unverified,
     less_rounding,
-    rival_faults,
     versions,
 )
 
@@ -48,7 +48,7 @@ class Question(Protocol):
 Q = TypeVar("Q", bound=Question)
 A = TypeVar("A")
 D = TypeVar("D")
-Engine = Callable[[Q, Limits, Watch], Found[A]]
+Engine = Callable[[Q, Limits, Watch], SearchOutcome[A]]
 Judge = Callable[[Q, A], Verdict[D]]
 
 
@@ -93,19 +93,19 @@ def no_faults(question: Any, saved: Any, judge: Any) -> tuple[str, ...]:  # noqa
     return ()
 
 
-def found_alone(question: Any, found: Found[A], limits: Limits) -> Found[A]:  # noqa: ANN401 - any question
+def found_alone(question: Any, found: SearchOutcome[A], limits: Limits) -> SearchOutcome[A]:  # noqa: ANN401 - any question
     """An answer that rests on no others."""
     del question, limits
     return found
 
 
-def no_quick(question: Any, deadline: float) -> None:  # noqa: ANN401 - any question
+def no_fallback(question: Any, deadline: float) -> None:  # noqa: ANN401 - any question
     """No rule is so simple."""
     del question, deadline
 
 
 @dataclass(frozen=True, slots=True)
-class Family(Generic[Q, A, D]):
+class ProblemType(Generic[Q, A, D]):
     """All that one kind of question brings."""
 
     kind: str
@@ -142,9 +142,9 @@ class Family(Generic[Q, A, D]):
     seeded: frozenset[str] = frozenset()
     """Engines whose way depends on a seed."""
     described: Callable[[Q], dict[str, Any]] = keep_all
-    quick: Callable[[Q, float], A | None] = no_quick
+    quick: Callable[[Q, float], A | None] = no_fallback
     """An answer by the simplest of rules, before a deadline of the monotonic clock, for who was ended before there was any."""
-    whole: Callable[[Q, Found[A], Limits], Found[A]] = found_alone
+    whole: Callable[[Q, SearchOutcome[A], Limits], SearchOutcome[A]] = found_alone
     """An answer that was told on the way, with the narrower answers that it rests on."""
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
@@ -154,13 +154,13 @@ class Family(Generic[Q, A, D]):
     """The share by which sums in another order differ: a bound that is above a value by no more is that value."""
 
 
-def family_of(kind: str) -> Family[Any, Any, Any]:
+def family_of(kind: str) -> ProblemType[Any, Any, Any]:
     """The family that answers questions of this kind."""
-    found: Family[Any, Any, Any] = import_module(KINDS[kind].family).FAMILY
+    found: ProblemType[Any, Any, Any] = import_module(KINDS[kind].family).FAMILY
     return found
 
 
-def later(module: str, name: str) -> Callable[..., Any]:
+def lazy_import(module: str, name: str) -> Callable[..., Any]:
     """A function that is imported when it is first called, so that a check loads no engine."""
 
     def called(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
@@ -169,17 +169,19 @@ def later(module: str, name: str) -> Callable[..., Any]:
     return called
 
 
-def described(family: Family[Q, A, D], question: Q) -> dict[str, Any]:
+def described(family: ProblemType[Q, A, D], question: Q) -> dict[str, Any]:
     """What a result says of its question: enough to ask it again."""
     return {"name": question.name, "unit": family.unit, **family.described(question), **question.document}
 
 
-def unit_of(family: Family[Q, A, D], question: Q) -> str:
+def unit_of(family: ProblemType[Q, A, D], question: Q) -> str:
     """Of the value of an answer to a question, empty where it has none."""
     return str(described(family, question)["unit"])
 
 
-def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: bool, whole: Callable[[Found[A]], Found[A]]) -> Found[A]:
+def _asked(
+    name: str, ask: Callable[[Watch], SearchOutcome[A]], watch: Watch, simplest: bool, whole: Callable[[SearchOutcome[A]], SearchOutcome[A]]
+) -> SearchOutcome[A]:
     """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory.
 
     An interrupt before it told any goes on, unless the simplest rule is asked then.
@@ -196,16 +198,16 @@ def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: 
     except KeyboardInterrupt:
         if not told and not simplest:
             raise
-        return whole(Found(told[0]() if told else None, engine=name, stopped="interrupted"))
+        return whole(SearchOutcome(told[0]() if told else None, engine=name, stopped="interrupted"))
     except (FailedError, MemoryError) as error:
         answer = told[0]() if told else None
         if answer is None:
             raise
         words = str(error) or "there is not enough memory"
-        return whole(Found(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",)))
+        return whole(SearchOutcome(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",)))
 
 
-def quick_answer(family: Family[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:
+def quick_answer(family: ProblemType[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:
     """What the simplest rule answers at once, where the judge accepts it."""
     try:
         answer = family.quick(question, monotonic() + seconds)
@@ -214,7 +216,7 @@ def quick_answer(family: Family[Q, A, D], question: Q, seconds: float = _AT_ONCE
         return None
 
 
-def simplest_of(family: Family[Q, A, D], question: Q) -> Callable[[str], Any]:
+def simplest_of(family: ProblemType[Q, A, D], question: Q) -> Callable[[str], Any]:
     """The simplest rule, for who is interrupted; a time limit without an answer is kept as it is."""
     return lambda stopped: quick_answer(family, question) if stopped == "interrupted" else None
 
@@ -224,7 +226,7 @@ def no_ending() -> None:
 
 
 def solve(
-    family: Family[Q, A, D],
+    family: ProblemType[Q, A, D],
     question: Q,
     engine: str,
     limits: Limits,
@@ -238,7 +240,7 @@ def solve(
     """
     began, ask = monotonic(), engine_of(family, engine)
 
-    def whole(found: Found[A]) -> Found[A]:
+    def whole(found: SearchOutcome[A]) -> SearchOutcome[A]:
         return family.whole(question, found, limits)
 
     found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
@@ -253,7 +255,7 @@ def solve(
     return certify(family, question, found, limits, seconds)
 
 
-def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:
+def engine_of(family: ProblemType[Q, A, D], name: str) -> Engine[Q, A]:
     """The engine of that name; a RefusedError in words where there is none."""
     name = family.aliases.get(name, name)
     if name not in family.engines:
@@ -261,25 +263,25 @@ def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:
     return family.engines[name]
 
 
-def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limits, seconds: float) -> Result[A, D]:
+def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], limits: Limits, seconds: float) -> Result[A, D]:
     """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
     found = replace(found, value=None) if found.stopped == "interrupted" else found  # one line may know an answer, the next what it costs
-    rivals = tuple(judge_rival(family.judge, question, rival) for rival in found.rivals)
+    rivals = tuple(judge_baseline(family.judge, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
-    bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
+    bound = None if found.bound is None else _snap_bound_to_value(family, family.lowered(question, found.bound), values)
     if value is not None and bound is not None and bound > max(value, value if found.value is None else found.value):
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if value is not None and found.value is not None and value != found.value:
         bound, found = _priced_by_the_judge(family, found, found.value, value, bound)
-    if faults := rival_faults(bound, rivals):
+    if faults := baseline_faults(bound, rivals):
         raise VerificationError(faults[0])
     asked = max(limits.gap, found.coarse, family.least_gap)
     settled = is_proved(value, bound, asked)
-    proved = settled and not is_told(found.proof, found.parts)
+    proved = settled and not is_unverified(found.proof, found.parts)
     told = None if value is None else bound
-    _hold_together(family, found, claims=told is not None or settled)
+    _validate_engine_claim(family, found, claims=told is not None or settled)
     return Result(
         kind=family.kind,
         question=described(family, question),
@@ -310,8 +312,8 @@ UNLIKE = "The judge and the engine differ: it is "
 
 
 def _priced_by_the_judge(
-    family: Family[Q, A, D], found: Found[A], priced: Number, value: Number, bound: Number | None
-) -> tuple[Number | None, Found[A]]:
+    family: ProblemType[Q, A, D], found: SearchOutcome[A], priced: Number, value: Number, bound: Number | None
+) -> tuple[Number | None, SearchOutcome[A]]:
     """The bound that is left, and what was found with a note and a trace by the judge's value, where the engine has another one.
 
     A bound holds for values as the engine computes them, of which the judge's differ as they do here. By rounding they differ by no more
@@ -345,7 +347,7 @@ def _within(trace: Trace, bound: Number | None) -> Trace:
     return tuple(reversed(kept))
 
 
-def _hold_together(family: Family[Q, A, D], found: Found[A], claims: bool) -> None:
+def _validate_engine_claim(family: ProblemType[Q, A, D], found: SearchOutcome[A], claims: bool) -> None:
     """A VerificationError where an engine says what no check would accept: a name that it has not, or a bound that nothing proves."""
     if found.engine not in family.engines:
         raise VerificationError(f"an engine of kind {family.kind} calls itself {found.engine!r} (one of {', '.join(family.engines)})")
@@ -357,14 +359,14 @@ def _hold_together(family: Family[Q, A, D], found: Found[A], claims: bool) -> No
         raise VerificationError(f"the engine {found.engine} of kind {family.kind} tells a bound and does not say what proves it")
 
 
-def _met(family: Family[Q, A, D], bound: Number, values: tuple[Number | None, ...]) -> Number:
+def _snap_bound_to_value(family: ProblemType[Q, A, D], bound: Number, values: tuple[Number | None, ...]) -> Number:
     """The bound, or the least of the values below it that only sums in another order put there."""
     if not family.summing:
         return bound
     return min([bound, *(value for value in values if value is not None and bound * (1.0 - family.summing) <= value < bound)])
 
 
-def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
+def _accepted(family: ProblemType[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     """The judge's word; a VerificationError where the answer breaks a rule."""
     try:
         verdict = family.judge(question, answer)
@@ -377,10 +379,10 @@ def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     return verdict
 
 
-def judge_rival(judge: Judge[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
+def judge_baseline(judge: Judge[Q, A, D], question: Q, rival: Baseline[A]) -> Baseline[A]:
     """A rival with the judge's value of its answer, or the first rule that it breaks."""
     if rival.answer is None:
         return rival
     verdict = judge(question, rival.answer)
     note = "; ".join([*([rival.note] if rival.note else []), *verdict.violations[:1]])
-    return Rival(rival.name, None if verdict.violations else verdict.value, rival.answer, note, rival.seconds)
+    return Baseline(rival.name, None if verdict.violations else verdict.value, rival.answer, note, rival.seconds)

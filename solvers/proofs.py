@@ -7,7 +7,7 @@ from crossopt.instances.sharding.extent import Extent, Taken
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class UnverifiedBound:
     """Nobody but who says so knows that the bound holds."""
 
     by: str
@@ -15,7 +15,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RecomputableBound:
     """Anybody can count the bound again from the question, by the same program or by looking at everything."""
 
     by: str
@@ -239,7 +239,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class MultiplierBound:
     """A whole price for every block of those that placements no busier than a limit leave: what one device can hold of them is counted."""
 
     by: str
@@ -350,8 +350,8 @@ class Integers:
 
 
 Proof = (
-    Word
-    | Counted
+    UnverifiedBound
+    | RecomputableBound
     | Steps
     | Enumerated
     | EnumeratedTogether
@@ -359,7 +359,7 @@ Proof = (
     | Relaxed
     | Exact
     | Parts
-    | Priced
+    | MultiplierBound
     | Surrounded
     | Swept
     | OnPath

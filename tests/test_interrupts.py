@@ -15,7 +15,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.family import Family, family_of, simplest_of, solve
+from crossopt.solvers.family import ProblemType, family_of, simplest_of, solve
 from tests.paths import ROOT
 from tests.samples import SAMPLES
 from tests.test_families import EACH, questions
@@ -61,7 +61,7 @@ def letting_go(frame: FrameType | None, depth: int = 4) -> bool:
     return depth > 0 and frame is not None and (frame.f_code.co_filename.endswith("weakref.py") or letting_go(frame.f_back, depth - 1))
 
 
-def interrupted(family: Family[Any, Any, Any], engine: str, line: int, lines: list[int]) -> Family[Any, Any, Any]:
+def interrupted(family: ProblemType[Any, Any, Any], engine: str, line: int, lines: list[int]) -> ProblemType[Any, Any, Any]:
     """The family with an engine that is interrupted at a line of its own; to how many it came is added to the list."""
     honest = family.engines[engine]
 

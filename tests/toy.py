@@ -9,10 +9,10 @@ from crossopt.crossflow.fields import Bounds
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
-from crossopt.solvers.answer import Found, Limits, Result, Rival, Verdict, Watch
+from crossopt.solvers.answer import Baseline, Limits, Result, SearchOutcome, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
-from crossopt.solvers.family import Family, Proved
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.family import ProblemType, Proved
+from crossopt.solvers.proofs import RecomputableBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +75,28 @@ def judge(question: Sack, taken: Taken) -> Verdict[Load]:
     return Verdict(left, tuple(words for holds, words in enough if not holds), Load(weight))
 
 
-def exhaustive(question: Sack, limits: Limits, watch: Watch) -> Found[Taken]:
+def exhaustive(question: Sack, limits: Limits, watch: Watch) -> SearchOutcome[Taken]:
     """Every choice."""
     del watch
     if not limits.seconds:
-        return Found(None, engine="exhaustive", stopped="time limit")
+        return SearchOutcome(None, engine="exhaustive", stopped="time limit")
     best = min(_all(question), key=lambda taken: judge(question, taken).value, default=None)
     bound = judge(question, best).value if best else float("inf")
     reasons = () if best else (f"no {question.file.least} things weigh {question.file.room} or less",)
-    return Found(
-        best, bound, Counted("looking at every choice"), "exhaustive", reasons=reasons, rivals=(Rival("dearest", None, _dearest(question)),)
+    return SearchOutcome(
+        best,
+        bound,
+        RecomputableBound("looking at every choice"),
+        "exhaustive",
+        reasons=reasons,
+        rivals=(Baseline("dearest", None, _dearest(question)),),
     )
 
 
-def greedy(question: Sack, limits: Limits, watch: Watch) -> Found[Taken]:
+def greedy(question: Sack, limits: Limits, watch: Watch) -> SearchOutcome[Taken]:
     """The thing of most worth; no proof."""
     del limits, watch
-    return Found(None if judge(question, _dearest(question)).violations else _dearest(question), engine="greedy")
+    return SearchOutcome(None if judge(question, _dearest(question)).violations else _dearest(question), engine="greedy")
 
 
 def _all(question: Sack) -> list[Taken]:
@@ -109,7 +114,7 @@ def prove(question: Sack, saved: Result[Taken, Load], _: Watch) -> Proved:
     return by_looking_at_all(saved, lambda: min((judge(question, taken).value for taken in _all(question)), default=float("inf")), "")
 
 
-FAMILY: Family[Sack, Taken, Load] = Family(
+FAMILY: ProblemType[Sack, Taken, Load] = ProblemType(
     kind="knapsack",
     what="choice",
     unit="",

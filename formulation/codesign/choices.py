@@ -212,7 +212,7 @@ def _part(instance: Instance, space: Grid, root: Boxes, name: str, choices: tupl
     boxes = _with(root, choices, places)
     found = corners(instance, space, boxes)
     alive = np.flatnonzero(found.alive)
-    literals = tuple(Variable(f"{name} {number}: {_words(space, choices, places[row])}") for number, row in enumerate(alive))
+    literals = tuple(Variable(f"{name} {number}: {_text(space, choices, places[row])}") for number, row in enumerate(alive))
     return Part(name, choices, places[alive], take(found.hardware, alive), literals)
 
 
@@ -223,7 +223,7 @@ def _with(root: Boxes, choices: tuple[int, ...], places: Whole) -> Boxes:
     return Boxes(low, high)
 
 
-def _words(space: Grid, choices: tuple[int, ...], places: Whole) -> str:
+def _text(space: Grid, choices: tuple[int, ...], places: Whole) -> str:
     return ", ".join(_option(space.names[choice], space.options[choice][place]) for choice, place in zip(choices, places, strict=True))
 
 

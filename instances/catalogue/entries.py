@@ -450,16 +450,16 @@ def constants_for(stacks: Mapping[str, StackEntry], stack: str | None) -> dict[s
     return {} if entry is None else entry.constants
 
 
-def set_words(name: str, entry: DeviceEntry, stack: str | None) -> str:
+def set_text(name: str, entry: DeviceEntry, stack: str | None) -> str:
     """Which set prices runs of the device with that stack, of which versions, and where it is from, in one line."""
     if (found := entry.stacks.get(stack or USUAL)) is not None:
         unnamed = "" if stack else ", as no stack is named"
-        return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_words(found)}"
+        return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_text(found)}"
     own = f"{_WITH}{stack}, which has no set of its own there: the device's constants" if stack else ""
-    return f"{name}{own}{_versions(entry.versions)}; {own_words(entry)}"
+    return f"{name}{own}{_versions(entry.versions)}; {own_text(entry)}"
 
 
-def stack_words(entry: StackEntry, *, named: bool = False) -> str:
+def stack_text(entry: StackEntry, *, named: bool = False) -> str:
     """Where the set of a stack is from; with the names of those who measured, or their number."""
     if entry.rows:
         of = _listed(entry.rows) if named else f"{len(entry.rows)} source{'' if len(entry.rows) == 1 else 's'}"
@@ -467,7 +467,7 @@ def stack_words(entry: StackEntry, *, named: bool = False) -> str:
     return f"taken over from {entry.taken_over}" if entry.taken_over else "guessed, fitted to no run"
 
 
-def own_words(entry: DeviceEntry) -> str:
+def own_text(entry: DeviceEntry) -> str:
     """Where the device's own constants are from."""
     if entry.taken_over:
         return f"taken over from {entry.taken_over}"
@@ -540,7 +540,7 @@ def completed(sheet: Given[DeviceEntry], known: Callable[[str], DeviceEntry]) ->
     return DeviceEntry(**given, derived=tuple(told), like=name)
 
 
-def derived_words(entry: DeviceEntry) -> str:
+def derived_text(entry: DeviceEntry) -> str:
     """What was derived and from what, in a sentence; nothing where the file says everything."""
     return f"as of the nearest class, {entry.like}: {', '.join(entry.derived)}" if entry.derived else ""
 

@@ -21,10 +21,10 @@ from crossopt.instances.catalogue.entries import (
     TechnologyEntry,
     completed,
     constants_for,
-    derived_words,
-    own_words,
-    set_words,
-    stack_words,
+    derived_text,
+    own_text,
+    set_text,
+    stack_text,
 )
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, node_of, read_file, read_text, text_of
@@ -144,7 +144,7 @@ def entry_text(kind: Listed | None, name: str) -> str:
     if kind != "hardware":
         return text
     entry = device(name)
-    left_out = f"# Left out above, and derived {words}\n" if (words := derived_words(entry)) else ""
+    left_out = f"# Left out above, and derived {words}\n" if (words := derived_text(entry)) else ""
     sets = "".join(f"#   {line}\n" for line in _set_lines(entry))
     return f"{text}{left_out}# What prices runs on it:\n{sets}"
 
@@ -243,7 +243,7 @@ def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, sta
 def set_of_device(given: str | Given[DeviceEntry], stack: str | None) -> str:
     """Which set of constants prices a device that a question names or describes, and where it is from."""
     entry, name = device_given(given)
-    return set_words(name, entry, stack)
+    return set_text(name, entry, stack)
 
 
 def set_of_technology(given: str | TechnologyEntry, device_name: str | None, stack: str | None) -> str:
@@ -252,7 +252,7 @@ def set_of_technology(given: str | TechnologyEntry, device_name: str | None, sta
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
         return f"the own constants of {name}, fitted to no run" if entry.efficiency else "the model's defaults, fitted to no run"
-    return set_words(fitted, device(fitted), stack)
+    return set_text(fitted, device(fitted), stack)
 
 
 def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, float]:
@@ -312,14 +312,14 @@ def _where_from(entry: DeviceEntry) -> str:
     if fitted := [name for name, one in entry.stacks.items() if one.rows]:
         return f"fitted for {' and '.join(fitted)}"
     usual = entry.stacks.get(USUAL)
-    return "fitted" if entry.calibration else (stack_words(usual) if usual else own_words(entry)).partition(",")[0]
+    return "fitted" if entry.calibration else (stack_text(usual) if usual else own_text(entry)).partition(",")[0]
 
 
 def _set_lines(entry: DeviceEntry) -> Iterator[str]:
     """Its own constants and the set of each stack, with versions and where they are from."""
-    yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {own_words(entry)}"
+    yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {own_text(entry)}"
     for name, one in entry.stacks.items():
-        yield f"stack: {name}{f' ({one.versions})' if one.versions else ''}: {stack_words(one, named=True)}"
+        yield f"stack: {name}{f' ({one.versions})' if one.versions else ''}: {stack_text(one, named=True)}"
 
 
 def _technology_line(entry: TechnologyEntry) -> str:
@@ -426,7 +426,7 @@ def known_as(network: Transformer) -> tuple[str, ...]:
     return _names_by_shapes().get(_shapes(network), (own,))
 
 
-def alike_words(network: Transformer) -> str:
+def alike_text(network: Transformer) -> str:
     """That a network of another name has the shapes of one of the registry."""
     known = known_as(network)
     return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, of which measured runs and recipes are looked up"

@@ -21,7 +21,7 @@ from crossopt.crossflow.recomputation import layers_again, number_of
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import ModelEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
-from crossopt.instances.catalogue.registry import alike_words, model, names, told_apart
+from crossopt.instances.catalogue.registry import alike_text, model, names, told_apart
 from crossopt.instances.files.written import Files
 
 
@@ -214,7 +214,7 @@ _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
 
 
-def model_words(workload: Workload) -> tuple[str, ...]:
+def model_text(workload: Workload) -> tuple[str, ...]:
     """Of a transformer two lines between `·`: size and shape, and the FLOPs of a token with how they are counted; else nothing."""
     if not isinstance(workload, Transformer):
         return ()
@@ -223,7 +223,7 @@ def model_words(workload: Workload) -> tuple[str, ...]:
     further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
     shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
     batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
-    alike = (words,) if (words := alike_words(workload)) else ()
+    alike = (words,) if (words := alike_text(workload)) else ()
     own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
     return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or alike)
 

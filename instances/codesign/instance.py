@@ -156,7 +156,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class MultiScaleQuestion:
     """A question that leaves the number of devices open, the batch, or sizes and bandwidths of the network."""
 
     name: str

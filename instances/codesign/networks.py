@@ -99,7 +99,7 @@ def only(values: Sequence[T]) -> T:
     return value
 
 
-def network_words(listed: Dimensions, chosen: Dimensions) -> str:
+def network_text(listed: Dimensions, chosen: Dimensions) -> str:
     """One of several networks: its sizes, and what else is chosen of it; empty where nothing is."""
     if listed == chosen:
         return ""

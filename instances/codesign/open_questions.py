@@ -10,7 +10,7 @@ from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RE
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.instance import Place
-from crossopt.instances.codesign.networks import network_settings, network_words, networks_of
+from crossopt.instances.codesign.networks import network_settings, network_text, networks_of
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, Report
 from crossopt.instances.codesign.section import (
     TRANSFORMER_CHOICES,
@@ -75,7 +75,7 @@ def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile
                     *((f"workload.global_batch={batch}",) if batch else ()),
                     *((f"objective={objective}",) if several or objective != file.objective else ()),
                 )
-                yield Place(count, batch, network_words(listed, network) if chosen and listed and network else ""), one, settings
+                yield Place(count, batch, network_text(listed, network) if chosen and listed and network else ""), one, settings
 
 
 def number_of_parts(file: CodesignFile, most: int) -> int:

@@ -21,7 +21,7 @@ from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_o
 from crossopt.crossflow.plan_rules import concession_rules, rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion
 from crossopt.instances.codesign.settings import codes_of, comings, with_settings
 from crossopt.instances.codesign.space import (
     MEANT,
@@ -224,7 +224,7 @@ def _several_dies(instance: Instance) -> bool:
     return isinstance(free, FreeHardware) and max(dict(free.options).get("dies", (free.dies,))) > 1
 
 
-def last_with_plan(counted: Counted) -> int:
+def last_with_plan(counted: MultiScaleQuestion) -> int:
     """The last of the parts that has a plan, about which something can be asked; the last one where none has."""
     return next((place for place in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[place]) is None), -1)
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named, with_own_files
-from crossopt.instances.catalogue.workload import model_words
-from crossopt.instances.codesign.instance import Counted, Instance, Place, Portfolio
+from crossopt.instances.catalogue.workload import model_text
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place, Portfolio
 from crossopt.instances.codesign.open_questions import (
     FEWEST,
     MOST_COUNTS,
@@ -79,12 +79,12 @@ def asked_in(document: Mapping[str, Any]) -> Instance | Portfolio:
     return _on_one_number(question.read_again(document, "codesign"))
 
 
-def read(written: Written) -> Instance | Portfolio | Counted:
+def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
     """The question; an InstanceError with every fault."""
     written = written.at(with_own_files(written.root, written.files))
     faults: list[Fault] = []
     file = read_as(CodesignFile, written.root, faults)
-    asked: Instance | Portfolio | Counted | None = None
+    asked: Instance | Portfolio | MultiScaleQuestion | None = None
     if file is not None:
         asked = _asked(file, written, lambda path, message: faults.append(written.fault(path, message)))
     else:
@@ -144,7 +144,7 @@ def _section(path: str) -> str:
     return path.partition(".")[0].partition("[")[0]
 
 
-def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | Counted | None:
+def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | MultiScaleQuestion | None:
     """The section is read once, and is a question for each number of devices, each batch and each workload."""
     file = per_sample(file, written.root)
     counts, batches = file.cluster.devices, batches_of(file)
@@ -178,7 +178,7 @@ def _told(number: int) -> str:
     return f"{number:,}" if number < _MOST_COUNTED else f"at least {_MOST_COUNTED:,}"
 
 
-def _counted(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> Counted | None:
+def _counted(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
     """A question for each number of devices, network and batch; where there is one for some, the others are told beside their answers."""
     document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
     for place, one, added in asked:
@@ -195,7 +195,7 @@ def _counted(file: CodesignFile, written: Written, asked: Sequence[Part], report
         return None
     impossible = tuple((place, "; ".join(message for _, message in heard)) for place, heard in wrong)
     places, found = zip(*parts, strict=True)
-    return Counted(found[0].name, file.objective, places, found, document, impossible)
+    return MultiScaleQuestion(found[0].name, file.objective, places, found, document, impossible)
 
 
 def _into(heard: list[tuple[str, str]]) -> Report:
@@ -250,23 +250,23 @@ def _of_one_workload(asked: Instance | Portfolio) -> Instance:
     return _refused(asked, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
 
 
-def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfolio:
-    if not isinstance(asked, Counted):
+def _on_one_number(asked: Instance | Portfolio | MultiScaleQuestion) -> Instance | Portfolio:
+    if not isinstance(asked, MultiScaleQuestion):
         return asked
     source, settings = str(asked.document["source"]), asked.document["settings"]
     place = "cluster.devices" if asked.by_devices else "cluster.network" if asked.networks else "workload.global_batch"
-    message = f"{several_words(asked)} are asked for, and here one is needed (say {narrowing(asked)}; `solve` finds the best of them)"
+    message = f"{several_text(asked)} are asked for, and here one is needed (say {narrowing(asked)}; `solve` finds the best of them)"
     fault = fault_at(read_text(asked.document["text"], source), place, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
 
 
-def several_words(asked: Counted) -> str:
+def several_text(asked: MultiScaleQuestion) -> str:
     """How many numbers of devices, networks and batches are asked for."""
     counts = ((len(asked.asked_for) * asked.by_devices, "numbers of devices"), (len(asked.networks), "networks"))
     return " and ".join(f"{count} {what}" for count, what in (*counts, (len(asked.samples), "batches")) if count)
 
 
-def narrowing(asked: Counted, place: int | None = None) -> str:
+def narrowing(asked: MultiScaleQuestion, place: int | None = None) -> str:
     """The settings on the command line that leave one number of devices and one batch, those in this place, or such as have a plan."""
     place = last_with_plan(asked) if place is None else place
     said = [f"cluster.devices={asked.counts[place]}"] if asked.by_devices else []
@@ -280,25 +280,25 @@ def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
     raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])
 
 
-def size_of(asked: Instance | Portfolio | Counted) -> str:
+def size_of(asked: Instance | Portfolio | MultiScaleQuestion) -> str:
     """How many designs there are to look at, for each number of devices, network and batch."""
-    if not isinstance(asked, Counted):
+    if not isinstance(asked, MultiScaleQuestion):
         return _size(asked)
     return "; ".join(f"{asked.part_name(place)}: {_size(part)}" for place, part in enumerate(asked.parts))
 
 
-def count_of(asked: Instance | Portfolio | Counted) -> float:
+def count_of(asked: Instance | Portfolio | MultiScaleQuestion) -> float:
     """How many designs there are to look at, before the rules that make them plans."""
     if not isinstance(asked, Instance):
         return sum(count_of(part) for part in asked.parts)
     return float(hardware_points(asked)) * float(combinations(asked))
 
 
-def about_of(asked: Instance | Portfolio | Counted) -> tuple[str, ...]:
+def about_of(asked: Instance | Portfolio | MultiScaleQuestion) -> tuple[str, ...]:
     """What is trained, in lines."""
-    first = asked.parts[:1] if isinstance(asked, Counted) else (asked,)
+    first = asked.parts[:1] if isinstance(asked, MultiScaleQuestion) else (asked,)
     several = [part for one in first for part in (one.parts if isinstance(one, Portfolio) else (one,))]
-    return tuple(line for part in several for line in model_words(part.workload))
+    return tuple(line for part in several for line in model_text(part.workload))
 
 
 def _size(asked: Instance | Portfolio) -> str:

@@ -31,7 +31,7 @@ from crossopt.crossflow.fields import (
     Short,
 )
 from crossopt.crossflow.hardware import Shape
-from crossopt.crossflow.plan import COMES_TO, WORDS, Plan
+from crossopt.crossflow.plan import CANONICAL_SETTINGS, WORDS, Plan
 from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.schema import Kind, Slot, slots_of, unwrap
@@ -269,7 +269,7 @@ def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:
     return slot.key, Annotated[stated, Doc(slot.text)], field(default=usual)
 
 
-_ONLY: Any = Literal[(*COMES_TO, "recompute")]
+_ONLY: Any = Literal[(*CANONICAL_SETTINGS, "recompute")]
 _PlanChoices: Any = make_dataclass(
     "_PlanChoices",
     [

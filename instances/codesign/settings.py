@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import COMES_TO, END_STAGES, Plans, code
+from crossopt.crossflow.plan import CANONICAL_SETTINGS, END_STAGES, Plans, code
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 
@@ -31,11 +31,11 @@ def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
     The others are no plans of their own; nor are those that do not come to themselves where the question has a setting `only` so."""
     codes = np.array(codes_of(instance, name), np.int64)
     came: Whole = np.broadcast_to(codes, (len(plans), len(codes)))
-    if name not in COMES_TO:
+    if name not in CANONICAL_SETTINGS:
         return came, np.ones(came.shape, bool)
     model = cast("Transformer", instance.workload)
     meant = [replace(plans, **{name: _meant(model, plans, name, number)}) for number in codes.tolist()]
-    came = np.column_stack([COMES_TO[name](model, plans) for plans in meant])
+    came = np.column_stack([CANONICAL_SETTINGS[name](model, plans) for plans in meant])
     first: Mask = _to_the_letter(came, codes) if name in instance.only else np.ones(came.shape, bool)
     for place in range(1, len(codes)):
         first[:, place] &= ~(first[:, :place] & (came[:, :place] == came[:, place : place + 1])).any(axis=1)
@@ -67,7 +67,7 @@ def is_listed(instance: Instance, plan: Plans, name: str) -> bool:
     """Whether some option of a setting comes to what this one plan has: the first that is looked at is the one that says so."""
     own, model = int(getattr(plan, name)[0]), cast("Transformer", instance.workload)
     says_so = own >= 0 and own in codes_of(instance, name)
-    if says_so and (name not in COMES_TO or COMES_TO[name](model, plan)[0] == own):
+    if says_so and (name not in CANONICAL_SETTINGS or CANONICAL_SETTINGS[name](model, plan)[0] == own):
         return True
     return bool(listed_as(instance, plan, name).any())
 

@@ -18,8 +18,8 @@ from crossopt.instances.files.schema import (
     range_slots,
     slots_of,
     takes_range,
+    text_of,
     unwrap,
-    words_of,
 )
 from crossopt.instances.files.units import DIMENSIONS, dimension_named, format_quantity, pattern_of
 
@@ -53,7 +53,7 @@ def _schema_one(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any
         return {"type": "object", "additionalProperties": _schema(get_args(kind)[1], marks, classes)}
     if origin_of(kind) is tuple:
         return _schema_of_tuple(kind, marks, classes)
-    if words := words_of(kind):
+    if words := text_of(kind):
         return {"enum": [value.value if isinstance(value, Enum) else value for value in words.values()]}
     if unit := mark_of(marks, Unit):
         return _schema_of_quantity(unit.dimension)
@@ -115,7 +115,7 @@ def reference(roots: Mapping[str, type[Any]]) -> str:
     parts: list[str] = []
     for kind, root in roots.items():
         own = [root, *(cls for cls in _inside(root, headings) if cls not in headings)]
-        headings |= {cls: f"`{kind}`: {_words(cls)}" for cls in own[1:]}
+        headings |= {cls: f"`{kind}`: {_text(cls)}" for cls in own[1:]}
         schemas = json_schema(root)["$defs"]
         for cls in own:
             level = "###" if cls is root else "####"
@@ -156,7 +156,7 @@ def _inside(cls: type[Any], told: Headings) -> list[type[Any]]:
     return list(found)
 
 
-def _words(cls: type[Any]) -> str:
+def _text(cls: type[Any]) -> str:
     """What a mapping is called: `link` of `LinkSection`."""
     return " ".join(re.findall(r"[A-Z][a-z]*", _ENDING.sub("", cls.__name__))).lower()
 
@@ -166,7 +166,7 @@ def _sentence(cls: type[Any]) -> str:
 
 
 def _keys(cls: type[Any], schema: Schema, headings: Headings) -> str:
-    links = {inner.__name__: f"[{_words(inner)}](#{slug(headings[inner])})" for inner in _inside(cls, headings)}
+    links = {inner.__name__: f"[{_text(inner)}](#{slug(headings[inner])})" for inner in _inside(cls, headings)}
     slots, values = {slot.key: slot for slot in slots_of(cls)}, {field.name: field for field in fields(cls)}
     rows = [
         (f"`{key}`", _takes(value, links), _default(slots[key], values[slots[key].name]), value.get("description", ""))

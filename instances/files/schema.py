@@ -216,7 +216,7 @@ def mark_of(marks: Marks, cls: type[T]) -> T | None:
     return next((mark for mark in marks if isinstance(mark, cls)), None)
 
 
-def words_of(kind: Kind) -> Mapping[str, object]:
+def text_of(kind: Kind) -> Mapping[str, object]:
     """The words of a Literal or Enum and what each stands for; none for other types."""
     if origin_of(kind) is Literal:
         return {str(value): value for value in get_args(kind)}
@@ -421,7 +421,7 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
         if text == _MAPPING:
             return "a list of mappings", hint
         return f"{text}, a list or a range" if takes_range(kind, marks) else f"{text} or a list", hint
-    if words := words_of(kind):
+    if words := text_of(kind):
         return "a word", f"one of {', '.join(words)}"
     if unit:
         dimension = dimension_named(unit.dimension)
@@ -461,7 +461,7 @@ def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
 
 def _affinity(kind: Kind, node: Node) -> int:
     """Which of several members a scalar means: the one with its very word, else with a word like it, else one without words."""
-    words = words_of(kind)
+    words = text_of(kind)
     if not words or not isinstance(node.value, Scalar):
         return 1
     return 3 if node.value.text in words else 2 if nearest(node.value.text, words) else 0
@@ -537,7 +537,7 @@ def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
 
 def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     """The value of a scalar; a ValueError with a sentence for the user where it is none of this type."""
-    if words := words_of(kind):
+    if words := text_of(kind):
         return _word(words, scalar.text)
     if kind is str:
         return scalar.text if mark_of(marks, Prose) else _name(scalar.text)

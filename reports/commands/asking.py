@@ -11,7 +11,7 @@ from typing import Any
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
+from crossopt.reports.commands.console import check_target, question_of, refuse_options, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.families import Ending, code_of, code_of_ending
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper, put
 from crossopt.reports.commands.progress import log_to, progress_on
@@ -20,10 +20,10 @@ from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.compared import Compared, compared_text, refused_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, text_of
-from crossopt.solvers.answer import Limits, Result, Rival, Watch, result_in, to_text
+from crossopt.solvers.answer import Baseline, Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, solve_and_hold
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import Family, engine_of, family_of, judge_rival, no_ending, simplest_of, unit_of
+from crossopt.solvers.family import ProblemType, engine_of, family_of, judge_baseline, no_ending, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
 
 COMPARED = 60.0
@@ -43,7 +43,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     question = question_of(options, row.options)
 
     def written(result: Result[Any, Any]) -> Kept:
-        return kept_of(options, result, lambda: text_of(kind, question, result))
+        return saved_of(options, result, lambda: text_of(kind, question, result))
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
         kept = Keeping(keep, family, question, name, limits, told, written) if keep else None
@@ -57,7 +57,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     return Ending(result.status, result.proved)
 
 
-def kept_of(options: Namespace, result: Result[Any, Any], words: Callable[[], str]) -> Kept:
+def saved_of(options: Namespace, result: Result[Any, Any], words: Callable[[], str]) -> Kept:
     """An answer as the options want it written: in words or as JSON."""
     text = to_text(result) if options.json or options.out else ""
     shown = text if options.json or str(options.out) == "-" else fitted(words())
@@ -77,10 +77,10 @@ def refuse_before(options: Namespace, kind: str) -> None:
     check_target(options.out)
     if options.log is not None and options.out is not None and options.log.absolute() == options.out.absolute():
         usage(f"--log {options.log}: the answer is written there (name another file)")
-    spare_question(options.out, options.file)
+    refuse_overwriting_question(options.out, options.file)
 
 
-def _of_engines(family: Family[Any, Any, Any]) -> tuple[str, ...]:
+def _of_engines(family: ProblemType[Any, Any, Any]) -> tuple[str, ...]:
     """Options that say something to engines that solve integer models, where there are such."""
     return ("workers",) if "milp" in family.engines else ()
 
@@ -150,16 +150,18 @@ def _table(kind: str, question: Any, results: dict[str, Result[Any, Any]]) -> st
     return compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)
 
 
-def _joined(family: Family[Any, Any, Any], question: Any, results: dict[str, Result[Any, Any]]) -> Result[Any, Any]:  # noqa: ANN401
+def _joined(family: ProblemType[Any, Any, Any], question: Any, results: dict[str, Result[Any, Any]]) -> Result[Any, Any]:  # noqa: ANN401
     """The answer with the best bound, with what the other engines found as its rivals beside those that it has."""
     name, best = max(results.items(), key=lambda pair: float("-inf") if pair[1].bound is None else pair[1].bound)
-    others = [Rival(other, None, one.answer, "", one.seconds) for other, one in results.items() if other != name and one.answer is not None]
-    judged = (judge_rival(family.judge, question, one) for one in others)
+    others = [
+        Baseline(other, None, one.answer, "", one.seconds) for other, one in results.items() if other != name and one.answer is not None
+    ]
+    judged = (judge_baseline(family.judge, question, one) for one in others)
     return replace(best, rivals=(*best.rivals, *judged))
 
 
 def answers_of(
-    family: Family[Any, Any, Any],
+    family: ProblemType[Any, Any, Any],
     question: Any,  # noqa: ANN401 - of any kind
     names: Sequence[str],
     limits: Limits,
@@ -193,7 +195,7 @@ def check(path: Path, kind: str, cross_check: bool = False) -> Report:
         return report_of(family, result, path.parent, watch, cross_check)
 
 
-def read_saved(path: Path, kind: str) -> tuple[Family[Any, Any, Any], Result[Any, Any]]:
+def read_saved(path: Path, kind: str) -> tuple[ProblemType[Any, Any, Any], Result[Any, Any]]:
     """The result in a file, with its family."""
     family = family_of(kind)
     return family, read_as(path, lambda data: result_in(data, family.answer, family.details))

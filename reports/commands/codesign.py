@@ -8,7 +8,7 @@ from math import isfinite
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from crossopt.instances.codesign.instance import Counted, Instance
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
 from crossopt.instances.codesign.question import narrowing, read_instance
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
@@ -39,7 +39,7 @@ def _front(options: Namespace) -> Ending:
     asked = question_of(options, {})
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
     if not isinstance(asked, Instance):
-        place, one, what = _of_counts(asked) if isinstance(asked, Counted) else ("workloads", "--workload NAME", "workload")
+        place, one, what = _of_counts(asked) if isinstance(asked, MultiScaleQuestion) else ("workloads", "--workload NAME", "workload")
         message = f"a front is found for one {what} at a time (say {one})"
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
     first, _, second = options.pareto.partition(",")
@@ -66,7 +66,7 @@ def _front(options: Namespace) -> Ending:
     return Ending(_status(found), found.proved)
 
 
-def _of_counts(asked: Counted) -> tuple[str, str, str]:
+def _of_counts(asked: MultiScaleQuestion) -> tuple[str, str, str]:
     """Which key leaves too much open for a front, the settings that mend it, and what it is one of."""
     if asked.networks:
         return "cluster.network", narrowing(asked), "network"

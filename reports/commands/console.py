@@ -20,14 +20,14 @@ _HEAD = 4096
 """Bytes of a page in which its title stands."""
 
 
-def spare_question(path: Path | None, question: Path, what: str = "question") -> None:
+def refuse_overwriting_question(path: Path | None, question: Path, what: str = "question") -> None:
     """Refuse to put the answer in the place of the question, which may be named by its name."""
     question = question_path(question)
     if path is not None and path.exists() and question.exists() and path.samefile(question):
         usage(f"--out {path}: this is the {what} itself (name another file)")
 
 
-def spare_data(path: Path | None, data: Path, option: str) -> None:
+def refuse_overwriting_data(path: Path | None, data: Path, option: str) -> None:
     """Refuse to put anything in the place of the measured runs."""
     if path is None:
         return
@@ -108,7 +108,7 @@ def _as_value(name: str, value: object) -> str:
     return quoted[0] if len(parts) == 1 else f"[{', '.join(quoted)}]"
 
 
-def spare_others(path: Path, named: Path | None) -> None:
+def refuse_overwriting_others(path: Path, named: Path | None) -> None:
     """Refuse to write over a file that is there already under a name that nobody gave, unless it is an older page of ours; a link that
     leads nowhere yet is one too."""
     if path != named and os.path.lexists(path) and not _is_page(path):

@@ -15,7 +15,7 @@ from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
-from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
+from crossopt.reports.commands.console import check_target, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.families import code_of
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper
 from crossopt.reports.commands.progress import progress_on
@@ -53,7 +53,7 @@ def explain(options: Namespace) -> Status:
         usage(f"{'--svg' if options.svg else '--out'}: this writes what --relaxation or --constants finds (add one, or leave it out)")
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
     parts, others = (parts_of(read_asked(question_path(options.file), (*settings, *more), options.workload)) for more in ((), forced))
-    text, ended = alone_words(parts), list[Status]()
+    text, ended = alone_text(parts), list[Status]()
     for instance, other in zip(parts, others, strict=True):
         with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
             result, own = explained(instance, options.near, limits, watch, _told_to(text), text)
@@ -76,7 +76,7 @@ def parts_of(asked: Instance | Portfolio) -> tuple[Instance, ...]:
     return asked.parts if isinstance(asked, Portfolio) else (asked,)
 
 
-def alone_words(parts: tuple[Instance, ...]) -> str:
+def alone_text(parts: tuple[Instance, ...]) -> str:
     """How several workloads are explained."""
     return f"{len(parts)} workloads, each alone with a chip of its own; `solve` answers them on one chip\n\n" if len(parts) > 1 else ""
 
@@ -168,7 +168,7 @@ def _explain_relaxation(options: Namespace) -> Status:
     question = question_path(options.file)
     for target, option in ((options.out, "--out"), (options.svg, "--svg")):
         check_target(target, option)
-        spare_question(target, question)
+        refuse_overwriting_question(target, question)
     instance = read_instance(question, tuple(options.settings), options.workload)
     with progress_on(sys.stderr, "s") as watch:
         found = relaxed(instance, options.near or 0.0, seconds_of(options.time_limit), watch)

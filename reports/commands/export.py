@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Counted, Instance
-from crossopt.instances.codesign.question import asked_in, narrowing, read_instance, read_question, several_words
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
+from crossopt.instances.codesign.question import asked_in, narrowing, read_instance, read_question, several_text
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.question import read_again
 from crossopt.reports.arguments import CHAKRA
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import spare_others, usage
+from crossopt.reports.commands.console import refuse_overwriting_others, usage
 from crossopt.reports.commands.progress import progress_on
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
@@ -61,7 +61,7 @@ def export_model(question: Path, options: Namespace, seconds: float) -> Status:
 
     instance = _instance(question, tuple(options.settings), options.workload)
     target = target_of(options.stack, options.out, file_name(instance.name))
-    spare_others(target, options.out)
+    refuse_overwriting_others(target, options.out)
     _spare_names(names_of(target))
     asked = Asked(options.stack, target, options.within or 0.0, seconds)
     with progress_on(sys.stderr, "s") as watch, naming(target):
@@ -98,11 +98,11 @@ def _result_in(path: Path) -> DesignResult:
 def _of_several(result: DesignResult) -> str:
     """That one answer is needed, and how to have the best of them alone."""
     asked = read_again(result.question, result.kind)
-    if not isinstance(asked, Counted):
+    if not isinstance(asked, MultiScaleQuestion):
         return "here are answers about several questions, and one is needed (solve one of them on its own)"
     best = None if result.answer is None else asked.places.index(result.answer.place)
     alone = f"{'the best' if result.answer else 'one'} of them on its own: crossopt solve QUESTION {narrowing(asked, best)} --out FILE"
-    return f"here are answers about {several_words(asked)}, and one is needed (solve {alone})"
+    return f"here are answers about {several_text(asked)}, and one is needed (solve {alone})"
 
 
 def _design_of_result(path: Path, workload: str | None) -> tuple[Instance, ChosenDesign | None]:

@@ -23,9 +23,9 @@ from typing import Any, NoReturn
 
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.instances.files.saved import write_whole
-from crossopt.solvers.answer import Found, Limits, Progress, Result, Watch
+from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, Watch
 from crossopt.solvers.core.processes import LENGTH, end_with, ending_of, packed
-from crossopt.solvers.family import Family, certify, quick_answer
+from crossopt.solvers.family import ProblemType, certify, quick_answer
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
@@ -292,7 +292,7 @@ class Keeping:
     """A watch that also keeps answers."""
 
     keep: Keeper
-    family: Family[Any, Any, Any]
+    family: ProblemType[Any, Any, Any]
     question: Any
     engine: str
     limits: Limits
@@ -346,7 +346,7 @@ class Keeping:
         now = monotonic()
         stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
         with suppress(ModelError, VerificationError, ValueError):
-            found = self.family.whole(self.question, Found(answer, engine=self.engine, stopped=stopped), self.limits)
+            found = self.family.whole(self.question, SearchOutcome(answer, engine=self.engine, stopped=stopped), self.limits)
             until = (
                 self.limits.seconds if isfinite(self.limits.seconds) else now - self.began
             )  # when it is shown, unless the search was killed

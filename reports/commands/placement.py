@@ -15,8 +15,8 @@ from crossopt.reports.commands.tables import collected, keep_table, show_table
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.placement import devices_of, sheet
 from crossopt.reports.sheets.sheet import Bar
-from crossopt.solvers.answer import Limits, Rival, to_text
-from crossopt.solvers.family import judge_rival
+from crossopt.solvers.answer import Baseline, Limits, to_text
+from crossopt.solvers.family import judge_baseline
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.placement.answer import Placement, judge_placement
 from crossopt.solvers.placement.family import FAMILY
@@ -46,7 +46,7 @@ def compare(options: argparse.Namespace) -> Ending:
     rivals = (
         () if result.stopped == "interrupted" else compared(question, seconds if options.time_limit else _SEARCH, options.seeds, splits)
     )
-    found = list[Rival[Placement]]()
+    found = list[Baseline[Placement]]()
 
     def others() -> Iterator[Compared]:
         for one in rivals:
@@ -55,7 +55,7 @@ def compare(options: argparse.Namespace) -> Ending:
 
     rows, whole = collected(chain([own], others()), lambda some: keep_table(table(some)))
     whole = whole and result.stopped != "interrupted"
-    beside = tuple(judge_rival(judge_placement, question, one) for one in found)
+    beside = tuple(judge_baseline(judge_placement, question, one) for one in found)
     written = to_text(replace(result, rivals=beside)) if options.out else None
     show_table(table(rows), code_of(result.status, unproved=False), whole, written, options.out)
     return Ending(result.status, result.proved, whole)

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TextIO
 
 from crossopt.instances.files.saved import naming
-from crossopt.solvers.answer import Progress, Watch, in_words
+from crossopt.solvers.answer import Progress, Watch, in_text
 
 _PATIENCE = 1.0
 _LIVE = 0.1
@@ -28,7 +28,7 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
         def show(progress: Progress) -> None:
             nonlocal wide
             wide = max(wide, len(progress.words)) if stream.isatty() else 0
-            note(in_words(replace(progress, words=f"{progress.words:<{wide}}"), unit))
+            note(in_text(replace(progress, words=f"{progress.words:<{wide}}"), unit))
 
         yield show
 

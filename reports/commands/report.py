@@ -14,7 +14,7 @@ from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, spare_others, spare_question, usage
+from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, usage
 from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
 from crossopt.reports.render.html import html
@@ -54,8 +54,8 @@ def report(options: Namespace) -> None:
     draws = {"html": lambda: page_of(*files, check=options.check), "runs": lambda: runs_on(files)}
     text = draws.get(options.form, lambda: tables_on(options.form, files, options.check))()
     for file in files:  # after they were read: a page that is named in place of its result is no result
-        spare_question(target, file, "result")
-    spare_others(target, options.out)
+        refuse_overwriting_question(target, file, "result")
+    refuse_overwriting_others(target, options.out)
     if str(target) == "-":
         sys.stdout.write(text)
         return
@@ -80,7 +80,7 @@ def figures(options: Namespace, target: Path) -> None:
         usage(f"--as {options.form}: several results have pictures of one name (draw them one after another)")
     for place in places:
         check_target(place)
-        spare_others(place, place if options.out else None)
+        refuse_overwriting_others(place, place if options.out else None)
     for place, (_, svg) in zip(places, found, strict=True):
         _write_figure(place, svg)
     sys.stdout.write("".join([f"{len(places)} figure{'s' * (len(places) > 1)}:\n", *(f"  {place}\n" for place in places)]))
@@ -144,10 +144,10 @@ def _drawn(path: Path) -> Drawn:
     kind = kind_of(path)
     if kind in PAGES:
         return PAGES[kind](path)
-    return _of_family(path, kind) if kind is None or kind in KINDS else read_as(path, lambda _: _stranger(kind))
+    return _of_family(path, kind) if kind is None or kind in KINDS else read_as(path, lambda _: _foreign_result_fault(kind))
 
 
-def _stranger(kind: str) -> Drawn:
+def _foreign_result_fault(kind: str) -> Drawn:
     known = ", ".join([*(row.about for row in KINDS.values()), "fronts, relaxations and deciding constants"])
     raise ValueError(f"a result of the kind {kind!r} has no page (those about {known} have one)")
 

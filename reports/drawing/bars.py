@@ -57,7 +57,7 @@ def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
 def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
     """Bars from zero with words at their ends, or above them where there is no room beside, and a line at the limit."""
     if titles.narrow:
-        return _below_words(titles, rows, limit, mark)
+        return _below_text(titles, rows, limit, mark)
     end = widest(f"{row.shown}   {row.note}" for row in rows) + 8.0
     label = min(widest(row.label for row in rows) + 12.0, LABEL)
     most = max(limit, *(row.value for row in rows))
@@ -76,7 +76,7 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
     return picture(titles, bottom + 2.0, body)
 
 
-def _below_words(titles: Titles, rows: Sequence[Row], limit: float, mark: str) -> str:
+def _below_text(titles: Titles, rows: Sequence[Row], limit: float, mark: str) -> str:
     """The same in little room: each bar below its words."""
     most, top, body = max(limit, *(row.value for row in rows)), 16.0 if mark else 2.0, list[str]()
     scale = (titles.width - 2.0) / most if most > 0.0 else 0.0

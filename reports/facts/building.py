@@ -17,7 +17,7 @@ from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.chip import FULL, bill_of, bill_words, bundles_words, by_clock, links_words, slowed_stacks
+from crossopt.reports.facts.chip import FULL, bill_of, bill_text, bundles_text, by_clock, links_text, slowed_stacks
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignResult, chosen_hardware
 
 _NAMES = {"registers": "registers", "l1": "L1", "l2": "L2"}
@@ -72,7 +72,7 @@ def package_of(technology: Technology, split: Split, stacks: float, bundles: flo
     )
 
 
-def clock_words(instance: Instance | None, design: ChosenDesign) -> tuple[str, ...]:
+def clock_text(instance: Instance | None, design: ChosenDesign) -> tuple[str, ...]:
     """At what clock and supply the cores of a free chip run; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ()
@@ -80,7 +80,7 @@ def clock_words(instance: Instance | None, design: ChosenDesign) -> tuple[str, .
     return (f"cores {float(np.max(core.frequency)) / 1e9:.2f} GHz at {float(np.max(core.voltage)):.2f} V",)
 
 
-def reticle_words(instance: Instance) -> str:
+def reticle_text(instance: Instance) -> str:
     """That some of what the question allows of the die is larger than a reticle exposes, and so on no chip; nothing where none is."""
     free, reticle = instance.hardware, instance.budget.reticle
     if not isinstance(free, FreeHardware) or not reticle < float("inf"):
@@ -95,7 +95,7 @@ def reticle_words(instance: Instance) -> str:
     return larger if most < budget < float("inf") else ""
 
 
-def kernel_words(instance: Instance | None, design: ChosenDesign) -> tuple[str, ...]:
+def kernel_text(instance: Instance | None, design: ChosenDesign) -> tuple[str, ...]:
     """What a free chip draws in each of the kernels that it is rated by."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ()
@@ -118,14 +118,14 @@ def building_of(instance: Instance, result: DesignResult) -> tuple[Built, ...]:
     free, chip = instance.hardware, chosen_hardware(instance, design)
     technology = free.technology
     return (
-        *map(Built, kernel_words(instance, design)),
+        *map(Built, kernel_text(instance, design)),
         *_clock(technology, generate(technology, _split(free, design.hardware.choices)).core),
         *_edge(free, chip, design.hardware.choices),
         *_dies(instance, technology, chip, split_of(free, _chosen(design.hardware.choices))),
         *_ports(instance, design, technology, chip, generate(technology, _split(free, design.hardware.choices)).core),
         *_tiles(technology, chip),
-        *([Built(waves)] if (waves := bundles_words(instance, design)) else []),
-        *([Built(f"price: {bill_words(bill)}")] if (bill := bill_of(instance, design)) else []),
+        *([Built(waves)] if (waves := bundles_text(instance, design)) else []),
+        *([Built(f"price: {bill_text(bill)}")] if (bill := bill_of(instance, design)) else []),
     )
 
 
@@ -191,7 +191,7 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     taken, whole = float(built.edge), float(perimeter_of(split.die_area, split.dies))
     words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
     yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words), taken, whole)
-    yield from (Built(told, held) for told, held in links_words(made, split, tuple(chosen)))
+    yield from (Built(told, held) for told, held in links_text(made, split, tuple(chosen)))
 
 
 def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:

@@ -41,15 +41,15 @@ _SHAPES: Final[Mapping[Shape, str]] = MappingProxyType(
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-def hardware_words(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> list[str]:
+def hardware_text(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> list[str]:
     """The device's name, and each choice; in place of a power what its part needs of it, where that is known."""
     hardware = design.hardware
-    return [hardware.name, *(choice_words(name, value, needed.get(name)) for name, value in hardware.choices.items())]
+    return [hardware.name, *(choice_text(name, value, needed.get(name)) for name, value in hardware.choices.items())]
 
 
-def design_words(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> str:
+def design_text(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> str:
     """What is chosen, on one line."""
-    return "; ".join([*hardware_words(design, needed)[1:], design.words])
+    return "; ".join([*hardware_text(design, needed)[1:], design.words])
 
 
 def choice_name(name: str) -> str:
@@ -57,7 +57,7 @@ def choice_name(name: str) -> str:
     return name.replace("_", " ").replace("l1", "L1").replace("l2", "L2").replace("hbm", "HBM")
 
 
-def choice_words(name: str, value: float, needed: float | None = None) -> str:
+def choice_text(name: str, value: float, needed: float | None = None) -> str:
     """One choice of hardware; of a power up to how much the part may draw, and where that is not known what it is given."""
     if name in {"hbm_stacks", "dies"}:
         return f"{value:g} HBM stacks" if name == "hbm_stacks" else f"{value:g} die{'s' * (value != 1)}"
@@ -70,7 +70,7 @@ def choice_words(name: str, value: float, needed: float | None = None) -> str:
     return f"{words} {_shown(value, kind)}"
 
 
-def chip_words(evaluation: DesignEvaluation, beside_l2: str = "", shapes: Sequence[str] = ()) -> str:
+def chip_text(evaluation: DesignEvaluation, beside_l2: str = "", shapes: Sequence[str] = ()) -> str:
     """What one device offers, with what is known beside of its L2 and the shapes of its network."""
     offered = {resource.name: _shown(resource.value, resource.unit) for resource in evaluation.device}
     speeds = [text for name, text in offered.items() if name.startswith("link")]
@@ -89,10 +89,10 @@ def shapes_of(instance: Instance) -> tuple[str, ...]:
     """The shapes of a question's network in words; none where all levels are switches."""
     own = instance.hardware
     shapes = tuple(link.shape for link in own.links) if isinstance(own, Hardware) else tuple(join.shape for join in own.joins)
-    return shape_words(shapes, instance.cluster.level_sizes)
+    return shape_text(shapes, instance.cluster.level_sizes)
 
 
-def shape_words(shapes: tuple[Shape, ...], sizes: tuple[int, ...]) -> tuple[str, ...]:
+def shape_text(shapes: tuple[Shape, ...], sizes: tuple[int, ...]) -> tuple[str, ...]:
     """Such as `ring of 4`, innermost first."""
     units = (outer // inner for inner, outer in pairwise((1, *sizes)))
     named = tuple(f"{_SHAPES[shape]} {count:,}" for shape, count in zip(shapes, units, strict=True))
@@ -110,7 +110,7 @@ _LARGEST: Final = 1.0e6
 _LEVELS: Final = (("node_network", "links in the node"), ("network", "links out of it"))
 
 
-def held_words(instance: Instance | None, design: ChosenDesign, full: Sequence[str] = ()) -> str:
+def held_text(instance: Instance | None, design: ChosenDesign, full: Sequence[str] = ()) -> str:
     """All that is at its most, limits first; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ""
@@ -119,12 +119,12 @@ def held_words(instance: Instance | None, design: ChosenDesign, full: Sequence[s
     built = generate(free.technology, split)
     all_full = " and ".join([one for one in (", ".join(full[:-1]), *full[-1:]) if one])
     words = [all_full]
-    words += [*_clock(free.technology, built), places_words(instance, design)]
-    words += [told for told, held in links_words(free.technology, split, tuple(chosen)) if held]
+    words += [*_clock(free.technology, built), places_text(instance, design)]
+    words += [told for told, held in links_text(free.technology, split, tuple(chosen)) if held]
     return "; ".join([one for one in (*words, *_slowed(free.technology, split)) if one])
 
 
-def places_words(instance: Instance | None, design: ChosenDesign) -> str:
+def places_text(instance: Instance | None, design: ChosenDesign) -> str:
     """That a chip has all the stacks that lie along the largest die of its question; nothing where more might."""
     hardware = design.hardware.choices
     if instance is None or not isinstance(free := instance.hardware, FreeHardware) or "hbm_stacks" not in hardware:
@@ -134,7 +134,7 @@ def places_words(instance: Instance | None, design: ChosenDesign) -> str:
     return f"{stacks:g} HBM stacks, all that lie along two sides of {beside} there may be" if stacks >= most_stacks(instance, dies) else ""
 
 
-def links_words(made: Technology, split: Split, chosen: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def links_text(made: Technology, split: Split, chosen: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Of the links whose area was chosen how many there are, what share of the edge they may have, and whether that is all it holds."""
     edge = perimeter_of(split.die_area, split.dies)
     for name, words in _LEVELS:
@@ -175,7 +175,7 @@ def _slowed(made: Technology, split: Split) -> Iterator[str]:
 # The waves are those of tiles of 256 x 128 results, ceil(tiles / multiprocessors), of the largest product of a layer in which they differ.
 
 
-def bundles_words(instance: Instance, design: ChosenDesign) -> str:
+def bundles_text(instance: Instance, design: ChosenDesign) -> str:
     """A sentence about the chip of a transformer's plan; nothing of a device that is given."""
     there = design_of(instance, candidate_in(instance, design))
     count = round(float(there.hardware.bundles))
@@ -278,7 +278,7 @@ def peak_of(instance: Instance, design: ChosenDesign) -> float:
     return float(chosen_hardware(instance, design).throughput)
 
 
-def l2_limit_words(instance: Instance, design: ChosenDesign) -> str:
+def l2_limit_text(instance: Instance, design: ChosenDesign) -> str:
     """That the bandwidth of L2 is an estimate and the step waits for it, with what products get of the peak through it, and what the step
     would take if nothing waited for it; nothing where no source says that it is one, or hardly anything waits."""
     if not _estimated(instance):
@@ -458,13 +458,13 @@ def bill_of(instance: Instance, design: ChosenDesign) -> DeviceBill | None:
     return DeviceBill(tuple(one for one in (*joined, *beside) if one[1]), total, good, dies)
 
 
-def bill_words(bill: DeviceBill) -> str:
+def bill_text(bill: DeviceBill) -> str:
     """All of it in a sentence."""
     listed = ", ".join(f"{name} {value:,.0f}" for name, value in bill.parts)
-    return f"{bill.total:,.0f} USD a device ({listed}); {yield_words(bill)}"
+    return f"{bill.total:,.0f} USD a device ({listed}); {yield_text(bill)}"
 
 
-def yield_words(bill: DeviceBill) -> str:
+def yield_text(bill: DeviceBill) -> str:
     """What of a wafer is good."""
     return f"{bill.good:.0%} of {bill.dies:.0f} dies on a wafer are good"
 
@@ -500,7 +500,7 @@ def published(devices: int, of: str = "A100") -> tuple[float, str]:
     return next((share, words) for most, share, words in SHARES[of] if devices <= most)
 
 
-def above_words(instance: Instance, utilisation: float) -> str:
+def above_text(instance: Instance, utilisation: float) -> str:
     """That an answer in 16 bits claims more than was ever published for as many devices of its class; nothing of other classes, or where it
     does not."""
     own = instance.hardware

@@ -18,7 +18,7 @@ from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.facts.building import Package, clock_words, kernel_words, package_of
+from crossopt.reports.facts.building import Package, clock_text, kernel_text, package_of
 from crossopt.reports.facts.chip import PARTS, SPARE, Amounts, DeviceBill, Watts, bill_of, spare_area, watts_of
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, chosen_hardware, design_of
 
@@ -146,5 +146,5 @@ def assumed(instance: Instance, design: ChosenDesign) -> tuple[str, ...]:
     if instance.derived:
         sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
-    beside = (*clock_words(instance, design), *kernel_words(instance, design))
+    beside = (*clock_text(instance, design), *kernel_text(instance, design))
     return (*sentences, origin_of(instance), *(f"{words[0].upper()}{words[1:]}." for words in beside))

@@ -53,12 +53,12 @@ _SHARED_EXPERTS: Final = (
 )
 
 
-def measured_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
+def measured_text(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
-    return f"{_measured(instance)}{_outside_words(instance)}{_shared_words(instance, plan)}{_like_words(instance, plan)}"
+    return f"{_measured(instance)}{_outside_text(instance)}{_shared_text(instance, plan)}{_like_text(instance, plan)}"
 
 
-def _outside_words(instance: Instance) -> str:
+def _outside_text(instance: Instance) -> str:
     """That no run had as many devices, and what more of them cost others."""
     if (span := outside(instance)) is None:
         return ""
@@ -68,12 +68,12 @@ def _outside_words(instance: Instance) -> str:
     )
 
 
-def runs_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
+def runs_text(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """How far the model is off on public runs, and whether its ranking of plans was tested on the device."""
-    return f"{measured_words(instance, plan)}; {_ranking_words(device_of(instance))}"
+    return f"{measured_text(instance, plan)}; {_ranking_text(device_of(instance))}"
 
 
-def _ranking_words(device: str) -> str:
+def _ranking_text(device: str) -> str:
     alone, several = RANKED["one node"], RANKED["several nodes"]
     taus = (
         f"Kendall's tau {alone.tau:.2f} for {alone.questions} questions on one node, {several.tau:.2f} for {several.questions} on several"
@@ -83,14 +83,14 @@ def _ranking_words(device: str) -> str:
     return f"ranking of plans was not tested on this device: only A100 has questions with three measured plans ({taus})"
 
 
-def _shared_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
+def _shared_text(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """Of plans of Megatron-FSDP what little is known."""
     if stack_of(instance) != USUAL or getattr(plan, "zero", 0) < 2:
         return ""
     return f"; {_SHARED_WHOLE}{_SHARED_EXPERTS if has_experts(instance) else ''}"
 
 
-def doubt_words(error: float | None, distance: float) -> str:
+def doubt_text(error: float | None, distance: float) -> str:
     """What a gain over a rule of thumb is worth that is smaller than the model's error."""
     if error is None or not 0.0 < distance < error:
         return ""
@@ -100,7 +100,7 @@ def doubt_words(error: float | None, distance: float) -> str:
 def _measured(instance: Instance) -> str:
     device, stack = device_of(instance), stack_of(instance)
     if has_experts(instance):
-        return _expert_words(device, stack) + _own_words(instance)
+        return _expert_text(device, stack) + _own_text(instance)
     if (found := MEASURED.get((stack, device))) is None:
         which = f"{instance.stack.name} on {device}" if instance.stack is not None else device
         whose = "Megatron" if stack == USUAL else "another stack"
@@ -111,10 +111,10 @@ def _measured(instance: Instance) -> str:
     most = f", {found.most:.1%} at most" if found.most is not None else ""
     seen = "to which constants were fitted, so that others may be further off" if found.fitted else "none of which was fitted to"
     whose = f"{found.runs} public runs of {found.of or stack} on {device}"
-    return f"{whose}, {seen}: {found.error:.1%} off on average{most}{_own_words(instance)}"
+    return f"{whose}, {seen}: {found.error:.1%} off on average{most}{_own_text(instance)}"
 
 
-def _like_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
+def _like_text(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     """Of dense networks how far runs of such plans are off, where few are known, or that none is."""
     if plan is None or not (like := plans_like(instance, plan)):
         return ""
@@ -127,7 +127,7 @@ def _like_words(instance: Instance, plan: Plan | KernelPlan | None) -> str:
     return f"{few} {_signed(min(known))} to {_signed(max(known))} is predicted" if known else ""
 
 
-def _own_words(instance: Instance) -> str:
+def _own_text(instance: Instance) -> str:
     """Of runs of the network or its family how far they are off, and to which side."""
     whose, errors = own_errors(instance)
     if not errors:
@@ -142,7 +142,7 @@ def _signed(error: float) -> str:
     return f"{abs(error):.1%} too {'little' if error < 0.0 else 'much'}"
 
 
-def _expert_words(device: str, stack: str) -> str:
+def _expert_text(device: str, stack: str) -> str:
     """How far off runs with experts are, whether there are some of the question's device and stack, and that others are dense."""
     all_of = WITH_EXPERTS
     said = (
@@ -157,7 +157,7 @@ def _expert_words(device: str, stack: str) -> str:
     return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
-def likely_words(asked: Instance | None, evaluation: DesignEvaluation) -> str:
+def likely_text(asked: Instance | None, evaluation: DesignEvaluation) -> str:
     """The step times that are likely, and by what; nothing where nothing is known."""
     low, high = evaluation.likely
     sets = f" and under {len(asked.others)} other sets of them" if asked is not None and asked.others else ""

@@ -26,7 +26,7 @@ from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, rank
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.chip import shape_words
+from crossopt.reports.facts.chip import shape_text
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 _IN_ORDER = (
@@ -136,7 +136,7 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         for name in alone[0]
         if any(seconds[name] > 0.0 for seconds in alone)
     )
-    shapes = shape_words(tuple(link.shape for link in links), cluster.level_sizes)
+    shapes = shape_text(tuple(link.shape for link in links), cluster.level_sizes)
     priced = bill(model, hardware, cluster, plan)
     return Network(
         cluster.level_sizes,

@@ -5,9 +5,9 @@ from typing import Any
 
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
-from crossopt.instances.catalogue.workload import model_words, repeated_share, work_of
+from crossopt.instances.catalogue.workload import model_text, repeated_share, work_of
 from crossopt.instances.codesign.goals import Goal
-from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.files.dataclass_json import to_plain
@@ -70,7 +70,7 @@ def asked_of(instance: Instance) -> Asked:
     sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
     terms = [
         ("workload", _workload(instance)),
-        *zip(("model", "work"), model_words(instance.workload), strict=False),
+        *zip(("model", "work"), model_text(instance.workload), strict=False),
         ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}"),
     ]
     if instance.failures is not None:
@@ -87,7 +87,7 @@ def asked_of(instance: Instance) -> Asked:
     return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
 
 
-def asked_of_counts(counted: Counted) -> Asked:
+def asked_of_counts(counted: MultiScaleQuestion) -> Asked:
     """The same where the number of devices or the batch is open."""
     whole = asked_of(counted.parts[-1])
     listed = _or_list(counted.numbers)

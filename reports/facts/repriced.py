@@ -35,7 +35,7 @@ _SECONDS: Final = 6.0
 """For the best of more."""
 
 
-def fullness_words(instance: Instance, used: float, available: float, seconds: float | None = None) -> str:
+def fullness_text(instance: Instance, used: float, available: float, seconds: float | None = None) -> str:
     """A sentence where a reserve of twice or four times the usual one has no room and the question does not say itself what is reserved;
     nothing elsewhere. With the step time of a best design also what the best one takes that leaves as much, where it is found soon."""
     usual = float(instance.hardware.reserved_memory)
@@ -61,10 +61,10 @@ def _cost_of(instance: Instance, reserve: float, seconds: float | None) -> str:
     best, value, complete = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)))
     if best is None or value is None:
         return "; with so much no plan fits" if complete else ""
-    return f"; with it {which_words(complete)} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%})"
+    return f"; with it {which_text(complete)} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%})"
 
 
-def which_words(complete: bool) -> str:
+def which_text(complete: bool) -> str:
     """What the best is called of those that were looked at in time."""
     return "the best" if complete else f"the best found in {_SECONDS:.0f} s"
 
@@ -85,7 +85,7 @@ _SOURCE: Final = "rests on one measured pair of runs, of DeepSeek-V3 on 64 H100 
 _GIVEN: Final = "is a constant of this question"
 
 
-def hidden_words(instance: Instance, design: ChosenDesign) -> str:
+def hidden_text(instance: Instance, design: ChosenDesign) -> str:
     """A sentence on a plan that hides one of them; nothing of others."""
     chosen = candidate_in(instance, design)
     plan = chosen.plan
@@ -135,7 +135,7 @@ _LITTLE: Final = 0.01
 """Of a step."""
 
 
-def short_words(instance: Instance, plan: Plan | KernelPlan, seconds: float | None = None) -> str:
+def short_text(instance: Instance, plan: Plan | KernelPlan, seconds: float | None = None) -> str:
     """A sentence on a plan with such ranks; nothing of others. With the step time of a best design also what the best one without takes,
     where that is found soon."""
     like, stack = plans_like(instance, plan), stack_of(instance)
@@ -168,12 +168,12 @@ def _priced_short_without(instance: Instance, kind: str, seconds: float | None) 
     if best is None or value is None:
         return ""
     return (
-        f"; without them {which_words(complete)} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%}): "
+        f"; without them {which_text(complete)} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%}): "
         "measure both before a long run"
     )
 
 
-def once_words(instance: Instance, design: ChosenDesign) -> str:
+def once_text(instance: Instance, design: ChosenDesign) -> str:
     """What a step may take longer as embedding and head are gathered and scattered like any layer; nothing where that is little.
 
     `fully_shard` of PyTorch makes units of them (torchtitan, parallelize.py: `apply_fsdp`), and DeepSpeed fetches and reduces all modules

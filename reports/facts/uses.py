@@ -50,7 +50,7 @@ def uses_named(several: Sequence[Uses]) -> tuple[str, ...]:
     return tuple(sorted((name for name in names if most[name] > 0.0), key=lambda name: -most[name]))
 
 
-def saved_words(best: Uses, other: Uses, proved: bool) -> str:
+def saved_text(best: Uses, other: Uses, proved: bool) -> str:
     """What the best, an optimum if `proved`, saves of another step, and on what, in a sentence; nothing where steps are alike."""
     less = {name: other.seconds.get(name, 0.0) - best.seconds.get(name, 0.0) for name in uses_named((best, other))}
     worth = {name: seconds for name, seconds in less.items() if abs(seconds) >= _SMALL * other.step}

@@ -55,7 +55,7 @@ def export_named(stack: Stack | None) -> str:
     return next((name for name, export in EXPORTS.items() if stack is not None and export.stack == stack.name), "megatron")
 
 
-def unsaid_words(stack: Stack, model: object, plan: object) -> str:
+def unsaid_text(stack: Stack, model: object, plan: object) -> str:
     """What no setting of the stack says, so that something else is launched; nothing where settings say all of it."""
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         return ""

@@ -20,7 +20,7 @@ from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, is_graph, read_trace
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, spare_data
+from crossopt.reports.commands.console import check_target, refuse_overwriting_data
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.sheets.codesign.step import blocks_of, kinds_of
 from crossopt.reports.sheets.placement import cpu_runs
@@ -36,7 +36,7 @@ _OF = {"s": 1e6, "ms": 1e3}
 def export_trace(path: Path, out: Path | None) -> None:
     """Write the trace of a saved result or of a graph, or print it."""
     check_target(out)
-    spare_data(out, path, "--out")
+    refuse_overwriting_data(out, path, "--out")
     events = of_graph(read_trace(path)) if is_graph(path) else _events(path)
     text = json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n"
     if out is None or str(out) == "-":

@@ -105,7 +105,7 @@ SAID, PROVED_HERE = "as the file says", "checked here"
 """Of verdicts that a file has, where nobody carried the proof out, and where that was done."""
 
 
-def with_words(verdict: str, words: str) -> str:
+def with_text(verdict: str, words: str) -> str:
     """A verdict with what is to be said of it."""
     return f"{verdict}, {words}"
 

@@ -23,7 +23,7 @@ from crossopt.reports.render.page import (
     table,
 )
 from crossopt.reports.render.paper import names_of
-from crossopt.reports.render.tables import PROVED_HERE, SAID, Digest, with_words
+from crossopt.reports.render.tables import PROVED_HERE, SAID, Digest, with_text
 
 ROOM: Final = 490_000
 """Bytes of a page, less a little for what says what was shortened."""
@@ -48,16 +48,16 @@ def as_said(one: Drawn) -> Drawn:
     """Drawn as what somebody says, for no proof was carried out: nothing is green, and the first words tell it."""
 
     def said_by_file(box: ProofBox) -> ProofBox:
-        return replace(box, label=with_words(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)
+        return replace(box, label=with_text(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)
 
-    verdict = with_words(one.digest.verdict, SAID) if any(box.proved for box in _boxes(one)) else one.digest.verdict
+    verdict = with_text(one.digest.verdict, SAID) if any(box.proved for box in _boxes(one)) else one.digest.verdict
     return _with_boxes(one, said_by_file, verdict)
 
 
 def as_proved(one: Drawn) -> Drawn:
     """Drawn as what is known, for the proof was carried out anew."""
-    verdict = with_words(one.digest.verdict, PROVED_HERE)
-    return _with_boxes(one, lambda box: replace(box, label=with_words(box.label, PROVED_HERE), note=_PROVED), verdict)
+    verdict = with_text(one.digest.verdict, PROVED_HERE)
+    return _with_boxes(one, lambda box: replace(box, label=with_text(box.label, PROVED_HERE), note=_PROVED), verdict)
 
 
 def _boxes(one: Drawn) -> list[ProofBox]:

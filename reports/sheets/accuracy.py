@@ -79,7 +79,7 @@ def _errors(result: Accuracy) -> Section:
     columns = (
         *_labels(result.by, lines),
         counts("runs", [one.rows for one in found]),
-        names("fitted", (fitted_words(line.fitted, one.rows) for line, one in zip(lines, found, strict=True))),
+        names("fitted", (fitted_text(line.fitted, one.rows) for line, one in zip(lines, found, strict=True))),
         _percents("mean error", [one.mean for one in found]),
         _percents("median error", [one.median for one in found]),
         _percents("bias", [one.bias for one in found], "+"),
@@ -93,7 +93,7 @@ def _percents(head: str, shares: Sequence[float], sign: str = "", digits: int = 
     return Column(head, tuple(f"{share:{sign}.{digits}%}" for share in shares), tuple(100.0 * share for share in shares), f"{head} %")
 
 
-def fitted_words(fitted: int, rows: int) -> str:
+def fitted_text(fitted: int, rows: int) -> str:
     """Of so many rows all, none or some."""
     return "none" if not fitted else "all" if fitted == rows else f"{fitted:,}"
 

@@ -23,13 +23,13 @@ from crossopt.reports.sheets.sheet import (
     Table,
     Timeline,
     answer_sheet,
+    baselines_in,
     counts,
     memory,
     names,
-    rivals_in,
     times,
 )
-from crossopt.solvers.answer import Rival
+from crossopt.solvers.answer import Baseline
 from crossopt.solvers.placement.answer import Placement, devices_in, judged, pieces_in
 from crossopt.solvers.placement.family import Answer
 from crossopt.solvers.placement.judge import Load, PlacementLoads, Run
@@ -39,7 +39,7 @@ _FEW: Final = 16
 """Devices whose layers are told."""
 
 
-def cut_words(question: PlacementQuestion, placement: Placement, loads: Sequence[Load]) -> str:
+def cut_text(question: PlacementQuestion, placement: Placement, loads: Sequence[Load]) -> str:
     """The cut of stages where the graph has layers, else the busiest device; nothing where a latency is asked."""
     if question.problem == "latency":
         return ""
@@ -246,7 +246,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
     if details is not None and value is not None and result.answer is not None:
         used = sum(load.nodes > 0 for load in details.loads)
         summary = f"{several(len(question.graph), 'operator')} on {used:,} of {several(len(details.loads), 'device')}"
-        chosen = cut_words(question, result.answer, details.loads)
+        chosen = cut_text(question, result.answer, details.loads)
         sections = (
             *([_schedule(question, result.answer, details)] if latency else []),
             _loads(question, details, value),
@@ -263,7 +263,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         given=_given(question),
         sections=(
             *sections,
-            rivals_in("placement", result, beside(question, result.rivals)),
+            baselines_in("placement", result, beside(question, result.rivals)),
             Section("How the search closed in", (Search("best placement", "ms", result),)),
         ),
         notes=question.notes,
@@ -271,7 +271,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
     )
 
 
-def beside(question: PlacementQuestion, rivals: Sequence[Rival[Placement]]) -> tuple[Rival[Placement], ...]:
+def beside(question: PlacementQuestion, rivals: Sequence[Baseline[Placement]]) -> tuple[Baseline[Placement], ...]:
     """Rivals with the value also of those whose placement breaks a rule, which is no answer but a figure to look at."""
     latency = question.problem == "latency"
     return tuple(one if latency or one.answer is None or one.value is not None else judged(question, one) for one in rivals)

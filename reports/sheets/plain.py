@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, given_in, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, baselines_in, given_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.family import family_of
 
@@ -21,7 +21,7 @@ def sheet(question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - o
         result,
         what,
         f"A question about {KINDS[result.kind].about}.",
-        sections=(*parts, rivals_in("answer", result, result.rivals)),
+        sections=(*parts, baselines_in("answer", result, result.rivals)),
         notes=result.notes,
     )
 
@@ -29,7 +29,7 @@ def sheet(question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - o
 def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - any answer
     """A record as a table of its plain fields, and one table for each field of several records."""
     plain = [(field.name.replace("_", " "), getattr(record, field.name)) for field in fields(record)] if is_dataclass(record) else []
-    singles = [(name, _words(value)) for name, value in plain if not _are_records(value)]
+    singles = [(name, _text(value)) for name, value in plain if not _are_records(value)]
     if singles:
         yield Section(title, (given_in(singles),))
     for name, value in plain:
@@ -40,16 +40,16 @@ def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - an
 def _column(name: str, records: Sequence[Any]) -> Column:
     cells = [getattr(one, name) for one in records]
     exact = tuple(cells) if all(isinstance(cell, int | float) for cell in cells) else ()
-    return Column(name.replace("_", " "), names("", map(_words, cells)).words, exact)
+    return Column(name.replace("_", " "), names("", map(_text, cells)).words, exact)
 
 
 def _are_records(value: object) -> bool:
     return isinstance(value, Sequence) and bool(value) and all(is_dataclass(one) for one in value)
 
 
-def _words(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_words(one)}" for name, one in value.items())
-    return ", ".join(map(_words, value)) if isinstance(value, tuple | list) else str(value)
+        return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())
+    return ", ".join(map(_text, value)) if isinstance(value, tuple | list) else str(value)

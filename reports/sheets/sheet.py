@@ -8,7 +8,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import Track
 from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, share_of, short, short_below
-from crossopt.solvers.answer import Number, Result, Rival
+from crossopt.solvers.answer import Baseline, Number, Result
 
 ALL = 10**9
 FULL = 0.95
@@ -439,7 +439,7 @@ def memory(sizes: Sequence[float | None], capacity: float) -> Column:
     return Column("memory", tuple(words), tuple(sizes), "memory in bytes")
 
 
-def rivals_in(what: str, result: Result[Any, Any], rivals: Sequence[Rival[Any]], words: Sequence[str] = ()) -> Section:
+def baselines_in(what: str, result: Result[Any, Any], rivals: Sequence[Baseline[Any]], words: Sequence[str] = ()) -> Section:
     """The answer, which is called so, beside its rivals, over the bound."""
     rows = [Bar(one.name, one.value, word, one.note) for one, word in zip(rivals, words or [""] * len(rivals), strict=True)]
     own = [Bar(f"this {what}", result.value)] if result.value is not None else []

@@ -11,8 +11,8 @@ from crossopt.reports.drawing.plots import Line, Mark, Row, lines, ranges
 from crossopt.reports.drawing.plots import Line as Drawn
 from crossopt.reports.drawing.plots import lines as drawn_lines
 from crossopt.reports.drawing.svg import NARROW
-from crossopt.reports.facts.chip import design_words, hardware_words
-from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
+from crossopt.reports.facts.chip import design_text, hardware_text
+from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_text, uses_named, uses_of
 from crossopt.reports.sheets.amounts import amount, seconds_of, several
 from crossopt.reports.sheets.sheet import Bound, Cell, Column, Part, Picture, Section, Sheet, Table, figures, given_in, names
 from crossopt.solvers.study.figures import (
@@ -118,11 +118,11 @@ def _column_table(study: Study, column: Derived) -> Iterator[Part]:
     what = f"{column.name.replace('_', ' ')}{f' in {column.unit}' if column.unit else ''}"
     every = courses(study)
     if not every:
-        yield Table((names("", (question.name for question in study.questions)), figures(what, [ends_words(pair) for pair in column.ends])))
+        yield Table((names("", (question.name for question in study.questions)), figures(what, [ends_text(pair) for pair in column.ends])))
         return
     axis, rows = study.plan.axes[0], list[tuple[str, list[str]]]()
     for course in every:
-        rows.append((course.name or axis.name, [ends_words(column.ends[question]) for question in course.questions]))
+        rows.append((course.name or axis.name, [ends_text(column.ends[question]) for question in course.questions]))
         for one in study.plan.claims.against:
             if one.column == column.name and _is_beside(study, one, course):
                 points = [f"{value:.4g}" if (value := one.points.get(at)) else "-" for at in axis.values]
@@ -136,7 +136,7 @@ def first_finding(study: Study) -> list[str]:
     failed = [one for one in study.findings if one.verdict == "failed"]
     held = [one for one in study.findings if one.verdict == "held"]
     if failed:
-        return [f"Otherwise than expected it is not so that {failed[0].says}; {verdicts_words(study)}."]
+        return [f"Otherwise than expected it is not so that {failed[0].says}; {verdicts_text(study)}."]
     if not held:
         return []
     more = len(held) - 1
@@ -148,8 +148,8 @@ def expected_section(study: Study) -> Section:
     if not study.plan.claims.expect and not study.findings:
         return Section("What was expected", ())
     meant = "Held is what holds of every figure between bound and value: no plan that nobody found can break it."
-    told = verdicts_words(study)
-    rows = [(one.verdict, finding_words(one)) for one in study.findings]
+    told = verdicts_text(study)
+    rows = [(one.verdict, finding_text(one)) for one in study.findings]
     return Section("What was expected", (f"{told[0].upper()}{told[1:]}. {meant}", *([given_in(rows)] if rows else [])))
 
 
@@ -159,7 +159,7 @@ def open_section(study: Study) -> Section:
     return Section("What it does not say", ((*study.plan.claims.leaves_open, *sources),))
 
 
-def verdicts_words(study: Study) -> str:
+def verdicts_text(study: Study) -> str:
     """How much of what was expected is so."""
     if not study.findings:
         return "what was expected is not judged before all is asked"
@@ -167,12 +167,12 @@ def verdicts_words(study: Study) -> str:
     return f"expected: {', '.join(f'{count} {verdict}' for verdict, count in counts.items() if count)}"
 
 
-def finding_words(one: Finding) -> str:
+def finding_text(one: Finding) -> str:
     """An expectation, and what came of it."""
     return f"{one.says}: {one.words}{f' ({one.source})' if one.source else ''}"
 
 
-def ends_words(ends: tuple[float, float] | None) -> str:
+def ends_text(ends: tuple[float, float] | None) -> str:
     """A derived figure: one number where both ends are told alike."""
     if ends is None:
         return "-"
@@ -204,7 +204,7 @@ def study_sheet(study: Study) -> Sheet:
     partial = () if study.stopped == "complete" else (("asked of every engine", f"{len(asked_in_full(study)):,} of {count:,}"),)
     alone = count == 1
     runs = f"{several(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
-    ended = "" if study.stopped == "complete" else f"; {study.stopped} before all were done, {partial_words(study)}"
+    ended = "" if study.stopped == "complete" else f"; {study.stopped} before all were done, {partial_text(study)}"
     answered = f"{optima} of {several(count, 'question')} {'is' if alone else 'are'} answered with a proof"
     verdict = f"{answered}; distances are from the best bound that any engine proved. {runs}{ended}."
     first = study.questions[0]
@@ -259,9 +259,9 @@ def _headline(study: Study) -> list[str]:
     if others:
         first, last = others[0], others[-1]
         if len(others) > 1 and _away(first) == _away(last):
-            return [*told, f"All others end {_away_words(first)}."]
-        farthest = f"; {last.engine} stays farthest away, {_away_words(last)}" if len(others) > 1 else ""
-        told.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_words(first)}{farthest}.")
+            return [*told, f"All others end {_away_text(first)}."]
+        farthest = f"; {last.engine} stays farthest away, {_away_text(last)}" if len(others) > 1 else ""
+        told.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_text(first)}{farthest}.")
     return told
 
 
@@ -269,14 +269,14 @@ def _away(one: Overall) -> tuple[float, float]:
     return (one.above.middle, one.above.most) if one.above else (NEVER, NEVER)
 
 
-def _away_words(one: Overall) -> str:
+def _away_text(one: Overall) -> str:
     middle, most = _away(one)
     if one.questions == 1 or middle == most:
         return f"{share_of(middle)} above the bound"
     return f"{share_of(middle)} above the bound in the median and {share_of(most)} at worst"
 
 
-def partial_words(study: Study) -> str:
+def partial_text(study: Study) -> str:
     """How much was asked of a comparison that is not whole; empty of one that is."""
     if study.stopped == "complete":
         return ""
@@ -333,7 +333,7 @@ def _designs_of(study: Study) -> Section:
 
 
 def _design(run: Run) -> str:
-    return run.note or ("no design found" if run.design is None else design_words(run.design))
+    return run.note or ("no design found" if run.design is None else design_text(run.design))
 
 
 def _uses(study: Study) -> Section:
@@ -347,7 +347,7 @@ def _uses(study: Study) -> Section:
         for one in found
     ]
     best = min(found, key=lambda one: one.step)
-    told = [(one.name, words) for one in found if (words := saved_words(best, one, is_proved(study, best)))]
+    told = [(one.name, words) for one in found if (words := saved_text(best, one, is_proved(study, best)))]
     unequal = (f"{UNEQUAL.capitalize()}.",) if any(one.seconds.get("unequal stages") for one in found) else ()
     table = Table((names("use", (*used, "the whole step")), *columns))
     return Section("Where the step goes", (table, *unequal, *([given_in(told)] if told else [])))
@@ -365,7 +365,7 @@ def uses_in(study: Study, question: int) -> list[Uses]:
     for engine in study.plan.engines:
         one = cell(study, question, engine)
         if one is not None and one.run.design is not None and isinstance(asked, Instance):
-            found.setdefault(design_words(one.run.design), uses_of(asked, called(one.run), one.run.design))
+            found.setdefault(design_text(one.run.design), uses_of(asked, called(one.run), one.run.design))
     return list(found.values())
 
 
@@ -421,7 +421,7 @@ def _several(study: Study) -> Iterator[Section]:
     every = [[cell(study, place, engine) for engine in engines] for place in places]
     questions = names("question", (question.name for question in study.questions))
     bests, bounds = [best_of(study, place) for place in places], [bound_of(study, place) for place in places]
-    best = [(_best_words(study, place), None if one is None else one.value) for place, one in zip(places, bests, strict=True)]
+    best = [(_best_text(study, place), None if one is None else one.value) for place, one in zip(places, bests, strict=True)]
     bound = [
         (
             "no design" if one == NEVER else "-" if one is None else _amount(one, study.questions[place].unit),
@@ -452,7 +452,7 @@ def _several(study: Study) -> Iterator[Section]:
     yield Section("Seconds to within 1 % of the bound, and to the proof", (Table((questions, *times)),))
 
 
-def _best_words(study: Study, place: int) -> str:
+def _best_text(study: Study, place: int) -> str:
     best = best_of(study, place)
     if best is not None:
         return _amount(best.value, study.questions[place].unit)
@@ -486,8 +486,8 @@ def _engines(study: Study) -> Section:
             figures("to proof", ["" if one.proved_after is None else late(one.proved_after) for one in every]),
         )
     )
-    refuted = refuted_words(study)
-    words = f"Over the questions that {asked_words(study)}have a design and a bound: the median, and the worst."
+    refuted = refuted_text(study)
+    words = f"Over the questions that {asked_text(study)}have a design and a bound: the median, and the worst."
     return Section("Engines over the questions, above the best bound", (table, times, words, *([f"{refuted}."] if refuted else [])))
 
 
@@ -522,7 +522,7 @@ def _best(study: Study) -> Section:
     ]
     columns = (
         names("", (name for name, _ in found)),
-        names("chip", (" · ".join(hardware_words(design)[1:]) or design.hardware.name for _, design in found)),
+        names("chip", (" · ".join(hardware_text(design)[1:]) or design.hardware.name for _, design in found)),
         names("plan", (design.words for _, design in found)),
     )
     return Section("The best designs", (Table(columns),) if found else ())
@@ -554,14 +554,14 @@ def _short(seconds: float) -> str:
     return "-" if seconds == NEVER else f"{seconds:.2f}" if seconds < 100.0 else f"{seconds:.0f}"
 
 
-def refuted_words(study: Study) -> str:
+def refuted_text(study: Study) -> str:
     """How many questions have no design, and who proved that of how many; nothing where all have one or may have one."""
     count = sum(bound_of(study, question) == NEVER for question in range(len(study.questions)))
     shares = [f"{one.engine} of {one.refuted}" for one in (overall(study, engine) for engine in study.plan.engines) if one.refuted]
     return f"{several(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
 
 
-def asked_words(study: Study) -> str:
+def asked_text(study: Study) -> str:
     """Which questions count where not all were asked."""
     return "" if study.stopped == "complete" else "were asked of every engine and "
 
@@ -583,7 +583,7 @@ def _along(study: Study) -> Iterator[Section]:
         f"Along {axis.name}, best values in {unit}",
         (*pictures, Table((names("", (one.name or axis.name for one in every)), *columns)), words),
     )
-    items = ["; ".join(course_words(study, one.questions)) for one in every]
+    items = ["; ".join(course_text(study, one.questions)) for one in every]
     told = tuple(f"{one.name}: {words}" if one.name else words for one, words in zip(every, items, strict=True))
     yield Section("Where it levels off, and where the plan changes", (told,))
 
@@ -612,7 +612,7 @@ def _panel(course: Course) -> tuple[str, ...]:
     return (*([course.subject] if course.subject else []), *course.at[1:])
 
 
-def _panel_words(study: Study, panel: Sequence[str]) -> str:
+def _panel_text(study: Study, panel: Sequence[str]) -> str:
     """The same with the names of the axes."""
     named = [axis.name for axis in study.plan.axes[2:]]
     subject, values = panel[: len(panel) - len(named)], panel[len(panel) - len(named) :]
@@ -621,7 +621,7 @@ def _panel_words(study: Study, panel: Sequence[str]) -> str:
 
 def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -> Picture | None:
     """Courses as lines, on the scale of all courses of this unit."""
-    axis, question, name = study.plan.axes[0], study.questions[members[0].questions[0]], _panel_words(study, panel)
+    axis, question, name = study.plan.axes[0], study.questions[members[0].questions[0]], _panel_text(study, panel)
     alike = [value for one in courses(study) if _unit(study, one) == question.unit for value in _positive(study, one)]
     if not alike:
         return None
@@ -639,7 +639,7 @@ def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -
     )
 
 
-def course_words(study: Study, questions: Sequence[int]) -> list[str]:
+def course_text(study: Study, questions: Sequence[int]) -> list[str]:
     """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes; or what is missing."""
     course = next(one for one in courses(study) if one.questions == tuple(questions))
     axis, values = study.plan.axes[0], values_along(study, course)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, violations
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.wall import LateError, Place
+from crossopt.solvers.backends.wall import LateError, SolverProcess
 
 LEAST, EACH, MOST = 60.0, 0.1, 21_600.0
 """Seconds: for the smallest model, for each row and each entry of a row, and for the largest model."""
@@ -32,9 +32,9 @@ def allowed(seconds: float, model: Model) -> float:
     return patience_for(model) if isinf(seconds) else seconds
 
 
-def late_words(solver: str, seconds: float) -> str:
+def late_text(solver: str, seconds: float) -> str:
     """What is to be said where the patience is over."""
-    return f"{solver} did not end within {_in_words(seconds)}; --time-limit allows more"
+    return f"{solver} did not end within {_in_text(seconds)}; --time-limit allows more"
 
 
 def _entries(row: Constraint) -> int:
@@ -43,7 +43,7 @@ def _entries(row: Constraint) -> int:
     return len(row.variables) if isinstance(row, ExactlyOne) else len(row.variables) * len(row.rows)
 
 
-def _in_words(seconds: float) -> str:
+def _in_text(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 600.0 else f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
 
 
@@ -191,7 +191,7 @@ def attended(solver: str, name: str, work: Callable[..., Told], course: Course, 
     def stop() -> bool:
         return spend.watch(course.now())
 
-    place, model = Place(solver, name), course.model
+    place, model = SolverProcess(solver, name), course.model
     seconds = allowed(spend.seconds, model)
     deadline = course.start + seconds
     hint = tuple((at, spend.hint[variable]) for at, variable in enumerate(model.variables) if variable in spend.hint) if spend.hint else ()
@@ -204,7 +204,7 @@ def attended(solver: str, name: str, work: Callable[..., Told], course: Course, 
     finally:
         place.close()
     late = told[-1] == "time limit" and isinf(spend.seconds)
-    return _reply(model, told, name, late_words(name, seconds) if late else "")
+    return _reply(model, told, name, late_text(name, seconds) if late else "")
 
 
 def _reply(model: Model, told: Told, solver: str, note: str) -> Reply:

@@ -18,10 +18,10 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.backends.answer import MOST, late_words, patience
+from crossopt.solvers.backends.answer import MOST, late_text, patience
 from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.milp import GIVEN_AWAY
-from crossopt.solvers.backends.wall import KEYS, LateError, Place
+from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
 
 Foreign = Any
 Ending = Literal["solved", "infeasible", "stopped"]
@@ -64,7 +64,7 @@ class Session:
     def __init__(self, program: Program, workers: int, seed: int) -> None:
         self.name, self.late = f"highs {version('highspy')}", ""
         self._columns, self._rows, self._entries = len(program.costs), len(program.rows.lows), len(program.rows.columns)
-        self._place, self._key = Place("highs", self.name), next(KEYS)
+        self._place, self._key = SolverProcess("highs", self.name), next(KEYS)
         self._place.ask(_hold, self._key, program, workers, seed, until=monotonic() + MOST)
         finalize(self, self._place.forget, self._key)
 
@@ -114,7 +114,7 @@ class Session:
             told = self._place.ask(work, self._key, deadline, *more, until=deadline, hear=hear, stop=stop)
             ending = told[0]
         finally:
-            self.late = late_words(self.name, seconds) if ending == "stopped" and endless and not look.stopping else ""
+            self.late = late_text(self.name, seconds) if ending == "stopped" and endless and not look.stopping else ""
         return told
 
     @property

@@ -15,7 +15,7 @@ from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Mo
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named, version
-from crossopt.solvers.backends.wall import LateError, Place
+from crossopt.solvers.backends.wall import LateError, SolverProcess
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -132,7 +132,7 @@ def _whole(figure: float) -> int | None:
 
 def scheduled(shop: Shop, seconds: float, workers: int, seed: int) -> Scheduled:
     """The best schedule of a shop that CP-SAT finds below the one that is known, and its bound; nothing new where it is late."""
-    place, deadline = Place("cpsat", f"cpsat {version('ortools')}"), monotonic() + seconds
+    place, deadline = SolverProcess("cpsat", f"cpsat {version('ortools')}"), monotonic() + seconds
     try:
         found: Scheduled = place.ask(run_shop, shop, deadline, workers, seed, until=deadline + 1.0)
     except LateError:

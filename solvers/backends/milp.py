@@ -29,7 +29,7 @@ from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.answer import allowed as allowed_for
 from crossopt.solvers.backends.line import Line, left_until, named, version
-from crossopt.solvers.backends.wall import KEYS, LateError, Place
+from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
 
 DIGITS = 10**12
 """PuLP writes files with twelve digits; a larger number would lose its last ones."""
@@ -159,7 +159,7 @@ def relaxed(model: Model, seconds: float) -> float | None:
 
 def relaxation(model: Model) -> Relaxation:
     """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
-    place, key = Place("highs", _highs_name()), next(KEYS)
+    place, key = SolverProcess("highs", _highs_name()), next(KEYS)
     places = {variable: at for at, variable in enumerate(model.variables)}
     place.ask(_hold_relaxation, key, model, until=monotonic() + MOST)
 

@@ -157,7 +157,7 @@ class Child:
         self.end()
 
 
-class Place:
+class SolverProcess:
     """Where work is done that leaves something for later work: a child, or our own process."""
 
     def __init__(self, solver: str, name: str = "") -> None:

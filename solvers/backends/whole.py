@@ -37,7 +37,7 @@ from crossopt.formulation.certificate import (
 from crossopt.formulation.model import EXACT, Model
 from crossopt.solvers.backends.answer import allowed
 from crossopt.solvers.backends.line import Line, version
-from crossopt.solvers.backends.wall import KEYS, LateError, Place
+from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
 
 Foreign = Any
 
@@ -457,7 +457,7 @@ def trace(model: Model, claim: int | None = None, seconds: float = inf, most: in
 
     A claim that a solution is better than is refuted by it, unless `tighten` has a model with more rows, which that solution breaks. The
     tree is about the last model."""
-    place, key, deadline = Place("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
+    place, key, deadline = SolverProcess("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
     try:
         found: Traced = place.ask(begin, key, model, claim, deadline, most, until=deadline)
         while found.stopped == "refuted" and found.values is not None:

@@ -8,14 +8,14 @@ from math import inf, prod
 from typing import Any
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
 from crossopt.solvers.answer import less_rounding
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
-from crossopt.solvers.codesign.baselines.recipes import recipes_rivals
+from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
-from crossopt.solvers.family import Judge, judge_rival
+from crossopt.solvers.family import Judge, judge_baseline
 from crossopt.solvers.proofs import (
     Boxes,
     Conflict,
@@ -28,16 +28,16 @@ from crossopt.solvers.proofs import (
     Relaxed,
     Space,
     Tree,
+    UnverifiedBound,
     WholeProof,
-    Word,
 )
 
 Rules = tuple[tuple[str, bool], ...]
-Question = Instance | Portfolio | Counted
+Question = Instance | Portfolio | MultiScaleQuestion
 Judging = Judge[Question, Designs, Priced]
 
 PROVERS: dict[str, type | tuple[type, ...]] = {
-    "exhaustive": (Enumerated, Word),
+    "exhaustive": (Enumerated, UnverifiedBound),
     "boxes": Boxes,
     "milp": (Relaxed, Exact),
     "cpsat": (Relaxed, Exact),
@@ -47,7 +47,7 @@ _FEW, _FEW_ONE_BY_ONE = 1 << 20, 1 << 14
 """Combinations of choices up to which plans are counted: together, and where they are made one by one."""
 COUNTED_AGAIN = 10**10
 """Designs that a check enumerates anew, in some quarter of an hour; that more were enumerated is only told."""
-TOLD = Word("an enumeration of every design, which nobody carries out again")
+TOLD = UnverifiedBound("an enumeration of every design, which nobody carries out again")
 
 
 def too_many(parts: Sequence[Instance]) -> int:
@@ -109,7 +109,7 @@ def _reason(conflict: Conflict) -> str:
 def faults_of(question: Question, result: DesignResult, judging: Judging = judge) -> list[str]:
     """Where a proof is another engine's, its counts cannot be those of the question, its words do not follow from them, or the rivals
     are not those that the rule chooses."""
-    if isinstance(question, Counted):
+    if isinstance(question, MultiScaleQuestion):
         rules = _of_counts(question, result)
     elif isinstance(question, Portfolio):
         rules = _of_several(question, result)
@@ -123,13 +123,13 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
     proof, engine = result.proof, result.engine
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, PROVERS.get(engine, ()), (instance,))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
-    rules = [judge_rival(judging, instance, rival) for rival in recipes_rivals(instance)] if proved else []
+    rules = [judge_baseline(judging, instance, rival) for rival in recipes_baselines(instance)] if proved else []
     yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
     reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons
     if isinstance(proof, Enumerated):
         yield from _space_rules(result, proof, instance)
-    elif isinstance(proof, Word):
+    elif isinstance(proof, UnverifiedBound):
         yield "bound: enumeration has no bound but the best value", _is_the_best(result)
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, (instance,))
@@ -141,7 +141,9 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
 
 def _is_of(proof: Proof | None, provers: type | tuple[type, ...], parts: Sequence[Instance]) -> bool:
     """Whether an engine proves so; that every design was enumerated is told only where a check enumerates fewer."""
-    return proof is None or (isinstance(proof, provers) and (not isinstance(proof, Word) or (proof == TOLD and too_many(parts) > 0)))
+    return proof is None or (
+        isinstance(proof, provers) and (not isinstance(proof, UnverifiedBound) or (proof == TOLD and too_many(parts) > 0))
+    )
 
 
 def _is_the_best(result: DesignResult) -> bool:
@@ -151,7 +153,7 @@ def _is_the_best(result: DesignResult) -> bool:
 
 def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[str, bool]]:
     proof, engine, found = result.proof, result.engine, result.answer is not None
-    provers = {"exhaustive": (EnumeratedTogether, Word), "boxes": (Boxes,)}
+    provers = {"exhaustive": (EnumeratedTogether, UnverifiedBound), "boxes": (Boxes,)}
     known = engine in (*provers, "recipes", "expert", "plan-only")
     yield f"there is no engine {engine!r} for several workloads", known
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, provers.get(engine, ()), portfolio.parts)
@@ -164,13 +166,13 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
     yield "alone: these are not the optima of the workloads", result.answer is None or result.answer.alone == values
     if isinstance(proof, EnumeratedTogether):
         yield from _joint_rules(proof, portfolio)
-    elif isinstance(proof, Word):
+    elif isinstance(proof, UnverifiedBound):
         yield "bound: enumeration has no bound but the best value", _is_the_best(result)
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, portfolio.parts)
 
 
-def _of_counts(counted: Counted, result: DesignResult) -> Iterator[tuple[str, bool]]:
+def _of_counts(counted: MultiScaleQuestion, result: DesignResult) -> Iterator[tuple[str, bool]]:
     """All but the parts follows from the parts."""
     true = together(counted, result.engine, result.parts)
     asked, found = max((part.gap_asked for part in result.parts), default=result.gap_asked), result.answer is not None

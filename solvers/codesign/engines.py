@@ -13,12 +13,19 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import members
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.known import mean_error
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.baselines.alternating import alternating, with_plan
 from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip
 from crossopt.solvers.codesign.baselines.neighbourhood import Searcher, searched
-from crossopt.solvers.codesign.baselines.recipes import Practice, fsdp_design, pipedream_design, practice_of, recipes_design, recipes_rivals
+from crossopt.solvers.codesign.baselines.recipes import (
+    Practice,
+    fsdp_design,
+    pipedream_design,
+    practice_of,
+    recipes_baselines,
+    recipes_design,
+)
 from crossopt.solvers.codesign.baselines.searchers import anneal, bayesian, cma_es, descent, genetic, gradient, greedy, local, tpe, uniform
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -26,7 +33,7 @@ from crossopt.solvers.codesign.boxes.search import Survey
 from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
-from crossopt.solvers.codesign.explain.conflict import missed_by_search, missed_in, sold_words
+from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, sold_text
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 from crossopt.solvers.proofs import Relaxation, Tree
@@ -54,10 +61,10 @@ def close_calls(instance: Instance, survey: Survey, value: float | None, deadlin
         if not (whole := monotonic() < stop):
             break
         found += int((values_of(instance, survey.chip, members(instance, rows_of(heads, order[at : at + _HEADS]))) <= most).sum())
-    return (_words(max(found - 1, 0), error, whole),)
+    return (_text(max(found - 1, 0), error, whole),)
 
 
-def _words(others: int, error: float, whole: bool) -> str:
+def _text(others: int, error: float, whole: bool) -> str:
     near = f"within {error:.1%}, the model's mean error on measured runs, of the best"
     words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
     many = f"{others:,} other designs are {near}: the model cannot tell them apart"
@@ -66,7 +73,7 @@ def _words(others: int, error: float, whole: bool) -> str:
 
 # Engines about one workload on one number of devices: each finds a design in its own way, and most prove a bound.
 
-Engine = Callable[[Instance, Limits, Watch], Found[Designs]]
+Engine = Callable[[Instance, Limits, Watch], SearchOutcome[Designs]]
 Narrow = Callable[[Instance, float], Instance | None]
 """Makes a question narrower before the deadline; None where it cannot."""
 Rule = Callable[[Instance, float], Candidate | None]
@@ -81,28 +88,28 @@ COUNTED = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
 
 
-def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Price every design; the least value is the answer and its own bound."""
     found = search(instance, watch, monotonic() + limits.seconds)
     complete = found.stopped == "complete"
     told = complete and too_many((instance,)) > 0
     reasons = () if told else conflicts_of(instance, found)
     seen = f"{found.space.feasible:,} of the designs that were priced keep every limit"
-    return Found(
+    return SearchOutcome(
         answer=answer_of(instance, found.best),
         bound=_least(found.value) if complete else None,
         proof=TOLD if told else enumerated(found.space, reasons) if complete else None,
         engine="exhaustive",
         stopped=found.stopped,
         reasons=reasons_of(reasons),
-        notes=missed_in(instance, reasons) if complete else (seen,),
-        rivals=_rivals(instance, found.best, found.stopped, None),
+        notes=nearest_infeasible(instance, reasons) if complete else (seen,),
+        rivals=_baselines(instance, found.best, found.stopped, None),
         trace=found.trace,
         value=found.value,
     )
 
 
-def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def boxes(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Branch and bound over boxes of hardware points, with the tree of its cuts as the certificate; the recipes' design is there before."""
     began = monotonic()
     practice, known = _practice(instance, limits, watch)
@@ -111,55 +118,55 @@ def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
     points = hardware_points(instance)
     notes = _notes(instance, found.value, found.stopped, found.survey, began, limits)
     tree = Tree(found.plans * points, points, (found.plans,), (found.groups,), (found.promising,), len(found.cuts), found.cuts)
-    return Found(
+    return SearchOutcome(
         answer=answer_of(instance, found.best),
         bound=found.bound,
         proof=None if found.bound is None else cut_in_boxes(tree),
         engine="boxes",
         stopped=found.stopped,
         notes=notes,
-        rivals=_rivals(instance, found.best, found.stopped, practice),
+        rivals=_baselines(instance, found.best, found.stopped, practice),
         trace=tuple((spent + seconds, value, bound) for seconds, value, bound in found.trace),
         value=found.value,
     )
 
 
-def milp(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def milp(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """A refined integer model, solved by HiGHS."""
     return _by_refinement(instance, "milp", "highs", limits, watch)
 
 
-def cpsat(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def cpsat(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """A refined integer model, solved by CP-SAT of OR-Tools."""
     return _by_refinement(instance, "cpsat", "cpsat", limits, watch)
 
 
-def auto(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def auto(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """`exhaustive` where every design can be priced in about a second, else `boxes`; with what is sold beside a chip."""
     few, began = hardware_points(instance) * combinations(instance) <= COUNTED, monotonic()
     found = (exhaustive if few else boxes)(instance, limits, watch)
-    sold = sold_words(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
+    sold = sold_text(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
     return replace(found, notes=(*found.notes, *sold))
 
 
-def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """What a rule of thumb alone chooses: a design without a bound, and none where it breaks a limit of which the rule knows nothing."""
     del watch
     try:
         chosen = rule(instance, monotonic() + limits.seconds)
     except TimeoutError:
-        return Found(None, engine=name, stopped="time limit")
+        return SearchOutcome(None, engine=name, stopped="time limit")
     broken = verify(instance, chosen).violations if chosen else ()
     notes = (f"what the rule chooses breaks a limit: {'; '.join(broken)}",) if broken else ()
-    return Found(None if broken else answer_of(instance, chosen), engine=name, notes=notes)
+    return SearchOutcome(None if broken else answer_of(instance, chosen), engine=name, notes=notes)
 
 
-def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best hardware for the plan of the best recipe: what co-design is worth over choosing the chip alone."""
     return _restricted(instance, "hardware-only", _with_best_recipe, limits, watch)
 
 
-def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def plan_only(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best plan on the chip of the best recipe: what co-design is worth over choosing the plan alone."""
     return _restricted(instance, "plan-only", _with_usual_hardware, limits, watch)
 
@@ -222,16 +229,16 @@ def _notes(instance: Instance, value: float | None, stopped: str, survey: Survey
         return ()
     end, now = began + limits.seconds, monotonic()
     if value is None:
-        return missed_by_search(instance, min(end, now + _PROVING + _PROVING_SHARE * (now - began)))
+        return nearest_infeasible_by_search(instance, min(end, now + _PROVING + _PROVING_SHARE * (now - began)))
     return close_calls(instance, survey, value, end)
 
 
-def _rivals(instance: Instance, best: Candidate | None, stopped: str, practice: Practice | None) -> tuple[Rival[Designs], ...]:
+def _baselines(instance: Instance, best: Candidate | None, stopped: str, practice: Practice | None) -> tuple[Baseline[Designs], ...]:
     """What practice would have chosen, told beside an answer that came to its end."""
-    return recipes_rivals(instance, practice) if best is not None and stopped == "complete" else ()
+    return recipes_baselines(instance, practice) if best is not None and stopped == "complete" else ()
 
 
-def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits, watch: Watch) -> Found[Designs]:
+def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The refinement loop with a solver. Costs are rounded to quanta, so that a smaller gap than `LEAST_GAP` cannot be asked for."""
     from crossopt.formulation.codesign.forms import FORMS  # noqa: PLC0415 - checking a result loads no model
     from crossopt.solvers import backends  # noqa: PLC0415
@@ -249,14 +256,14 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     left = min(limits.seconds - spent, _PROVING + _PROVING_SHARE * spent)
     notes = _notes(instance, found.value, found.stopped, found.survey, began, limits)
     whole = certify(instance, found, limits.form, left, watch)
-    return Found(
+    return SearchOutcome(
         answer=answer_of(instance, found.best),
         bound=found.bound if whole is None else whole[0],
         proof=None if found.bound is None else relaxed(relaxation) if whole is None else exact(relaxation, whole[1]),
         engine=engine,
         stopped=found.stopped,
         notes=(*found.notes, *notes),
-        rivals=_rivals(instance, found.best, found.stopped, practice),
+        rivals=_baselines(instance, found.best, found.stopped, practice),
         trace=tuple((begun + seconds, value, bound) for seconds, value, bound in found.trace),
         value=found.value,
         coarse=LEAST_GAP,
@@ -264,7 +271,7 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     )
 
 
-def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, watch: Watch) -> Found[Designs]:
+def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The optimum of a narrower question, which bounds and counts nothing in the whole one; no answer where the rule has none."""
     began = monotonic()
     try:
@@ -276,7 +283,7 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     found = ENGINES["expert"](instance, left, watch) if narrowed is None else auto(narrowed, left, watch)
     chosen = candidate_in(instance, found.answer.design) if found.answer else None
     trace = tuple((started + seconds, value, None) for seconds, value, _ in found.trace)
-    return Found(answer_of(instance, chosen), engine=name, stopped=found.stopped, trace=trace)
+    return SearchOutcome(answer_of(instance, chosen), engine=name, stopped=found.stopped, trace=trace)
 
 
 def _with_best_recipe(instance: Instance, deadline: float) -> Instance | None:

@@ -5,16 +5,16 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Designs, Priced
 from crossopt.solvers.codesign.claims import Question, faults_of
 from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
-from crossopt.solvers.family import Family, quick_answer
+from crossopt.solvers.family import ProblemType, quick_answer
 
 ENGINES = (
     "auto",
@@ -49,12 +49,12 @@ ALIASES = {"megatron": "expert", "deepflow": "gradient"}
 """Other names: whose rule the expert's is, and whose search the gradient one follows."""
 
 
-def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Found[Designs]:
+def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """What the engine of that name finds; a RefusedError where it answers one workload at a time."""
     if isinstance(question, Portfolio) and engine not in OF_SEVERAL:
         known = ", ".join(OF_SEVERAL)
         raise RefusedError(f"the engine {engine} answers one workload at a time (one of {known}; or say --workload NAME)")
-    if isinstance(question, Counted):
+    if isinstance(question, MultiScaleQuestion):
         return solve_counts(question, engine, limits, watch)
     began = monotonic()
     from crossopt.solvers.codesign.combined.engines import solve_together  # noqa: PLC0415 - a check loads no engine
@@ -72,7 +72,7 @@ def _quick(question: Question, deadline: float) -> Designs | None:
     from crossopt.solvers.codesign.baselines.megatron import on_chip, usual_points  # noqa: PLC0415 - a check loads no rule
     from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415
 
-    if isinstance(question, Counted):
+    if isinstance(question, MultiScaleQuestion):
         found = (
             (quick_answer(FAMILY, part, deadline - monotonic()), place) for part, place in zip(question.parts, question.places, strict=True)
         )
@@ -89,11 +89,11 @@ def _quick(question: Question, deadline: float) -> Designs | None:
     return None
 
 
-def _whole(question: Question, found: Found[Designs], limits: Limits) -> Found[Designs]:
+def _whole(question: Question, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
     """On several numbers of devices an answer is one of its own to each of them; about several workloads it says which engine it is of."""
     if isinstance(question, Portfolio) and found.engine == "auto":
         return replace(found, engine="expert" if found.answer else "boxes")  # none of the others tells an answer on the way
-    return alone(question, found, limits) if isinstance(question, Counted) else found
+    return alone(question, found, limits) if isinstance(question, MultiScaleQuestion) else found
 
 
 def _described(question: Question) -> dict[str, Any]:
@@ -106,17 +106,17 @@ def _parts(question: Question) -> tuple[Question, ...]:
     if isinstance(question, Instance):
         return ()
     regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
-    return question.parts if isinstance(question, Counted) or regrets else ()
+    return question.parts if isinstance(question, MultiScaleQuestion) or regrets else ()
 
 
 def _part_name(question: Question, part: Question) -> str:
     """A workload, or how many devices there are, which network or which batch."""
-    if isinstance(question, Counted):
+    if isinstance(question, MultiScaleQuestion):
         return next(question.part_name(place) for place, one in enumerate(question.parts) if one is part)
     return part.name
 
 
-FAMILY: Family[Question, Designs, Priced] = Family(
+FAMILY: ProblemType[Question, Designs, Priced] = ProblemType(
     kind="codesign",
     what="design",
     unit="s",

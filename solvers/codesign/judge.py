@@ -6,7 +6,7 @@ from math import inf, isfinite
 import numpy as np
 
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio, under_each
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio, under_each
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.space import unlaunched
 from crossopt.instances.errors import ModelError
@@ -27,9 +27,9 @@ from crossopt.solvers.codesign.answer import (
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combined, joint, value
 
 
-def judge(question: Instance | Portfolio | Counted, answer: Designs) -> Verdict[Priced]:
+def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) -> Verdict[Priced]:
     """Every plan priced anew on the chip, and what the values make together; a ValueError where this is no answer to the question."""
-    if isinstance(question, Counted):
+    if isinstance(question, MultiScaleQuestion):
         if answer.place not in question.places:
             beside = [f"a batch of {answer.batch}"] if answer.batch else []
             beside += [f"the network {answer.network}"] if answer.network else []

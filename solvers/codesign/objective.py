@@ -22,7 +22,7 @@ from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.cost import step_cost
 from crossopt.crossflow.evaluate import Evaluation, Limit
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.errors import ModelError
 
@@ -142,9 +142,9 @@ def ceilings(instance: Instance, evaluation: Evaluation) -> tuple[Limit, ...]:
     )
 
 
-def unit_of(question: Instance | Portfolio | Counted) -> str:
+def unit_of(question: Instance | Portfolio | MultiScaleQuestion) -> str:
     """Of the value of an answer; empty for regrets, which are shares."""
-    if isinstance(question, Counted) and question.objective == FEWEST:
+    if isinstance(question, MultiScaleQuestion) and question.objective == FEWEST:
         return FEWEST
     return "" if isinstance(question, Portfolio) and question.combine == "worst_regret" else UNITS[question.objective]
 

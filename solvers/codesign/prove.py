@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from time import monotonic
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Watch, less_rounding
 from crossopt.solvers.checking import ANEW, differences
@@ -22,7 +22,7 @@ from crossopt.solvers.codesign.combined import workloads as together
 from crossopt.solvers.codesign.exhaustive import conflicts_of
 from crossopt.solvers.codesign.objective import joint
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree, Word
+from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree, UnverifiedBound
 
 NOTHING = "proof: nothing shows what is said"
 ASKED = "the engine boxes was asked as well: "
@@ -37,10 +37,10 @@ def _many(number: int, what: str, ending: str = "s") -> str:
     return f"{number:,} {what}{ending * (number != 1)}"
 
 
-def prove(question: Instance | Portfolio | Counted, result: DesignResult, watch: Watch) -> Proved:
+def prove(question: Instance | Portfolio | MultiScaleQuestion, result: DesignResult, watch: Watch) -> Proved:
     """The proof carried out again, in its own form."""
     proof = result.proof
-    if isinstance(question, Counted) and isinstance(proof, Parts):
+    if isinstance(question, MultiScaleQuestion) and isinstance(proof, Parts):
         what = "batches" if question.batches else "networks" if question.networks else "numbers of devices"
         return Proved((f"what is said of all {what} follows from them",))
     if isinstance(question, Portfolio):
@@ -57,7 +57,7 @@ def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
             return _cut_again(instance, result, proof, _as_told(watch, result))
         case Exact() as proof:
             return _counted_again(instance, result, proof)
-        case Relaxed() | Word():
+        case Relaxed() | UnverifiedBound():
             return _solvers_word(instance, result, watch)
     return Proved(refused=(NOTHING,))
 
@@ -141,7 +141,7 @@ def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Pro
     return Proved((told,), told=True)
 
 
-def cross_check(question: Instance | Portfolio | Counted, result: DesignResult, watch: Watch) -> Proved:
+def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: DesignResult, watch: Watch) -> Proved:
     """What a solver said, held against branch and bound.
 
     Solvers choose among the plans that the groups of the engine boxes leave, so that both would be wrong together if these were; the
@@ -170,7 +170,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
         read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)
         return _tree_again(proof.tree, counts, read.faults)
-    if isinstance(proof, EnumeratedTogether | Word) and (told := _enumeration_told(result, portfolio.parts)):
+    if isinstance(proof, EnumeratedTogether | UnverifiedBound) and (told := _enumeration_told(result, portfolio.parts)):
         return told
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))

@@ -309,7 +309,7 @@ def find_similar(handed: Sequence[HandedIn], alike: float = ALIKE) -> tuple[Pair
     """Pairs of each assignment, the most alike first; ahead of them who has handed in what cannot be compared."""
     found = [Pair(one.assignment.name, one.student, f"{UNREAD}: {why}", 1.0, 0) for one in handed if (why := _unread(one.path))]
     for name in sorted({one.assignment.name for one in handed}):
-        given = [words_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
+        given = [text_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
         programs = {one.student: _together(one.path, given) for one in handed if one.assignment.name == name}
         found += _pairs(name, programs, frozenset(one for words in given for one in prints_of(words)), alike)
     return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.one, pair.other)))
@@ -358,7 +358,7 @@ def _of_judges() -> frozenset[int]:
     """Fingerprints of what judges answers, and of the formulas that it rests on."""
     folders = (Path(module.__file__ or "").parent for module in (grading, crossflow))
     files = sorted(path for folder in folders for path in folder.rglob("*.py"))
-    return frozenset(one for path in files for one in prints_of(words_of(path.read_text(encoding="utf-8"))))
+    return frozenset(one for path in files for one in prints_of(text_of(path.read_text(encoding="utf-8"))))
 
 
 def prints_of(words: Words) -> frozenset[int]:
@@ -378,7 +378,7 @@ def trail_of(words: Words) -> Trail:
     return tuple(dict.fromkeys(min(hashes[place : place + W]) for place in range(max(1, len(hashes) - W + 1)) if hashes))
 
 
-def words_of(program: str) -> Words:
+def text_of(program: str) -> Words:
     """Its tokens, up to where it is no Python."""
     words: list[str] = []
     for token in tokens_of(program):
@@ -399,7 +399,7 @@ def tokens_of(program: str) -> Iterator[tokenize.TokenInfo]:
 
 def _together(path: Path, given: Sequence[Words]) -> Words:
     """The tokens of all files of a submission but those that were handed out, whatever the files are called."""
-    files = sorted({words_of(text) for text in programs_of(path)} - set(given))
+    files = sorted({text_of(text) for text in programs_of(path)} - set(given))
     return tuple(word for words in files for word in words)
 
 

@@ -28,7 +28,7 @@ def is_hidden(seed: str) -> bool:
     return seed.partition("/")[0] != PRACTICE
 
 
-def without_words(one: Returned, call: Call, program: Path) -> Returned:
+def without_text(one: Returned, call: Call, program: Path) -> Returned:
     """The failure without what the program may have chosen of it, but for a kind of error that Python itself has, and a line of its own."""
     nothing_to_hide = (TOO_MUCH, NOT_FINITE, f"AttributeError: {no_function(call.function, program.name)}")
     if not one.said or one.failure in nothing_to_hide:
@@ -126,7 +126,7 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
             returned = run(program, calls, seconds, walls, taken.starts if taken else ())
             stopped += any(one.failure.startswith(STOPPED) and not one.said for one in returned)
             if quiet:
-                returned = tuple(without_words(one, call, program) for one, call in zip(returned, calls, strict=True))
+                returned = tuple(without_text(one, call, program) for one, call in zip(returned, calls, strict=True))
             returned = tuple(_placed(one, taken, program.name) for one in returned)
             unloaded = returned[:1] if returned[0].unloaded else ()
             failures += [one.failure for one in returned]

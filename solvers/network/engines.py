@@ -25,7 +25,7 @@ from crossopt.formulation.network.program import (
     weighed_bound,
 )
 from crossopt.instances.network.question import NetworkQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.network.barrier import Point, fixed_in, inside, kept_exactly, minimise, strictly_inside
 from crossopt.solvers.network.family import why_none
 from crossopt.solvers.network.judge import Bandwidths
@@ -173,14 +173,14 @@ def where(part: Part) -> tuple[int, int]:
 _HALVINGS, _LITTLE = 60, 1e-6
 
 
-def rivals_of(question: NetworkQuestion) -> tuple[Rival[Bandwidths], ...]:
+def baselines_of(question: NetworkQuestion) -> tuple[Baseline[Bandwidths], ...]:
     """All rules; those of money where dimensions have prices."""
     rules = {"equal bandwidths": (1.0,) * len(question.lows)}
     if question.costs is not None and min(question.costs) > 0.0:
         rules["equal spending"] = tuple(1.0 / cost for cost in question.costs)
     rules |= {"by bytes": _bytes_of(question), "by root of bytes": _rooted(question)}
     found = [(name, _along(question, weights)) for name, weights in rules.items()]
-    return tuple(Rival(name, None, answer, "" if answer else "no such bandwidths keep the limits") for name, answer in found)
+    return tuple(Baseline(name, None, answer, "" if answer else "no such bandwidths keep the limits") for name, answer in found)
 
 
 def equal_split(question: NetworkQuestion) -> Bandwidths | None:
@@ -254,27 +254,27 @@ _ROOM = 1.0 + 1e-6
 IMPOSSIBLE = Tangents("no bandwidths keep the limits", (None,), (Tangent((), ()),))
 
 
-def tangents(question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[Bandwidths]:
+def tangents(question: NetworkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Bandwidths]:
     """The optimum with its proof."""
     if not limits.seconds:
-        return Found(None, engine="tangents", stopped="time limit")
+        return SearchOutcome(None, engine="tangents", stopped="time limit")
     if reasons := why_none(question):
-        return Found(None, inf, IMPOSSIBLE, "tangents", reasons=reasons)
+        return SearchOutcome(None, inf, IMPOSSIBLE, "tangents", reasons=reasons)
     deadline = monotonic() + limits.seconds
     return (_weighed if question.file.objective == "time_cost" else _branched)(question, deadline, watch)
 
 
-def by_rule(name: str, question: NetworkQuestion, limits: Limits, watch: Watch) -> Found[Bandwidths]:
+def by_rule(name: str, question: NetworkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Bandwidths]:
     """As much on each dimension as the budget gives, or shares by bytes; no proof."""
     del limits, watch
-    return Found(_RULES[name](question), engine=name)
+    return SearchOutcome(_RULES[name](question), engine=name)
 
 
 _RULES = {"equal": equal_split, "bytes": by_bytes, "root": by_root}
 equal, in_proportion, by_the_root = (partial(by_rule, name) for name in _RULES)
 
 
-def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[Bandwidths]:
+def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> SearchOutcome[Bandwidths]:
     """Best bound first; a dimension of a catalogue is cut where its part would have it."""
     tree, stopped = planted(question), "complete"
     while tree.waiting[0][0] < tree.value * (1.0 - _NEAR):
@@ -285,7 +285,7 @@ def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Found
             break
         watch(Progress("parts of the catalogues", tree.value, tree.bound, lambda: None if tree.best is None else Bandwidths(tree.best)))
     answer = None if tree.best is None else Bandwidths(_least_of_equals(question, tree.best))
-    return Found(answer, tree.bound, tree.proof(), "tangents", stopped, rivals=rivals_of(question))
+    return SearchOutcome(answer, tree.bound, tree.proof(), "tangents", stopped, rivals=baselines_of(question))
 
 
 def _least_of_equals(question: NetworkQuestion, best: Point) -> Point:
@@ -327,7 +327,7 @@ def _kept(best: Bandwidths | None) -> Bandwidths | None:
     return best
 
 
-def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[Bandwidths]:
+def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> SearchOutcome[Bandwidths]:
     """The quickest network at one cost after another, each where the bound of those before is least."""
     least = cheapest(question)
     floor, cheap = solved(least)
@@ -355,4 +355,4 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Found[
         best, value = (Bandwidths(point), now) if now < value else (best, value)
     kept = tuple(Tangent(one.shares, one.prices) for one in (floor, *lines))
     proof = Tangents(f"convex duality at {len(lines)} costs", (None,), kept)
-    return Found(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, rivals=rivals_of(question))
+    return SearchOutcome(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, rivals=baselines_of(question))

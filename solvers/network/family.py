@@ -18,7 +18,7 @@ from crossopt.formulation.network.program import (
 )
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Number, Result, Watch
-from crossopt.solvers.family import Family, Proved, later
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.network.judge import Bandwidths, Network, judge
 from crossopt.solvers.proofs import Tangent, Tangents
 
@@ -120,7 +120,7 @@ def _multipliers(tangent: Tangent) -> Multipliers:
 # Bandwidths of a network as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.network.engines"
-_TANGENTS = later(_ENGINES, "tangents")
+_TANGENTS = lazy_import(_ENGINES, "tangents")
 
 
 def _described(question: NetworkQuestion) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _lowered(question: NetworkQuestion, bound: Number) -> Number:
     return bound * (1.0 - 2.0**-44)
 
 
-FAMILY: Family[NetworkQuestion, Bandwidths, Network] = Family(
+FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     kind="network",
     what="network",
     unit="s",
@@ -142,9 +142,9 @@ FAMILY: Family[NetworkQuestion, Bandwidths, Network] = Family(
     engines={
         "auto": _TANGENTS,
         "tangents": _TANGENTS,
-        "equal": later(_ENGINES, "equal"),
-        "bytes": later(_ENGINES, "in_proportion"),
-        "root": later(_ENGINES, "by_the_root"),
+        "equal": lazy_import(_ENGINES, "equal"),
+        "bytes": lazy_import(_ENGINES, "in_proportion"),
+        "root": lazy_import(_ENGINES, "by_the_root"),
     },
     judge=judge,
     judged="times, cost, budgets, orders",

@@ -10,15 +10,15 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Rival, Trace, Verdict
+from crossopt.solvers.answer import Baseline, SearchOutcome, Trace, Verdict
 from crossopt.solvers.placement.judge import PlacementLoads, judge, judge_latency
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.proofs import RecomputableBound
 
 LEAST_GAP = 1e-7
 """Models count in whole quanta, which lose less than this: a smaller gap is none."""
 COARSE_GAP = 1e-4
 """The same for models in quanta that a solver in floating point can tell apart."""
-COUNTING = Counted("counting")
+COUNTING = RecomputableBound("counting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,14 @@ def pieces_in(question: PlacementQuestion, device_of: Whole, pieces: dict[str, i
     return piece_of
 
 
-def rival(question: PlacementQuestion, name: str, device_of: Whole | None, piece_of: Whole | None = None) -> Rival[Placement]:
+def baseline_of(question: PlacementQuestion, name: str, device_of: Whole | None, piece_of: Whole | None = None) -> Baseline[Placement]:
     """A placement that is not judged yet, or that there is none."""
     if device_of is None:
-        return Rival(name, None, None, "finds no placement")
-    return Rival(name, None, placement_of(question, device_of, piece_of))
+        return Baseline(name, None, None, "finds no placement")
+    return Baseline(name, None, placement_of(question, device_of, piece_of))
 
 
-def judged(question: PlacementQuestion, rival: Rival[Placement], seconds: float = 0.0) -> Rival[Placement]:
+def judged(question: PlacementQuestion, rival: Baseline[Placement], seconds: float = 0.0) -> Baseline[Placement]:
     """With the judge's value, also where a rule is broken, which is said then."""
     if rival.answer is None:
         return replace(rival, seconds=seconds)
@@ -95,15 +95,15 @@ def judged(question: PlacementQuestion, rival: Rival[Placement], seconds: float 
     return replace(rival, value=value, note="; ".join(verdict.violations[:1]), seconds=seconds)
 
 
-def middle(runs: list[Rival[Placement]]) -> Rival[Placement]:
+def middle(runs: list[Baseline[Placement]]) -> Baseline[Placement]:
     """The run in the middle by value, the better of two."""
     values = [float("inf") if run.value is None else run.value for run in runs]
     return runs[values.index(median_low(values))]
 
 
 def ended(
-    question: PlacementQuestion, engine: str, found: Found[Placement], rivals: tuple[Rival[Placement], ...], began: float
-) -> Found[Placement]:
+    question: PlacementQuestion, engine: str, found: SearchOutcome[Placement], rivals: tuple[Baseline[Placement], ...], began: float
+) -> SearchOutcome[Placement]:
     """What an engine found, with its name, rivals, and a trace that ends at the value as the judge sees it."""
     value = None if found.answer is None else judge_placement(question, found.answer).value
     trace = tuple(_closing(found.trace, value, found.bound))

@@ -7,17 +7,17 @@ from typing import Any
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Result, Watch
-from crossopt.solvers.family import Family, Proved, later
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.judge import PlacementLoads, judge
-from crossopt.solvers.proofs import Branched, Counted, OnPath, Priced, Proof, Surrounded, Swept, Word
+from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, RecomputableBound, Surrounded, Swept, UnverifiedBound
 
 # Bounds on placements proved anew: sizes counted, stages looked at, or what a result holds of its proof counted again; else told.
 
 Answer = Result[Placement, PlacementLoads]
 CALLED: dict[type, str] = {
-    Priced: "prices of the blocks, and the sets that a device can hold",
+    MultiplierBound: "prices of the blocks, and the sets that a device can hold",
     Surrounded: "the least that a device with one of the blocks must do, by minimum cuts",
     Swept: "a dynamic program along the blocks",
     Branched: "a tree of branches in whole numbers",
@@ -39,12 +39,12 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     staged = question.problem == "throughput" and question.contiguity == "stages"
     best = best_by_ideals(question, value) if staged else None
     if best is not None and bound <= best.bound:
-        return Proved((f"{what} was proved anew by {best.proof}",), by=best.proof if isinstance(saved.proof, Counted) else "")
+        return Proved((f"{what} was proved anew by {best.proof}",), by=best.proof if isinstance(saved.proof, RecomputableBound) else "")
     refused = _better_stages(question, saved, best)
     match saved.proof:
-        case Word():
+        case UnverifiedBound():
             return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
-        case Priced() | Surrounded() | Swept() | OnPath() | Branched():
+        case MultiplierBound() | Surrounded() | Swept() | OnPath() | Branched():
             most = "nothing" if shown is None else f"that none is below {shown!r} ms"
             return Proved((), (*refused, f"proof: {_counted(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))
         case _:
@@ -53,7 +53,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
 
 def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> float | None:
     """Milliseconds below which no placement is, as what a result holds shows; None where it shows nothing."""
-    if not isinstance(proof, Priced | Surrounded | Swept | OnPath | Branched):
+    if not isinstance(proof, MultiplierBound | Surrounded | Swept | OnPath | Branched):
         return None
     from crossopt.solvers.placement.shown import shown_by  # noqa: PLC0415 - it loads models, which other proofs do not need
 
@@ -62,7 +62,7 @@ def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> fl
 
 def _counted(proof: Proof | None) -> str:
     match proof:
-        case Priced():
+        case MultiplierBound():
             return "prices of the blocks"
         case Surrounded():
             return "minimum cuts round a block"
@@ -92,7 +92,7 @@ def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None
 # Placements as a family of questions: what is asked again, who answers, who judges, what proves.
 
 __all__ = ("FAMILY", "Answer")
-_ANSWERED = later("crossopt.solvers.placement.engines", "answered")
+_ANSWERED = lazy_import("crossopt.solvers.placement.engines", "answered")
 _SAID = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, *CALLED.values()})
 
 
@@ -108,7 +108,7 @@ def _described(question: PlacementQuestion) -> dict[str, Any]:
     }
 
 
-FAMILY: Family[PlacementQuestion, Placement, PlacementLoads] = Family(
+FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     kind="placement",
     what="placement",
     unit="ms",
@@ -120,7 +120,7 @@ FAMILY: Family[PlacementQuestion, Placement, PlacementLoads] = Family(
     prove=prove,
     said=_SAID,
     described=_described,
-    quick=later("crossopt.solvers.placement.quick", "quick"),
+    quick=lazy_import("crossopt.solvers.placement.quick", "quick"),
     least_gap=LEAST_GAP,
     summing=1e-12,
 )

@@ -28,7 +28,7 @@ from crossopt.solvers.placement.latency.paths import (
     whole_of,
 )
 from crossopt.solvers.placement.latency.paths import MOST_REPEATED as MOST_PIECES
-from crossopt.solvers.proofs import Branched, OnPath, Priced, Proof, Surrounded, Swept
+from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept
 
 
 def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = inf) -> float | None:
@@ -41,7 +41,7 @@ def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = in
     if question.problem == "latency":
         return _along_a_path(question, proof, bound) if isinstance(proof, OnPath) else None
     match proof:
-        case Priced():
+        case MultiplierBound():
             return _by_prices(question, proof)
         case Surrounded():
             return _round_a_block(question, proof)
@@ -56,7 +56,7 @@ def _blocks(question: PlacementQuestion) -> Blocks:
     return blocks_of(question.graph, staged=question.contiguity != "no")
 
 
-def _by_prices(question: PlacementQuestion, proof: Priced) -> float | None:
+def _by_prices(question: PlacementQuestion, proof: MultiplierBound) -> float | None:
     from crossopt.solvers.placement.bounds.prices import bound_by, priceable  # noqa: PLC0415 - it loads a compiler
 
     limits = 0.0 < proof.limit < inf and len(proof.prices) <= len(question.graph)

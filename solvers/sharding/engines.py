@@ -15,14 +15,14 @@ from crossopt.formulation.sharding.tree import Branch, Step
 from crossopt.instances.errors import SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
-from crossopt.solvers.proofs import Certificate, Counted, ProofStep, Reductions, Steps
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
+from crossopt.solvers.proofs import Certificate, ProofStep, RecomputableBound, Reductions, Steps
 from crossopt.solvers.sharding.compile_ahead import warm_search, warmed
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive
 from crossopt.solvers.sharding.integer import close, cpsat, milp, weak
 from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, WHOLE, Strategies, weigh
 from crossopt.solvers.sharding.local import greedy, local
-from crossopt.solvers.sharding.prove import nothing_fits, rivals_of, too_much, too_much_together
+from crossopt.solvers.sharding.prove import baselines_of, nothing_fits, too_much, too_much_together
 from crossopt.solvers.sharding.quick import quick, simplest
 from crossopt.solvers.sharding.run import EnoughError, Run
 from crossopt.solvers.sharding.search import searched
@@ -96,21 +96,21 @@ _MODELLED = 150_000
 """Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
 
 
-def answered(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> Found[Strategies]:
+def answered(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Strategies]:
     """The best strategies, with their proof and Megatron-LM's plans beside them."""
-    return replace(_found(engine, question, limits, watch), rivals=rivals_of(question.network))
+    return replace(_found(engine, question, limits, watch), rivals=baselines_of(question.network))
 
 
-def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> Found[Strategies]:
+def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Strategies]:
     began = monotonic()
     if reasons := too_much(question.problem):
-        return Found(None, inf, Counted(BY_LEAST), engine, reasons=reasons)
-    early: Found[Strategies] = Found(_at_once(question, watch), engine=engine)
+        return SearchOutcome(None, inf, RecomputableBound(BY_LEAST), engine, reasons=reasons)
+    early: SearchOutcome[Strategies] = SearchOutcome(_at_once(question, watch), engine=engine)
     try:
         warmed(watch, lambda: monotonic() - began >= limits.seconds)
         reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
     except ContradictionError as error:
-        return replace(early, answer=None, bound=inf, proof=Counted(BY_ARCS), reasons=(str(error),))
+        return replace(early, answer=None, bound=inf, proof=RecomputableBound(BY_ARCS), reasons=(str(error),))
     except EnoughError:
         return replace(early, answer=early.answer or quick(question, monotonic() + _AT_ONCE), stopped="time limit")
     except KeyboardInterrupt:
@@ -186,24 +186,26 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     return "complete", ()
 
 
-def _chosen(question: ShardingQuestion, chosen: Whole, run: Run, reduction: Reduction) -> Found[Strategies]:
+def _chosen(question: ShardingQuestion, chosen: Whole, run: Run, reduction: Reduction) -> SearchOutcome[Strategies]:
     """The best choice for the problem of the file, with what bounds it."""
     answer = Strategies(tuple(chosen.tolist()))
-    return _proved(Found(answer, run.bound, value=run.cost), run, reduction)
+    return _proved(SearchOutcome(answer, run.bound, value=run.cost), run, reduction)
 
 
-def _none(question: ShardingQuestion, run: Run, reduction: Reduction) -> Found[Strategies]:
+def _none(question: ShardingQuestion, run: Run, reduction: Reduction) -> SearchOutcome[Strategies]:
     """Why there is no choice, or how much is left to choose where that is open."""
     left = _reductions(reduction)
     if reasons := too_much_together(question.problem):
-        return Found(None, inf, Steps(BY_PAIRS, told=False, reductions=left, certificate=None), reasons=reasons)
+        return SearchOutcome(None, inf, Steps(BY_PAIRS, told=False, reductions=left, certificate=None), reasons=reasons)
     if run.bound is not None and run.bound >= FORBIDDEN:
-        return _proved(Found(None, inf, reasons=nothing_fits(question.problem)), run, reduction)
+        return _proved(SearchOutcome(None, inf, reasons=nothing_fits(question.problem)), run, reduction)
     nodes, pairs = ((getattr(left.after, name), getattr(left.before, name)) for name in ("nodes", "entries"))
-    return Found(None, notes=(f"reductions leave {nodes[0]:,} of {nodes[1]:,} nodes with a choice, {pairs[0]:,} of {pairs[1]:,} pairs",))
+    return SearchOutcome(
+        None, notes=(f"reductions leave {nodes[0]:,} of {nodes[1]:,} nodes with a choice, {pairs[0]:,} of {pairs[1]:,} pairs",)
+    )
 
 
-def _proved(found: Found[Strategies], run: Run, reduction: Reduction) -> Found[Strategies]:
+def _proved(found: SearchOutcome[Strategies], run: Run, reduction: Reduction) -> SearchOutcome[Strategies]:
     """With the proof of its bound, or a note where that is too large."""
     by, certificate = run.proved_by, None
     if by != BY_EVERY and (found.answer is not None or by == BY_TREE):

@@ -4,11 +4,11 @@ from functools import partial
 from typing import Any
 
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.family import Family, later
+from crossopt.solvers.family import ProblemType, lazy_import
 from crossopt.solvers.sharding.judge import ENGINES, Meaning, Strategies, judge
 from crossopt.solvers.sharding.prove import own_faults, prove
 
-_ANSWERED = later("crossopt.solvers.sharding.engines", "answered")
+_ANSWERED = lazy_import("crossopt.solvers.sharding.engines", "answered")
 
 
 def _described(question: ShardingQuestion) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def _described(question: ShardingQuestion) -> dict[str, Any]:
     }
 
 
-FAMILY: Family[ShardingQuestion, Strategies, Meaning] = Family(
+FAMILY: ProblemType[ShardingQuestion, Strategies, Meaning] = ProblemType(
     kind="sharding",
     what="choice",
     unit="",
@@ -34,6 +34,6 @@ FAMILY: Family[ShardingQuestion, Strategies, Meaning] = Family(
     judged="what is forbidden, cost, memory at every time",
     prove=prove,
     described=_described,
-    quick=later("crossopt.solvers.sharding.quick", "quick"),
+    quick=lazy_import("crossopt.solvers.sharding.quick", "quick"),
     faults=own_faults,
 )

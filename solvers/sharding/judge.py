@@ -132,10 +132,10 @@ def chosen_of(network: Network | None, strategies: Sequence[int]) -> tuple[Chose
         return ()
     rows = zip(network.names, network.options, strategies, strict=True)
     counts = Counter((name.rpartition(": ")[2], options[strategy]) for name, options, strategy in rows)
-    return tuple(Chosen(name, _words(name, way), count) for (name, way), count in counts.items())
+    return tuple(Chosen(name, _text(name, way), count) for (name, way), count in counts.items())
 
 
-def _words(name: str, way: tuple[str, ...]) -> str:
+def _text(name: str, way: tuple[str, ...]) -> str:
     """Parts of weights are no features: they are split whichever way the operator needs."""
     belongs = name.rpartition(", ")[2] in BELONGINGS
     return " · ".join("split" if belongs and part == "feature" else part for part in way)

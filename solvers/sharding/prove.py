@@ -8,9 +8,9 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.instances.sharding.network import Network
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Rival, Watch
+from crossopt.solvers.answer import Baseline, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Certificate, Counted, ProofStep, Reductions, Steps, Word
+from crossopt.solvers.proofs import Certificate, ProofStep, RecomputableBound, Reductions, Steps, UnverifiedBound
 from crossopt.solvers.sharding.judge import (
     ASKING_NOBODY,
     BY_ARCS,
@@ -87,13 +87,13 @@ def least_usages(problem: Problem) -> Whole:
 # Megatron-LM's plans on the same mesh, where the cost model made the problem.
 
 
-def rivals_of(network: Network | None) -> tuple[Rival[Strategies], ...]:
+def baselines_of(network: Network | None) -> tuple[Baseline[Strategies], ...]:
     """Each as its strategies, the best first, and those whose memory does not fit last."""
     if network is None:
         return ()
     found = [(name, choice, weigh(network.problem, choice)) for name, choice in network.rules.items()]
     found.sort(key=lambda row: (bool(row[2].violations), 0 if row[2].violations else row[2].cost))
-    return tuple(Rival(name, None, Strategies(tuple(choice))) for name, choice, _ in found)
+    return tuple(Baseline(name, None, Strategies(tuple(choice))) for name, choice, _ in found)
 
 
 # Proofs about strategies, carried out anew: the problem is reduced, and prices and messages are counted in whole numbers.
@@ -116,13 +116,13 @@ def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None
         ("value and bound are whole numbers", not isinstance(saved.value, float) and not isinstance(saved.bound, float)),
         ("a proof that there is no choice tells reasons", not none or bool(saved.reasons)),
         ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None or not told),
-        ("a proof without reductions shows that there is no choice", not isinstance(proof, Counted) or none),
-        ("a word comes with what reductions leave to prove", not isinstance(proof, Word)),
+        ("a proof without reductions shows that there is no choice", not isinstance(proof, RecomputableBound) or none),
+        ("a word comes with what reductions leave to prove", not isinstance(proof, UnverifiedBound)),
         ("the reductions take away what lies between before and after", _adds_up(reductions)),
         ("`auto` stands for no engine once the reductions are done", saved.engine != "auto" or reductions is None),
     )
     faults = [sentence for sentence, holds in (*rules, *_proof_rules(saved)) if not holds]
-    plans = [(rival.name, rival.answer) for rival in rivals_of(question.network)]
+    plans = [(rival.name, rival.answer) for rival in baselines_of(question.network)]
     same = plans == [(rival.name, rival.answer) for rival in saved.rivals]
     same = same or (saved.stopped != "complete" and not saved.rivals)  # a search that was ended had no time for them
     return faults if same else [*faults, "rivals: they are not Megatron-LM's plans on this mesh, the best first"]
@@ -169,7 +169,7 @@ def prove(question: ShardingQuestion, saved: Answer, _: Watch) -> Proved:
     match proof:
         case Steps():
             return _none(question, saved, proof) if saved.value is None else _bound(question, saved, proof)
-        case Counted():
+        case RecomputableBound():
             return _none(question, saved, None)
         case _:
             return Proved(refused=("proof: nothing shows what is said",))

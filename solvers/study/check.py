@@ -31,7 +31,7 @@ from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
 from crossopt.solvers.study.columns import with_columns
-from crossopt.solvers.study.figures import hold_together
+from crossopt.solvers.study.figures import consistency_faults
 from crossopt.solvers.study.records import Run, Study
 from crossopt.solvers.sweeps.asking import turns_of
 from crossopt.solvers.sweeps.keys import question_digest
@@ -63,7 +63,7 @@ def check(study: Study) -> Report:
         refused += [f"{asked.name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _faults(instance, run, seen)]
         told = told or any(run.bound is not None or run.proved for run in runs)
         try:
-            hold_together(asked.name, runs)
+            consistency_faults(asked.name, runs)
         except VerificationError as error:
             refused.append(str(error))
     if not refused:

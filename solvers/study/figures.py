@@ -81,7 +81,7 @@ def proved_after(run: Run) -> float:
     return run.seconds if run.proved else NEVER
 
 
-def hold_together(name: str, runs: Sequence[Run]) -> None:
+def consistency_faults(name: str, runs: Sequence[Run]) -> None:
     """Refuse runs on one question of which one finds a design below another's bound, or where another proved that there is none."""
     found = [run for run in runs if run.value is not None]
     for prover in runs:

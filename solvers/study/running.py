@@ -15,14 +15,14 @@ from crossopt.instances.errors import ModelError, RefusedError, SolverError
 from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import question_path
 from crossopt.instances.studies.study import StudyText
-from crossopt.solvers.answer import Progress, Watch, in_words, result_in, to_text, versions
+from crossopt.solvers.answer import Progress, Watch, in_text, result_in, to_text, versions
 from crossopt.solvers.checking import solve_and_hold
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.family import ALIASES, ENGINES, FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
 from crossopt.solvers.study.columns import with_columns
-from crossopt.solvers.study.figures import hold_together
+from crossopt.solvers.study.figures import consistency_faults
 from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
 from crossopt.solvers.sweeps.asking import Reader, turns_of
 from crossopt.solvers.sweeps.keys import question_digest
@@ -125,7 +125,7 @@ def _study(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) ->
     whole = max(seconds, fsum(run.seconds for run in runs))
     study = Study(asking.plan, sources, questions, tuple(runs), stopped, whole, versions())
     for place, question in enumerate(questions):
-        hold_together(question.name, study.runs_of(place))
+        consistency_faults(question.name, study.runs_of(place))
     return study if stopped != "complete" else with_columns(study, asking.instances)
 
 
@@ -136,7 +136,7 @@ def _run(asking: Asking, row: Row, note: Note, folder: Path | None) -> Run:
     label = f"{name}  {row.engine}{f' seed {row.seed}' if row.seed else ''}"
 
     def watch(progress: Progress) -> None:
-        note(f"{label}  {in_words(progress, unit)}")
+        note(f"{label}  {in_text(progress, unit)}")
 
     note(label)
     try:

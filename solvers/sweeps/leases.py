@@ -148,7 +148,7 @@ def _is_held(folder: Path, path: Path) -> bool:
         body, touched = path.read_bytes(), path.stat().st_mtime
     except FileNotFoundError:
         return False
-    words = _words(body)
+    words = _text(body)
     if words is None:
         return abs(_now(folder) - touched) < _YOUNG
     if words["host"] != socket.gethostname():
@@ -157,7 +157,7 @@ def _is_held(folder: Path, path: Path) -> bool:
     return start is not None and start == words["start"]
 
 
-def _words(body: bytes) -> dict[str, Any] | None:
+def _text(body: bytes) -> dict[str, Any] | None:
     try:
         data = json.loads(body)
     except ValueError:

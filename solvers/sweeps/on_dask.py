@@ -19,7 +19,7 @@ from crossopt.solvers.sweeps.keys import code_digest
 from crossopt.solvers.sweeps.leases import BEAT, beat, release
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, Failure, failure_of, forget_failure, keep, keep_failure, kept_at
 from crossopt.solvers.sweeps.supervisor import TRIES, Supervisor
-from crossopt.solvers.sweeps.worker import INTERNAL, Job, answer, failed_words, outcome
+from crossopt.solvers.sweeps.worker import INTERNAL, Job, answer, failed_text, outcome
 
 LOCAL: Final = "local"
 _AHEAD: Final = 2
@@ -119,7 +119,7 @@ def _told(future: Any) -> Told:  # noqa: ANN401 - a future of Dask
     except Exception as error:  # noqa: BLE001 - whatever the cluster raises for a task is why it has no answer
         if type(error).__name__ == "KilledWorker":
             return Told("failed", "", failure=Failure(f"it ended {TRIES} processes of the cluster", INTERNAL, TRIES, ""))
-        words, code = failed_words(error)
+        words, code = failed_text(error)
         return Told("failed", words, failure=Failure(words, code, 1, ""))
     return told
 

@@ -75,25 +75,25 @@ def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
     try:
         proved = work(job, folder)
     except OSError as error:
-        return "lost", lost_words(error, folder)
+        return "lost", lost_text(error, folder)
     except Exception as error:  # noqa: BLE001 - told to whoever asked
-        words, code = failed_words(error)
+        words, code = failed_text(error)
         try:
             keep_failure(folder, job.key, Failure(words, code, 1, ""))
         except OSError as full:
-            return "lost", lost_words(full, folder)
+            return "lost", lost_text(full, folder)
         return "failed", words
     forget_failure(folder, job.key)
     return "proved" if proved else "answered", ""
 
 
-def lost_words(error: OSError, folder: Path) -> str:
+def lost_text(error: OSError, folder: Path) -> str:
     """Why an answer could not be written, and what to do."""
     remedy = "what was answered before is kept; make room there, and give the same command again"
     return f"{error.filename or folder}: {(error.strerror or type(error).__name__).lower()} ({remedy})"
 
 
-def failed_words(error: Exception) -> tuple[str, int]:
+def failed_text(error: Exception) -> tuple[str, int]:
     """Why a run has no answer, on one line, and the exit code that `solve` would have."""
     said = " ".join(str(error).split())
     said = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."

@@ -13,7 +13,7 @@ from crossopt.crossflow.hardware import Hardware, under_all_sets
 from crossopt.instances.catalogue.entries import OWN, StackEntry
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.runs import Measured, Measurement, device_for
-from crossopt.reports.sheets.accuracy import fitted_words
+from crossopt.reports.sheets.accuracy import fitted_text
 from crossopt.solvers.measured.accuracy import NOMINAL, fitted_to, likely, once, predictions, with_variants
 from crossopt.solvers.measured.calibrate import STACK_CONSTANTS, by_source, folds, of_stacks, without
 from crossopt.solvers.measured.fitting import fitted
@@ -44,7 +44,7 @@ def range_table(*files: Measured) -> Iterator[str]:
         count, seen, different = len(places), sum(fitted_to(rows[place]) for place in places), plans([rows[place] for place in places])
         inside = (count - faster - slower) / count
         shares = (f"{inside:.0%}", f"{by_chance(inside, different):.0%}", f"{faster:,}", f"{slower:,}", f"{alone / count:.0%}")
-        yield table_row(*label, f"{count:,}", f"{different:,}", fitted_words(seen, count), *shares)
+        yield table_row(*label, f"{count:,}", f"{different:,}", fitted_text(seen, count), *shares)
 
 
 def by_chance(inside: float, count: int) -> float:

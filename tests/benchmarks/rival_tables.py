@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.measured.kernels import Kernel, Of, read_kernels
 from crossopt.instances.measured.runs import Measured, Measurement, Rejected
-from crossopt.reports.sheets.accuracy import fitted_words
+from crossopt.reports.sheets.accuracy import fitted_text
 from crossopt.solvers.measured.accuracy import Errors, Line, Ranking, accuracy, likely, predictions, with_variants
 from crossopt.solvers.measured.kernels import KernelFit, fit_kernels, price_kernels
 
@@ -96,7 +96,7 @@ def _reasons(measured: Measured, others: int) -> Iterator[str]:
 
 def _error_cells(line: Line, found: Errors, rejected: int) -> tuple[str, ...]:
     signed = (f"{100.0 * value:+.1f} %" for value in (found.bias, found.median_bias, found.largest))
-    return f"{found.rows:,}", f"{rejected:,}", fitted_words(line.fitted, found.rows), share(found.mean), share(found.median), *signed
+    return f"{found.rows:,}", f"{rejected:,}", fitted_text(line.fitted, found.rows), share(found.mean), share(found.median), *signed
 
 
 def _rank_cells(found: Ranking | None) -> tuple[str, ...]:

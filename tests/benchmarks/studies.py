@@ -12,7 +12,7 @@ from pathlib import Path
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main as command
 from crossopt.reports.sheets.amounts import amount
-from crossopt.reports.sheets.study import course_words, share_of
+from crossopt.reports.sheets.study import course_text, share_of
 from crossopt.solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
 from crossopt.solvers.study.records import Study, from_json
 from tests.benchmarks.own_seconds import on_own_seconds
@@ -89,7 +89,7 @@ def sweep_table(study: Study) -> Iterator[str]:
     for course in courses(study):
         pairs = zip(values_along(study, course), flips_along(study, course), strict=True)
         cells = [f"{'none' if value is None else f'{value:.3g}'}{'*' * flip}" for value, flip in pairs]
-        yield f"| {course.name} | {' | '.join(cells)} | {course_words(study, course.questions)[0]} |\n"
+        yield f"| {course.name} | {' | '.join(cells)} | {course_text(study, course.questions)[0]} |\n"
 
 
 if __name__ == "__main__":

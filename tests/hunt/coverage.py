@@ -7,7 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES, Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.section import ChoicesSection
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.solvers.codesign.objective import OBJECTIVES
@@ -52,13 +52,15 @@ COLUMNS = ("drawn", "answered", "compared")
 
 def options_of(question: Any) -> frozenset[str]:  # noqa: ANN401 - of any kind
     """The options that a question has; none where it is no joint design."""
-    return frozenset(_options(question)) & frozenset(ALL) if isinstance(question, Instance | Portfolio | Counted) else frozenset()
+    return (
+        frozenset(_options(question)) & frozenset(ALL) if isinstance(question, Instance | Portfolio | MultiScaleQuestion) else frozenset()
+    )
 
 
-def _options(question: Instance | Portfolio | Counted) -> Iterator[str]:
-    parts = question.parts if isinstance(question, Portfolio | Counted) else (question,)
+def _options(question: Instance | Portfolio | MultiScaleQuestion) -> Iterator[str]:
+    parts = question.parts if isinstance(question, Portfolio | MultiScaleQuestion) else (question,)
     yield f"objective: {question.objective}"
-    if isinstance(question, Counted):
+    if isinstance(question, MultiScaleQuestion):
         yield from (f"form: several {'batches' if place.batch else 'counts'}" for place in question.places)
     elif isinstance(question, Portfolio):
         yield from ("form: several workloads", f"form: {question.combine}")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
@@ -42,7 +42,7 @@ FEW = 120
 FEWER = 70
 """The same where five engines are asked."""
 LOOSE = ("budget.power=900 W", "budget.die_area=2000 mm^2", "budget.package_area=6000 mm^2")
-T = TypeVar("T", Instance, Portfolio, Instance | Portfolio | Counted)
+T = TypeVar("T", Instance, Portfolio, Instance | Portfolio | MultiScaleQuestion)
 
 
 class TooLargeError(Exception):
@@ -97,8 +97,8 @@ def other_design(seed: int) -> Drawn:
     return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
 
 
-def _least_of_all(question: Instance | Portfolio | Counted) -> float:
-    if isinstance(question, Counted):
+def _least_of_all(question: Instance | Portfolio | MultiScaleQuestion) -> float:
+    if isinstance(question, MultiScaleQuestion):
         least = [(devices, _least_design(part)) for devices, part in zip(question.counts, question.parts, strict=True)]
         return min((float(devices) if question.objective == "devices" else value for devices, value in least if value < inf), default=inf)
     return _least_design(question) if isinstance(question, Instance) else least_by_brute_force(question)

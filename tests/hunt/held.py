@@ -13,7 +13,7 @@ from typing import Any
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, Result, result_in, to_text, unwatched
 from crossopt.solvers.checking import Report, check_answer
-from crossopt.solvers.family import UNLIKE, Family, family_of, solve
+from crossopt.solvers.family import UNLIKE, ProblemType, family_of, solve
 from tests.hunt.drawn import Drawn
 from tests.hunt.mutants import lie
 from tests.solvers.codesign.editing import at, edits, leaves
@@ -69,7 +69,7 @@ def data_of(result: Result[Any, Any]) -> Data:
     return dict(json.loads(to_text(result)))
 
 
-def accepted(family: Family[Any, Any, Any], drawn: Drawn, data: Data) -> Report | None:
+def accepted(family: ProblemType[Any, Any, Any], drawn: Drawn, data: Data) -> Report | None:
     """What a check says of a result; None where it is none at all."""
     try:
         return check_answer(family, result_in(deepcopy(data), family.answer, family.details), drawn.question)
@@ -90,7 +90,7 @@ def hold(drawn: Drawn, result: Result[Any, Any], report: Report, data: Data) -> 
         raise FindingError(f"{result.engine}: it proves that there is nothing, and {least!r} is", data)
 
 
-def with_rival(family: Family[Any, Any, Any], drawn: Drawn, result: Result[Any, Any]) -> Data | None:
+def with_rival(family: ProblemType[Any, Any, Any], drawn: Drawn, result: Result[Any, Any]) -> Data | None:
     """The same claim about the best rival, all of whose figures are true of it; None where no rival is worse than the answer."""
     rivals = [rival for rival in result.rivals if rival.value is not None and rival.answer is not None]
     best = min(rivals, key=lambda rival: rival.value or 0.0, default=None)

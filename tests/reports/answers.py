@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.render.terminal import terminal, text_of
@@ -26,7 +26,7 @@ choices: {tensor: [1, 2], pipeline: [1, 2], microbatch: [1, 2], recompute: [none
 """On several numbers of devices."""
 
 
-def answered(asked: Instance | Portfolio | Counted, engine: str = "exhaustive", seconds: float = float("inf")) -> DesignResult:
+def answered(asked: Instance | Portfolio | MultiScaleQuestion, engine: str = "exhaustive", seconds: float = float("inf")) -> DesignResult:
     return solve(FAMILY, asked, engine, Limits(seconds), unwatched)
 
 
@@ -48,7 +48,7 @@ def evaluation_of(result: DesignResult) -> DesignEvaluation:
     return result.details.evaluation
 
 
-def sheet_on(result: DesignResult, asked: Instance | Portfolio | Counted | None = None) -> Sheet:
+def sheet_on(result: DesignResult, asked: Instance | Portfolio | MultiScaleQuestion | None = None) -> Sheet:
     """The sheet of an answer; of the question in it, where none is given."""
     return sheet(read_again(result.question, "codesign") if asked is None else asked, result)
 
@@ -59,7 +59,7 @@ def section_in(shown: Sheet, title: str) -> Section:
     return found
 
 
-def answer(result: DesignResult, asked: Instance | Portfolio | Counted | None = None) -> str:
+def answer(result: DesignResult, asked: Instance | Portfolio | MultiScaleQuestion | None = None) -> str:
     """The answer as a terminal shows it."""
     return terminal(sheet_on(result, asked))
 

@@ -12,16 +12,16 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import device_at
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.facts.building import reticle_words
+from crossopt.reports.facts.building import reticle_text
 from crossopt.reports.facts.chip import (
-    above_words,
+    above_text,
     beside_l2,
-    bundles_words,
-    hardware_words,
-    held_words,
-    l2_limit_words,
+    bundles_text,
+    hardware_text,
+    held_text,
+    l2_limit_text,
     needed_powers,
-    shape_words,
+    shape_text,
     watts_of,
 )
 from crossopt.reports.facts.network import network_of
@@ -30,7 +30,7 @@ from crossopt.reports.sheets.codesign.design import chip_rows, limits_parts
 from crossopt.reports.sheets.codesign.machine import network_section
 from crossopt.reports.sheets.sheet import Breakdown, Table
 from crossopt.solvers.codesign.answer import candidate_in, chosen_design, chosen_hardware, evaluation_of
-from crossopt.solvers.codesign.explain.conflict import sold_words
+from crossopt.solvers.codesign.explain.conflict import sold_text
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 from tests.reports.answers import section_in, sheet_on, words_of
@@ -56,7 +56,7 @@ def test_a_power_is_told_by_what_its_part_needs_of_it_and_is_no_end_of_a_range_w
     asked = ask(TINY_FREE, *ONE, "compute_power=[50 W, 300 W]", "network_power=[1.5 W, 3 W, 18 W]")
     most, least = on(asked, compute_power=300.0, network_power=18.0), on(asked, compute_power=50.0, network_power=1.5)
     contexts = [Context(asked, design, {"device": []}) for design in (most, least)]
-    chips = [" · ".join(hardware_words(one.design, needed_powers(asked, one.design))) for one in contexts]
+    chips = [" · ".join(hardware_text(one.design, needed_powers(asked, one.design))) for one in contexts]
     assert "compute up to 160.2 W · network up to 3 W" in chips[0]
     assert "compute up to 50 W · network up to 1.5 W" in chips[1]
     [none, ends] = map(at_range_end, contexts)
@@ -102,22 +102,22 @@ def test_an_estimated_l2_is_told_where_products_wait_for_it() -> None:
     """Tiles of 256 x 256 in 16 bits read 4 bytes for 512 FLOPs, and results take a few: 13.7 TB/s feed 78 % of 2.24 PFLOP/s, which is less
     than products that reach nineteen twentieths wait for, and more than those that reach what B200's do."""
     asked = ask(TINY_FREE, *LARGE, *SHARP)
-    told, chip = l2_limit_words(asked, on(asked)), chosen_hardware(asked, on(asked))
+    told, chip = l2_limit_text(asked, on(asked)), chosen_hardware(asked, on(asked))
     share = chip.l2.bandwidth * 128 / chip.throughput
     assert share == pytest.approx(0.78, abs=0.02)
     words = re.search(r"^its [\d.]+ TB/s are an estimate, and limit: through it products get (\d+)% of the peak at the most", told)
     assert words
     assert share - 0.02 < int(words[1]) / 100 <= share
     usual = ask(TINY_FREE, *LARGE, *BLACKWELL)
-    assert l2_limit_words(usual, on(usual)) == ""
+    assert l2_limit_text(usual, on(usual)) == ""
 
 
 def test_an_l2_is_called_an_estimate_where_the_sources_of_the_registry_do() -> None:
     asked = ask(TINY_FREE, *LARGE, *SHARP)
     assert isinstance(asked.hardware, FreeHardware)
     own = replace(asked.hardware.technology, name="accelerator-4np with own figures")
-    assert l2_limit_words(asked, on(asked))
-    assert not l2_limit_words(replace(asked, hardware=replace(asked.hardware, technology=own)), on(asked))
+    assert l2_limit_text(asked, on(asked))
+    assert not l2_limit_text(replace(asked, hardware=replace(asked.hardware, technology=own)), on(asked))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_l2_is_called_an_estimate_where_the_sources_of_the_registry_do() -> N
 )
 def test_a_die_that_no_reticle_exposes_is_told_in_a_sentence(settings: tuple[str, ...], words: str) -> None:
     asked = ask(TINY_FREE, *settings)
-    assert reticle_words(asked) == words
+    assert reticle_text(asked) == words
 
 
 def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimension() -> None:
@@ -159,7 +159,7 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
     table = network_section(network).parts[-1]
     assert isinstance(table, Table)
     assert table.columns[0].words[0] == "1, ring of 4"
-    assert shape_words(("switch", "switch"), (4, 8)) == ()
+    assert shape_text(("switch", "switch"), (4, 8)) == ()
 
 
 @pytest.mark.parametrize(("shape", "said"), [("ring", True), ("rails", False), ("switch", None)])
@@ -223,7 +223,7 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
     asked = ask(TINY_FREE, *ONE[1:], "compute_area=576 mm^2", "compute_power=80 W", room)
     design = answered(asked).answer.design
     assert design is not None
-    words = bundles_words(asked, design)
+    words = bundles_text(asked, design)
     assert words.startswith("multiprocessors: 144; at the same clock one more -")
     assert words.endswith("; 144 tiles of the queries, keys, values take whole waves, 2 of 143, 1 of 144, 1 of 145")
     assert float(words.partition("one fewer +")[2].partition("%")[0]) > 0.0
@@ -231,15 +231,15 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
 
 def test_more_of_the_peak_than_was_published_is_told_with_whose_that_was() -> None:
     few, many = (ask(TINY_FREE, f"cluster={{devices: {count}}}", "workload.global_batch=1024") for count in (256, 512))
-    assert above_words(few, 0.65) == ""
+    assert above_text(few, 0.65) == ""
     said = "60.0% of the peak is more than the 56.3% that was published at most for as many A100 (GPT 1T, Korthikanti et al. 2022, Table 5)"
-    assert above_words(many, 0.6) == said
+    assert above_text(many, 0.6) == said
     three = ask(TINY_FREE, "technology={base: accelerator-4nm, logic: 3nm}", "cluster={devices: 512}", "workload.global_batch=1024")
-    assert above_words(three, 0.555) == ""
-    assert "55.5% that was published at most for as many H100 (Llama 3.1 405B, " in above_words(three, 0.617)
-    assert "47.6% that was published at most for as many GB200 (Grok-1, " in above_words(ask(TINY_FREE, *BLACKWELL), 0.5)
+    assert above_text(three, 0.555) == ""
+    assert "55.5% that was published at most for as many H100 (Llama 3.1 405B, " in above_text(three, 0.617)
+    assert "47.6% that was published at most for as many GB200 (Grok-1, " in above_text(ask(TINY_FREE, *BLACKWELL), 0.5)
     narrow = ask(TINY_FREE, *BLACKWELL, "workload={model: gpt3-125m, global_batch: 64, precision: fp8}")
-    assert above_words(narrow, 0.9) == ""  # nothing is known of 8 bits
+    assert above_text(narrow, 0.9) == ""  # nothing is known of 8 bits
 
 
 def test_what_holds_a_chip_is_told_with_the_limits_first() -> None:
@@ -251,11 +251,11 @@ def test_what_holds_a_chip_is_told_with_the_limits_first() -> None:
     wires = floor(0.22 * 4e3 * sqrt(float(device_at(asked, 0).die_area)) * 2.5)
     clock = "the highest clock of the technology, 1.41 GHz"
     told = f"links in the node: {wires} wires, all that 22% of the edge hold, of 80 by their area and power"
-    assert held_words(asked, design, ["power"]) == f"power; {clock}; {told}"
-    assert held_words(asked, on(asked, compute_power=140.0)) == told
-    assert held_words(asked, design, ["memory", "die area", "power"]).startswith("memory, die area and power; ")
+    assert held_text(asked, design, ["power"]) == f"power; {clock}; {told}"
+    assert held_text(asked, on(asked, compute_power=140.0)) == told
+    assert held_text(asked, design, ["memory", "die area", "power"]).startswith("memory, die area and power; ")
     fast = ask(TINY_FREE, *ONE, "hbm_stacks=6", "technology={base: accelerator-7nm, memory: hbm4}", "budget.package_area=3000 mm^2")
-    assert re.search(r"; L2, beside which stacks run at [2-4]\d% of their rate$", held_words(fast, on(fast, compute_power=100.0)))
+    assert re.search(r"; L2, beside which stacks run at [2-4]\d% of their rate$", held_text(fast, on(fast, compute_power=100.0)))
 
 
 def test_bytes_of_l2_between_dies_are_counted_with_the_links_that_they_take() -> None:
@@ -278,9 +278,9 @@ def test_what_is_sold_stands_beside_a_chip_of_its_node_alone() -> None:
     ).value
     assert value is not None
     assert bought is not None
-    [said] = sold_words(asked, value)
+    [said] = sold_text(asked, value)
     faster = f"{abs(bought / value - 1.0):.1%} {'faster' if bought > value else 'slower'}"
     assert said.startswith(f"beside it stands a100-80g, which is sold: {rounded_quantity(bought, 'time')} by its best plan, proved (")
     assert said.endswith(f"; the chip is {faster}")
     for other in ("technology={base: accelerator-7nm, logic: 5nm}", "factors.core.area=1.1", "objective=energy_per_token"):
-        assert sold_words(ask(TINY_FREE, *ONE, "compute_power=180 W", other), value) == ()
+        assert sold_text(ask(TINY_FREE, *ONE, "compute_power=180 W", other), value) == ()

@@ -11,7 +11,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.instances.errors import RefusedError
-from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_words
+from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_text
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.solvers.codesign.questions import ask
 
@@ -181,7 +181,7 @@ def test_tensor_exchange_hides_beside_sharing_but_not_beside_megatron_fsdp() -> 
 def test_torchtitan_has_flavors_for_its_networks(model: str, name: str | None, flavor: str | None, unsaid: str) -> None:
     found = settings("torchtitan", network(model), Plan(data=32, zero=3, overlap="data"))
     assert (found.get("--model.name"), found.get("--model.flavor")) == (name, flavor)
-    words = unsaid_words(STACKS["torchtitan"], network(model), Plan(data=32, zero=3, overlap="data"))
+    words = unsaid_text(STACKS["torchtitan"], network(model), Plan(data=32, zero=3, overlap="data"))
     assert words == (f"no setting of torchtitan says that {unsaid}: that is priced here, and something else is launched" if unsaid else "")
 
 
@@ -223,7 +223,7 @@ def test_adapters_are_told_at_the_top_and_beside_the_answer(name: str) -> None:
     lines = launch_text(name, asked, Candidate(0, plan)).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("# NOT AS PRICED: adapters of rank 16"))
     assert first < 6
-    assert "adapters of rank 16 stand beside every matrix" in unsaid_words(STACKS[EXPORTS[name].stack], asked.workload, plan)
+    assert "adapters of rank 16 stand beside every matrix" in unsaid_text(STACKS[EXPORTS[name].stack], asked.workload, plan)
 
 
 @pytest.mark.parametrize("zero", [0, 3])
@@ -236,10 +236,10 @@ def test_fully_shard_freezes_layers_before_they_are_shared(zero: int) -> None:
     assert "fully_shard(part" not in before
     assert "DistributedDataParallel(model" in after or "fully_shard(part" in after
     assert "AdamW([one for one in model.parameters() if one.requires_grad])" in after
-    assert unsaid_words(STACKS["fsdp"], model, found.plan) == ""
+    assert unsaid_text(STACKS["fsdp"], model, found.plan) == ""
     for name in ("megatron", "torchtitan", "deepspeed"):
         stack = STACKS[EXPORTS[name].stack]
-        assert "layers" in unsaid_words(stack, model, Plan(data=32, zero=3, overlap="data")), name
+        assert "layers" in unsaid_text(stack, model, Plan(data=32, zero=3, overlap="data")), name
 
 
 def test_the_script_says_that_its_stand_in_is_another_network() -> None:

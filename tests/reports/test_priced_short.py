@@ -5,7 +5,7 @@ import pytest
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue import known_runs
 from crossopt.instances.catalogue.known_runs import errors_like, short_alike, short_of
-from crossopt.reports.facts.repriced import once_words, short_words
+from crossopt.reports.facts.repriced import once_text, short_text
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
 from tests.reports.answers import answered
 from tests.reports.test_text import LLAMA_ON_H100
@@ -36,12 +36,12 @@ def test_a_kind_of_ranks_is_priced_short_where_every_run_with_it_is(stack: str, 
 def test_runs_of_just_such_plans_are_told_where_all_took_longer() -> None:
     """1 / (1 - 0.181) and 1 / (1 - 0.329) are 1.22 and 1.49; other runs with tensor ranks were quicker."""
     rows = ("workload.precision=fp8", "workload.scaling=rows", "stack=torchtitan", "choices.rest=all")
-    words = short_words(ask(LLAMA_ON_H100, *rows, "choices.tensor=8"), Plan(tensor=8), 1.0)
+    words = short_text(ask(LLAMA_ON_H100, *rows, "choices.tensor=8"), Plan(tensor=8), 1.0)
     assert words.startswith(
         "all 4 known runs of torchtitan with tensor ranks in 8 bits with scales of rows took longer than predicted, by 22% to 49%"
     )
     assert short_alike("torchtitan", "tensor ranks in 8 bits") == ()
-    assert short_words(ask(LLAMA_ON_H100, *rows), Plan(tensor=1), 1.0) == ""
+    assert short_text(ask(LLAMA_ON_H100, *rows), Plan(tensor=1), 1.0) == ""
 
 
 def test_embedding_and_head_that_are_exchanged_with_every_microbatch_are_told() -> None:
@@ -56,7 +56,7 @@ def test_embedding_and_head_that_are_exchanged_with_every_microbatch_are_told() 
         ("megatron-core", 1024, 3, ""),
     ):
         asked = ask(LLAMA_ON_H100, *settings, slow, f"workload.global_batch={batch}", f"stack={stack}", "choices.rest=all")
-        words = once_words(asked, ChosenDesign(ChosenHardware("h100-sxm"), Plan(data=64, zero=zero, overlap="data"), ""))
+        words = once_text(asked, ChosenDesign(ChosenHardware("h100-sxm"), Plan(data=64, zero=zero, overlap="data"), ""))
         assert words.startswith(told)
         assert bool(words) == bool(told)
         assert not told or f"up to {'12.62' if zero == 3 else '6.206'} s more (" in words
@@ -74,11 +74,11 @@ def test_the_best_plan_without_such_ranks_stands_beside() -> None:
     wide = ask(LLAMA_ON_H100, "stack=torchtitan", "choices.context=[1, 2]", "choices.rest=all", "choices.microbatch=1")
     best = answered(ask(LLAMA_ON_H100, "stack=torchtitan", "choices.context=1", "choices.rest=all", "choices.microbatch=1"))
     assert best.value is not None
-    words = short_words(wide, Plan(context=2), 0.8 * best.value)
+    words = short_text(wide, Plan(context=2), 0.8 * best.value)
     assert words.startswith("all 6 known runs of torchtitan with context ranks took longer than predicted, by 3% to 46%")
     assert "without them the best is " in words
     assert words.endswith("(+25.0%): measure both before a long run")
     alone = ask(LLAMA_ON_H100, "stack=torchtitan", "choices.context=2", "choices.rest=all", "choices.microbatch=1")
-    assert short_words(alone, Plan(context=2), 1.0) == short_words(wide, Plan(context=2))
-    assert "without" not in short_words(wide, Plan(context=2))
-    assert short_words(wide, Plan(context=1)) == ""
+    assert short_text(alone, Plan(context=2), 1.0) == short_text(wide, Plan(context=2))
+    assert "without" not in short_text(wide, Plan(context=2))
+    assert short_text(wide, Plan(context=1)) == ""

@@ -21,7 +21,7 @@ from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.amounts import digits, digits_below, listed, share_of, short, short_below
 from crossopt.reports.sheets.sheet import Bar, Bars, Column, Part, Picture, Section, Sheet, Table, Timeline, answer_sheet, names
 from crossopt.solvers.answer import Result
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import UnverifiedBound
 from tests.paths import INSTANCES
 from tests.reports.look import looked_at
 
@@ -39,7 +39,7 @@ def result(value: float = 2.0, bound: float = 2.0) -> Result[object, object]:
         gap=0.0,
         gap_asked=0.0,
         proved=True,
-        proof=Word("somebody"),
+        proof=UnverifiedBound("somebody"),
         answer=None,
         details=None,
         reasons=(),

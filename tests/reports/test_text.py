@@ -12,9 +12,9 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
-from crossopt.reports.facts.measured_runs import measured_words
-from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
-from crossopt.reports.sheets.codesign.design import common_words
+from crossopt.reports.facts.measured_runs import measured_text
+from crossopt.reports.facts.uses import Uses, saved_text, uses_named, uses_of
+from crossopt.reports.sheets.codesign.design import common_text
 from crossopt.reports.sheets.sheet import Bars, Breakdown, Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, chosen_design, design_of, space_in
 from crossopt.solvers.codesign.claims import reasons_of
@@ -234,17 +234,17 @@ NEAR = (
 
 def test_what_near_designs_have_in_common_is_told_by_choice(tiny: DesignResult) -> None:
     space = replace(space_of(tiny), within_1_percent=2, within_5_percent=3, near=NEAR)
-    assert common_words(space, 1.0) == (
+    assert common_text(space, 1.0) == (
         "within 1 %",
         "all have hbm 0.5 of the edge, 4 HBM stacks, no recompute; compute 640 mm^2, 600 mm^2 or 660 mm^2; l2 given 10 W or 20 W; "
         "tensor 1, 2 or 4; ZeRO-0, ZeRO-1 or ZeRO-3; every option of sequence parallel",
     )
-    share, wider = common_words(replace(space, within_1_percent=1), 1.0)
+    share, wider = common_text(replace(space, within_1_percent=1), 1.0)
     assert share == "within 5 %"
     assert "compute between 600 mm^2 and 680 mm^2" in wider
     assert "tensor between 1 and 8" in wider
     assert "4 or 6 HBM stacks" in wider
-    assert common_words(replace(space, within_1_percent=1, within_5_percent=1), 1.0) == ("", "")
+    assert common_text(replace(space, within_1_percent=1, within_5_percent=1), 1.0) == ("", "")
 
 
 def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: DesignResult, quickstart: DesignResult) -> None:
@@ -278,9 +278,9 @@ def test_what_the_best_saves_of_another_step_is_said_by_use() -> None:
     said = (
         "of its step of 10 s the optimum saves 2 s (20.0%): pipeline bubble 3 s, optimizer 500 ms; it spends more on tensor exchange 1.5 s"
     )
-    assert saved_words(best, other, proved=True) == said
-    assert saved_words(best, other, proved=False) == said.replace("the optimum", "the best design found")
-    assert saved_words(other, best, proved=True) == saved_words(best, best, proved=True) == ""
+    assert saved_text(best, other, proved=True) == said
+    assert saved_text(best, other, proved=False) == said.replace("the optimum", "the best design found")
+    assert saved_text(other, best, proved=True) == saved_text(best, best, proved=True) == ""
     assert uses_named((best, other)) == ("compute", "pipeline bubble", "tensor exchange", "optimizer")
 
 
@@ -332,25 +332,25 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
     assert likely_of(deep, *priced, Plan()) == pytest.approx((10 / 1.17, 10 / 0.83))
     assert likely_of(new, *priced, Plan()) == pytest.approx((10 / 1.177, 10 / 0.823))
     assert likely_of(many, *priced, Plan()) == pytest.approx((9.2, 10 / 0.75))
-    assert "1,024 devices are outside the span of the runs (512 at the most)" in measured_words(many, None)
-    assert "outside" not in measured_words(titan, None)
-    assert measured_words(usual, None).startswith(
+    assert "1,024 devices are outside the span of the runs (512 at the most)" in measured_text(many, None)
+    assert "outside" not in measured_text(titan, None)
+    assert measured_text(usual, None).startswith(
         "77 public runs of megatron-core on h100-sxm, none of which was fitted to: 6.3% off on average"
     )
     few, none, many_like = Plan(tensor=8), Plan(tensor=8, context=2), Plan(tensor=8, pipeline=8)
-    assert measured_words(titan, few) == (
-        f"{measured_words(titan, None)}; with tensor ranks in 16 bits 4 are known, for which 9.4% too little to 1.3% too much is predicted"
+    assert measured_text(titan, few) == (
+        f"{measured_text(titan, None)}; with tensor ranks in 16 bits 4 are known, for which 9.4% too little to 1.3% too much is predicted"
     )
-    assert "no run of torchtitan with tensor and context ranks in 16 bits is known" in measured_words(titan, none)
-    assert measured_words(usual, many_like) == measured_words(usual, None)
+    assert "no run of torchtitan with tensor and context ranks in 16 bits is known" in measured_text(titan, none)
+    assert measured_text(usual, many_like) == measured_text(usual, None)
     assert likely_of(titan, *priced, none) == pytest.approx((10 / 1.104, 10 / 0.685))  # of all with context ranks, -3.1 to -31.5 %
     assert likely_of(titan, *priced, Plan(pipeline=8)) == pytest.approx((10 / 1.17, 10 / 0.83))
     assert likely_of(usual, *priced, many_like) == (9.2, 10.9)
     fitted = "on h100-sxm, to which constants were fitted, so that others may be further off"
     for stack, runs in (("torchtitan", "24 public runs of torchtitan"), ("fsdp", "79 public runs of llm-foundry, torchtitan and fms-fsdp")):
-        assert measured_words(ask(LLAMA_ON_H100, f"stack={stack}"), None).startswith(f"{runs} {fitted}")
-    assert measured_words(deep, None).startswith("none of deepspeed on h100-sxm was compared with the model")
-    assert measured_words(ask(TINY_FREE), None).startswith("none of accelerator-7nm was compared")
+        assert measured_text(ask(LLAMA_ON_H100, f"stack={stack}"), None).startswith(f"{runs} {fitted}")
+    assert measured_text(deep, None).startswith("none of deepspeed on h100-sxm was compared with the model")
+    assert measured_text(ask(TINY_FREE), None).startswith("none of accelerator-7nm was compared")
 
 
 def test_settings_that_are_off_only_because_nobody_named_them_are_told() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from crossopt.instances.codesign.question import read_instance
-from crossopt.reports.facts.repriced import fullness_words
+from crossopt.reports.facts.repriced import fullness_text
 from tests.paths import INSTANCES
 from tests.reports.answers import answer, answered, evaluation_of, evaluation_text
 from tests.reports.test_text import LLAMA_ON_H100
@@ -16,15 +16,15 @@ def test_what_it_costs_to_leave_more_memory_free_is_told_of_few_designs() -> Non
     small, capacity = read_instance(INSTANCES / "tiny.yaml"), 79.1 * 2**30
     found = answered(small)
     assert found.value is not None
-    assert fullness_words(small, 0.99 * capacity, capacity, found.value).endswith("(+0.0%)")
-    assert fullness_words(small, 0.99 * capacity, capacity, found.value / 2.0).endswith("(+100.0%)")
+    assert fullness_text(small, 0.99 * capacity, capacity, found.value).endswith("(+0.0%)")
+    assert fullness_text(small, 0.99 * capacity, capacity, found.value / 2.0).endswith("(+100.0%)")
     crowded = replace(small, hardware=replace(small.hardware, reserved_memory=60.0 * 2**30))
-    assert fullness_words(crowded, 0.99 * capacity, capacity, found.value).endswith("; with so much no plan fits")
+    assert fullness_text(crowded, 0.99 * capacity, capacity, found.value).endswith("; with so much no plan fits")
     for asked, seconds in (
         (small, None),
         (replace(small, objective="cost_per_token"), found.value),
     ):
-        assert fullness_words(asked, 0.99 * capacity, capacity, seconds).endswith("keeps so much out of every plan)")
+        assert fullness_text(asked, 0.99 * capacity, capacity, seconds).endswith("keeps so much out of every plan)")
 
 
 def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None:
@@ -32,7 +32,7 @@ def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None
     asked, roomy = ask(LLAMA_ON_H100, *settings), ask(LLAMA_ON_H100, *settings, "cluster.reserved_memory=8 GiB")
     found = answered(roomy)
     assert found.value is not None
-    words = fullness_words(asked, 0.99 * 79.1 * 2**30, 79.1 * 2**30, found.value)
+    words = fullness_text(asked, 0.99 * 79.1 * 2**30, 79.1 * 2**30, found.value)
     assert "; with it the best is " in words
     assert words.endswith("(+0.0%)")
 
@@ -40,10 +40,10 @@ def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None
 def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     """Where the question says itself what is reserved, that is its word."""
     asked, capacity = ask(LLAMA_ON_H100), 80.0 * 2**30
-    assert fullness_words(asked, 0.99 * capacity, capacity).endswith("(`cluster.reserved_memory: 8 GiB` keeps so much out of every plan)")
-    assert fullness_words(asked, 0.99 * capacity, capacity).startswith("memory is 99.0% full, with 4 GiB counted for the framework")
-    assert fullness_words(asked, 0.95 * capacity, capacity) == fullness_words(asked, 1.01 * capacity, capacity) == ""
-    assert fullness_words(ask(LLAMA_ON_H100, "cluster.reserved_memory=4 GiB"), 0.99 * capacity, capacity) == ""
+    assert fullness_text(asked, 0.99 * capacity, capacity).endswith("(`cluster.reserved_memory: 8 GiB` keeps so much out of every plan)")
+    assert fullness_text(asked, 0.99 * capacity, capacity).startswith("memory is 99.0% full, with 4 GiB counted for the framework")
+    assert fullness_text(asked, 0.95 * capacity, capacity) == fullness_text(asked, 1.01 * capacity, capacity) == ""
+    assert fullness_text(ask(LLAMA_ON_H100, "cluster.reserved_memory=4 GiB"), 0.99 * capacity, capacity) == ""
     small = read_instance(INSTANCES / "tiny.yaml")
     found = answered(small)
     limits = [replace(one, available=1.01 * one.used) if one.name == "memory" else one for one in evaluation_of(found).limits]

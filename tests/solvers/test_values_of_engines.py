@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import VerificationError
-from crossopt.solvers.answer import Found, Limits, Result, less_rounding, unwatched
+from crossopt.solvers.answer import Limits, Result, SearchOutcome, less_rounding, unwatched
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.answer import DesignResult, Designs
 from crossopt.solvers.codesign.family import FAMILY
@@ -19,7 +19,7 @@ FOUND = engine_of(FAMILY, "exhaustive")(QUESTION, Limits(), unwatched)
 VALUE = certify(FAMILY, QUESTION, FOUND, Limits(), 0.0).value or 0.0
 
 
-def certified(found: Found[Designs]) -> DesignResult:
+def certified(found: SearchOutcome[Designs]) -> DesignResult:
     """The result, of which a check refuses nothing but perhaps its proof."""
     result = certify(FAMILY, QUESTION, found, Limits(), 0.0)
     assert faults_but_proof(FAMILY, result, QUESTION) == []

@@ -27,7 +27,7 @@ from crossopt.solvers.sweeps.listed import Listed
 from crossopt.solvers.sweeps.standing import Standing, Tally, in_shard, is_left, standings, tally
 from crossopt.solvers.sweeps.store import RESULTS, known
 from crossopt.solvers.sweeps.supervisor import Supervisor
-from crossopt.solvers.sweeps.worker import Job, lost_words
+from crossopt.solvers.sweeps.worker import Job, lost_text
 
 _MOST_WORKERS = 1_024
 FAILED = 1
@@ -77,7 +77,7 @@ def _say_what_is_left(options: Namespace, asked: Listed) -> int:
     missing = dict.fromkeys(keys, Standing("not asked"))
     before = standings(options.store, asked, set(keys)) if options.store else missing
     left = {key for key in keys if is_left(before[key], options.retry or ())}
-    sys.stdout.write(fitted(_dry_words(asked, keys, before, left)))
+    sys.stdout.write(fitted(_dry_text(asked, keys, before, left)))
     return ANSWERED
 
 
@@ -97,7 +97,7 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
             try:
                 _work(options.dask, crew, chain([first], jobs))
             except OSError as error:
-                raise FailedError(lost_words(error, folder)) from error
+                raise FailedError(lost_text(error, folder)) from error
     asked_now = f"{len(crew.answered | crew.failed):,} of them asked now, in {monotonic() - began:.3g} s"
     full_list = unanswered.listed
     if full_list is None:
@@ -141,7 +141,7 @@ def _heard(wish: _Wish) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _dry_words(asked: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+def _dry_text(asked: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
     done = sum(one.state != "not asked" for one in before.values())
     twice = len(keys) - len(set(keys))
     lines = [f"{asked.title}: {several(len(asked.points), 'point')}, {several(len(keys), 'run')}"]

@@ -11,7 +11,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, read_study
-from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
+from crossopt.reports.commands.console import check_target, refuse_options, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
 from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.commands.progress import notes_on, progress_on
@@ -41,7 +41,7 @@ def compare(options: Namespace) -> Ending:
     for target, flag in ((options.out, "--out"), (options.chart, "--chart")):
         check_target(target, flag)
         for path in options.files:
-            spare_question(target, question_path(path))
+            refuse_overwriting_question(target, question_path(path))
     by_study = kinds == ["study"]
     study = _run(options, by_study)
     refused = bool(refused_in(study)) and (by_study or options.engines is not None)
@@ -95,7 +95,7 @@ def _of_family(options: Namespace, family: str) -> Ending:
         if given is not None:
             usage(f"{flag}: this is for joint designs, and says nothing of {KINDS[family].about} (leave it out)")
     check_target(options.out)
-    spare_question(options.out, options.files[0])
+    refuse_overwriting_question(options.out, options.files[0])
     options.file, options.seeds = options.files[0], options.seeds or 1
     return command_of(family, "compare")(options)
 

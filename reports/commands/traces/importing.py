@@ -16,7 +16,7 @@ from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.graph_file import Imported, counted, document_of
 from crossopt.instances.traces.packed import LARGEST, Window
 from crossopt.instances.traces.ranks import joined
-from crossopt.reports.commands.console import check_target, spare_data
+from crossopt.reports.commands.console import check_target, refuse_overwriting_data
 from crossopt.reports.commands.families import ANSWERED
 from crossopt.reports.render.width import fitted, listed, page_width, wrapped
 
@@ -187,7 +187,7 @@ def import_traces(options: Namespace) -> int:
     """Read, write the graph, and tell; the exit code."""
     check_target(options.out)
     for path in options.files:
-        spare_data(options.out, path, "--out")
+        refuse_overwriting_data(options.out, path, "--out")
     window = Window(options.begin, options.end, options.step)
     if options.step is not None and window != Window(step=options.step):
         raise RefusedError("--step: a step begins and ends where it was marked (leave --from and --to out)")

@@ -10,11 +10,11 @@ from typing import Any, Final
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.reports.facts.building import reticle_words
-from crossopt.reports.facts.chip import above_words, held_words, l2_limit_words
-from crossopt.reports.facts.measured_runs import runs_words
+from crossopt.reports.facts.building import reticle_text
+from crossopt.reports.facts.chip import above_text, held_text, l2_limit_text
+from crossopt.reports.facts.measured_runs import runs_text
 from crossopt.reports.facts.network import network_of
-from crossopt.reports.facts.repriced import fullness_words, hidden_words, once_words, short_words
+from crossopt.reports.facts.repriced import fullness_text, hidden_text, once_text, short_text
 from crossopt.reports.sheets.amounts import count_of
 from crossopt.reports.sheets.sheet import Section, given_in
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult, candidate_in, space_in
@@ -68,7 +68,7 @@ def at_range_end(context: Context) -> Note | None:
 
 def at_most(context: Context) -> Note | None:
     """What the chip has as much of as it may."""
-    held = held_words(context.question, context.design, context.evaluation.binding)
+    held = held_text(context.question, context.design, context.evaluation.binding)
     return _note("at the most", f"{held} (`explain` says what binds)" if held else "")
 
 
@@ -88,22 +88,22 @@ def memory_nearly_full(context: Context) -> Note | None:
     memory = next((limit for limit in context.evaluation.limits if limit.name == "memory"), None)
     if memory is None:
         return None
-    return _note("memory", fullness_words(context.question, memory.used, memory.available, context.best_step))
+    return _note("memory", fullness_text(context.question, memory.used, memory.available, context.best_step))
 
 
 def hidden_exchange(context: Context) -> Note | None:
     """What the plan owes to hiding an exchange."""
-    return _note("hidden exchange", hidden_words(context.question, context.design))
+    return _note("hidden exchange", hidden_text(context.question, context.design))
 
 
 def estimated_l2(context: Context) -> Note | None:
     """That the step waits for an L2 whose bandwidth is an estimate."""
-    return _note("estimated L2", l2_limit_words(context.question, context.design))
+    return _note("estimated L2", l2_limit_text(context.question, context.design))
 
 
 def reticle(context: Context) -> Note | None:
     """That a die is larger than the field of a scanner."""
-    return _note("reticle", reticle_words(context.question))
+    return _note("reticle", reticle_text(context.question))
 
 
 def energy_counted(context: Context) -> Note | None:
@@ -125,37 +125,37 @@ def priced_by(context: Context) -> Note | None:
 
 def above_published(context: Context) -> Note | None:
     """That the prediction exceeds the best published MFU."""
-    return _note("above published", above_words(context.question, context.evaluation.utilisation))
+    return _note("above published", above_text(context.question, context.evaluation.utilisation))
 
 
 def measured_runs(context: Context) -> Note | None:
     """How far the model is off on public runs."""
-    return _note("measured runs", runs_words(context.question, context.design.plan))
+    return _note("measured runs", runs_text(context.question, context.design.plan))
 
 
 def underestimated(context: Context) -> Note | None:
     """That the model underestimates such plans."""
-    return _note("underestimated", short_words(context.question, context.design.plan, context.best_step))
+    return _note("underestimated", short_text(context.question, context.design.plan, context.best_step))
 
 
 def priced_once(context: Context) -> Note | None:
     """What the stack exchanges with every microbatch and the model prices once a step."""
-    return _note("priced once", once_words(context.question, context.design))
+    return _note("priced once", once_text(context.question, context.design))
 
 
 def not_launched(context: Context) -> Note | None:
     """What of the network no setting of the question's stack says."""
     if context.question.stack is None:
         return None
-    from crossopt.reports.launching.launch import unsaid_words  # noqa: PLC0415 - most questions name no stack
+    from crossopt.reports.launching.launch import unsaid_text  # noqa: PLC0415 - most questions name no stack
 
     plan = candidate_in(context.question, context.design).plan
-    return _note("not launched", unsaid_words(context.question.stack, context.question.workload, plan))
+    return _note("not launched", unsaid_text(context.question.stack, context.question.workload, plan))
 
 
 def not_named(context: Context) -> Note | None:
     """What is off only because the question does not name it."""
-    return _note("not named", unnamed_words(context.question))
+    return _note("not named", unnamed_text(context.question))
 
 
 def derived_device(context: Context) -> Note | None:
@@ -202,7 +202,7 @@ def caveats_section(contexts: Sequence[tuple[str, Context]]) -> Section:
     return Section("Caveats", (given_in(said),) if said else ())
 
 
-def unnamed_words(question: Instance) -> str:
+def unnamed_text(question: Instance) -> str:
     """What is off only because the question does not name it, on devices that are bought; nothing where it names all, or opens the rest."""
     if not isinstance(question.workload, Transformer) or not isinstance(question.hardware, Hardware) or question.cluster.devices == 1:
         return ""

@@ -88,8 +88,8 @@ def _sections(found: Deciding) -> tuple[Section, ...]:
         on_pages=len(constants),
     )
     picture = Picture(lambda titles: deciding_picture(found, titles.width), "", _CAPTION, zooms=False)
-    grid = [(name, words) for name, end in rows if (words := grid_words(found, end))]
-    designs = [(name, words) for name, end in rows if (words := design_words(found, end))]
+    grid = [(name, words) for name, end in rows if (words := grid_text(found, end))]
+    designs = [(name, words) for name, end in rows if (words := design_text(found, end))]
     said = list(sources(found))
     by_whom = (
         names("constant", (one[0] for one in said)),
@@ -106,12 +106,12 @@ def _sections(found: Deciding) -> tuple[Section, ...]:
 
 def _changes(head: str, found: Deciding, ends: Sequence[End | None]) -> Column:
     """How far the optimum moves at the ends."""
-    return Column(head, tuple(tip_words(found, end) for end in ends), tuple(None if end is None else change(found, end) for end in ends))
+    return Column(head, tuple(tip_text(found, end) for end in ends), tuple(None if end is None else change(found, end) for end in ends))
 
 
 def deciding_picture(found: Deciding, width: float = WIDTH) -> str:
     """The tornado, in per cent of the optimum with all constants as they are."""
-    words = "; ".join(f"{name_of(one)}: {', '.join(tip_words(found, end) for end in (one.low, one.high))}" for one in found.constants)
+    words = "; ".join(f"{name_of(one)}: {', '.join(tip_text(found, end) for end in (one.low, one.high))}" for one in found.constants)
     objective = found.objective.replace("_", " ")
     titles = Titles("tornado", f"What moves the {objective} most", f"{words}.", width)
     swings = [Swing(name_of(one), (_tip(found, one.low), _tip(found, one.high))) for one in found.constants]
@@ -120,7 +120,7 @@ def deciding_picture(found: Deciding, width: float = WIDTH) -> str:
 
 def _tip(found: Deciding, end: End | None) -> Tip:
     moved = proved_change(found, end)
-    return Tip(None if moved is None else 100.0 * moved, tip_words(found, end), end is not None and not stays(end))
+    return Tip(None if moved is None else 100.0 * moved, tip_text(found, end), end is not None and not stays(end))
 
 
 def name_of(one: Decided) -> str:
@@ -143,7 +143,7 @@ def _sure(found: Deciding, end: End) -> bool:
     return end.proved or (end.followed is not None and found.central.followed is not None)
 
 
-def grid_words(found: Deciding, end: End | None) -> str:
+def grid_text(found: Deciding, end: End | None) -> str:
     """How far the optimum of the question moves, where its steps and closed parts make that another figure, and which these are; nothing
     where they do not."""
     if end is None or end.followed is None or found.central.followed is None:
@@ -163,7 +163,7 @@ def _cost(worth: float | None) -> float:
     return float("inf") if worth is None else worth
 
 
-def tip_words(found: Deciding, end: End | None) -> str:
+def tip_text(found: Deciding, end: End | None) -> str:
     """By which factor an end is away, and where the optimum goes."""
     if end is None:
         return "not asked"
@@ -177,7 +177,7 @@ def _percent(moved: float) -> str:
     return f"{moved:+.1%}".replace("+0.0%", "0").replace("-0.0%", "0")
 
 
-def design_words(found: Deciding, end: End) -> str:
+def design_text(found: Deciding, end: End) -> str:
     """What becomes of the design at an end; nothing where it stays the best one, and where there is none."""
     if end.value is None or stays(end):
         return ""

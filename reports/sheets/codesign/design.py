@@ -16,27 +16,27 @@ from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.drawing.plots import parity
-from crossopt.reports.facts.building import clock_words
+from crossopt.reports.facts.building import clock_text
 from crossopt.reports.facts.chip import (
     beside_l2,
     bill_of,
-    bill_words,
-    chip_words,
+    bill_text,
+    chip_text,
     choice_name,
-    design_words,
-    hardware_words,
+    design_text,
+    hardware_text,
     needed_powers,
     shapes_of,
     watts_of,
 )
-from crossopt.reports.facts.measured_runs import doubt_words, likely_words
+from crossopt.reports.facts.measured_runs import doubt_text, likely_text
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import Asked, asked_of
 from crossopt.reports.facts.terms import Linearized, Term
-from crossopt.reports.facts.uses import saved_words, uses_of
+from crossopt.reports.facts.uses import saved_text, uses_of
 from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import count_of, shown, time_of
-from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of, unnamed_words
+from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of, unnamed_text
 from crossopt.reports.sheets.sheet import (
     FULL,
     Bar,
@@ -58,7 +58,7 @@ from crossopt.reports.sheets.sheet import (
     given_in,
     names,
 )
-from crossopt.solvers.answer import Result, Rival
+from crossopt.solvers.answer import Baseline, Result
 from crossopt.solvers.codesign.answer import (
     ChosenDesign,
     DesignEvaluation,
@@ -70,7 +70,7 @@ from crossopt.solvers.codesign.answer import (
     space_in,
 )
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
-from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
+from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, UnverifiedBound
 
 _DAY = 86400.0
 
@@ -79,7 +79,7 @@ Range = tuple[float, float]
 """The step times between which a design is likely."""
 
 
-def goal_words(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
+def goal_text(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
     """What the run comes to with this step time."""
     return " · ".join([f"{goal.tokens:.4g} tokens in {goal.steps:,} steps", *run_figures(goal, step_time, likely)])
 
@@ -108,9 +108,9 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
     return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{words}"]
 
 
-def run_words(instance: Instance, evaluation: DesignEvaluation) -> str:
+def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     """The same of an answer; nothing where no run is asked about."""
-    return "" if instance.goal is None else goal_words(instance.goal, evaluation.step_time, evaluation.likely)
+    return "" if instance.goal is None else goal_text(instance.goal, evaluation.step_time, evaluation.likely)
 
 
 def days_of(seconds: float) -> str:
@@ -118,7 +118,7 @@ def days_of(seconds: float) -> str:
     return f"{seconds / _DAY:.4g} days"
 
 
-def lasting_words(instance: Instance, evaluation: DesignEvaluation) -> str:
+def lasting_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     """What is left of the speed where devices fail now and then; nothing where they do not."""
     if instance.failures is None:
         return ""
@@ -229,11 +229,11 @@ _LISTED = 3
 _TIE = "\N{NO-BREAK SPACE}"
 
 
-def common_words(space: Space, value: float) -> tuple[str, str]:
+def common_text(space: Space, value: float) -> tuple[str, str]:
     """Within how much of the best value there are others, and what all designs within that have in common; the nearest such share."""
     for count, share, limit in ((space.within_1_percent, "within 1 %", value * 1.01), (space.within_5_percent, "within 5 %", value * 1.05)):
         if count > 1:
-            return share, choices_words([(choice.name, choice.within(limit), choice.of) for choice in space.near])
+            return share, choices_text([(choice.name, choice.within(limit), choice.of) for choice in space.near])
     return "", ""
 
 
@@ -242,7 +242,7 @@ def near_text(near: Near | None, gap: float) -> str:
     if near is None:
         return f"\n  within {100.0 * gap:.4g} % of the optimum: not known, as the optimum was not proved in time\n"
     settled = [known for known in near.choices if not _open(known)]
-    words = choices_words([(known.name, _occurring(known), len(known.options) + (not known.asked_between)) for known in settled])
+    words = choices_text([(known.name, _occurring(known), len(known.options) + (not known.asked_between)) for known in settled])
     lines = [f"\n  designs within {100.0 * gap:.4g} % of the optimum, by proof:"]
     lines += [line for part in words.split("; ") if part for line in _indented(part)]
     lines += [line for known in near.choices if (places := _open(known)) for line in _indented(_undecided(known, places))]
@@ -264,8 +264,8 @@ def _open(known: Known) -> list[int]:
 def _undecided(known: Known, places: list[int]) -> str:
     """What is known of a choice that was not decided in time."""
     found = [option for option, occurs in zip(known.options, known.occur, strict=True) if occurs]
-    rest = options_words(known.name, [known.options[place] for place in places])
-    return f"{options_words(known.name, found)}; not decided in time whether {rest}, too"
+    rest = options_text(known.name, [known.options[place] for place in places])
+    return f"{options_text(known.name, found)}; not decided in time whether {rest}, too"
 
 
 def _indented(text: str) -> list[str]:
@@ -274,17 +274,17 @@ def _indented(text: str) -> list[str]:
     return [line.replace(_TIE, " ") for line in lines]
 
 
-def choices_words(choices: Sequence[tuple[str, list[Any], int]]) -> str:
+def choices_text(choices: Sequence[tuple[str, list[Any], int]]) -> str:
     """Name, occurring options and number of all options of each choice: first what is alike, then what differs, then what does not
     matter at all."""
-    alike = [options_words(name, options) for name, options, _ in choices if len(options) == 1]
-    differ = [options_words(name, options) for name, options, of in choices if 1 < len(options) < of]
+    alike = [options_text(name, options) for name, options, _ in choices if len(options) == 1]
+    differ = [options_text(name, options) for name, options, of in choices if 1 < len(options) < of]
     anything = [name.replace("_", " ") for name, options, of in choices if 1 < len(options) == of]
     parts = [f"all have {', '.join(alike)}"] if alike else []
     return "; ".join([*parts, *differ, *([f"every option of {', '.join(anything)}"] if anything else [])])
 
 
-def options_words(name: str, options: list[Any]) -> str:
+def options_text(name: str, options: list[Any]) -> str:
     """Options of a choice as a person would say them: one or a few one by one, more of them by the least and the greatest."""
     if options in (["none"], [False], [True]) and isinstance(options[0], str | bool):
         return f"{'' if options[0] is True else 'no '}{name.replace('_', ' ')}"
@@ -332,8 +332,8 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         "design",
         asked.sentence,
         asks=question.objective.replace("_", " "),
-        looked_at=size_words(result),
-        summary="" if context is None else design_words(context.design, needed_powers(question, context.design)),
+        looked_at=size_text(result),
+        summary="" if context is None else design_text(context.design, needed_powers(question, context.design)),
         chosen="" if context is None else fullness(context.evaluation),
         sketch=None if context is None else sketch_of(context),
         figures=() if context is None else rates(context.evaluation, question, context.design.plan),
@@ -343,7 +343,7 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         sections=(*sections, combinations_section(left_out(question))),
         details=lambda: () if context is None else details_of(context),
         notes=tuple(f"{note}." for note in result.notes),
-        prover=prover_words(result),
+        prover=prover_text(result),
         judged=CHECKED,
         about=about(asked),
     )
@@ -379,8 +379,8 @@ def _network(network: Any, of: str) -> Section:  # noqa: ANN401 - a network with
 def chip_rows(context: Context) -> Pairs:
     """The chip, up to how much parts draw whose power was chosen, with its clock, and what one device offers."""
     question, design = context.question, context.design
-    chip = " · ".join((*hardware_words(design, needed_powers(question, design)), *clock_words(question, design)))
-    return ("hardware", chip), ("a device offers", chip_words(context.evaluation, beside_l2(question, design), shapes_of(question)))
+    chip = " · ".join((*hardware_text(design, needed_powers(question, design)), *clock_text(question, design)))
+    return ("hardware", chip), ("a device offers", chip_text(context.evaluation, beside_l2(question, design), shapes_of(question)))
 
 
 def time_section(evaluation: DesignEvaluation, of: str = "") -> Section:
@@ -429,10 +429,10 @@ def estimates(context: Context) -> Pairs:
     """The likely range of a step, the whole run, what failures leave, and the price of a device, as far as they are asked for."""
     question, bill = context.question, bill_of(context.question, context.design)
     said = (
-        ("likely step time", likely_words(question, context.evaluation).removeprefix("likely ")),
-        ("whole run", run_words(question, context.evaluation)),
-        ("with failures", lasting_words(question, context.evaluation)),
-        ("price", bill_words(bill) if bill else ""),
+        ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
+        ("whole run", run_text(question, context.evaluation)),
+        ("with failures", lasting_text(question, context.evaluation)),
+        ("price", bill_text(bill) if bill else ""),
     )
     return tuple((label, words) for label, words in said if words)
 
@@ -447,7 +447,7 @@ def fullness(evaluation: DesignEvaluation) -> str:
 # --- how the search ended ------------------------------------------------------------------------------------------------------------
 
 
-def size_words(result: DesignResult) -> str:
+def size_text(result: DesignResult) -> str:
     """How many designs there are, and what became of them."""
     match result.proof:
         case Enumerated(space=space) if result.value is not None:
@@ -462,14 +462,14 @@ def size_words(result: DesignResult) -> str:
             looks = f"one look at each of {count_of(groups)} group{'s' * (groups != 1)} of plans"
             return f"{_designs(tree.designs)}, {some if promising else looks}"
         case proof:
-            return proof.by if isinstance(proof, Word) else f"a design by {result.engine}" if result.value is not None else ""
+            return proof.by if isinstance(proof, UnverifiedBound) else f"a design by {result.engine}" if result.value is not None else ""
 
 
 def _designs(number: int) -> str:
     return f"{count_of(number)} design{'' if number == 1 else 's'}"
 
 
-def prover_words(result: Result[Any, Any]) -> str:
+def prover_text(result: Result[Any, Any]) -> str:
     """Who proved the bound, or whose word it is."""
     solver = isinstance(result.proof, Relaxed) and result.proof.relaxation.solver
     return f"the word of {result.proved_by}" if solver else result.proved_by
@@ -488,24 +488,24 @@ def without_design(question: Instance, result: DesignResult) -> tuple[Section, .
     )
     hint = "`crossopt explain` names the limits and choices that clash."
     clashes = Section("What clashes", (Table(columns, most=0, on_pages=len(conflicts)),) if conflicts else (hint,))
-    unnamed = unnamed_words(question)
+    unnamed = unnamed_text(question)
     return clashes, Section("Caveats", (given_in((("not named", unnamed),)),) if unnamed else ())
 
 
 # --- what stands beside it -----------------------------------------------------------------------------------------------------------
 
 
-def baseline_label(rival: Rival[Designs]) -> str:
+def baseline_label(rival: Baseline[Designs]) -> str:
     """What a rule is called beside an answer."""
     return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe", "nvidia-own": "NVIDIA's own plan"}.get(rival.name, f"{rival.name} rule")
 
 
-def baseline_words(rival: Rival[Designs], question: Instance | None = None) -> str:
+def baseline_text(rival: Baseline[Designs], question: Instance | None = None) -> str:
     """What a rule chooses, by which recipe; or why it chooses nothing."""
     if rival.value is None or rival.answer is None:
         return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
     design = rival.answer.design
-    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(design, needed_powers(question, design))}"
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_text(design, needed_powers(question, design))}"
 
 
 def baselines_beside(result: DesignResult) -> tuple[tuple[str, float], ...]:
@@ -518,21 +518,21 @@ def baselines_section(context: Context, result: DesignResult) -> Section:
     """The answer beside published recipes and other rules without proof."""
     rows = [Bar("this design", result.value)]
     for rival in result.rivals:
-        words = baseline_words(rival, context.question)
+        words = baseline_text(rival, context.question)
         if rival.value is None or rival.answer is None:
             rows.append(Bar(baseline_label(rival), None, "", words))
             continue
         distance = rival.value / result.value - 1.0 if result.value else 0.0
-        why = (_saved(context, result, rival) if distance else "finds the same value", doubt_words(mean_error(context.question), distance))
+        why = (_saved(context, result, rival) if distance else "finds the same value", doubt_text(mean_error(context.question), distance))
         rows.append(Bar(baseline_label(rival), rival.value, "; ".join(part for part in (words, *why) if part)))
     bars = Bars(tuple(rows), str(result.question["unit"]), result.value, result.bound)
     return Section("Baselines", (bars,) if result.rivals and result.value is not None else ())
 
 
-def _saved(context: Context, result: DesignResult, rival: Rival[Designs]) -> str:
+def _saved(context: Context, result: DesignResult, rival: Baseline[Designs]) -> str:
     """What the answer saves of a baseline's step, and on what."""
     found = [uses_of(context.question, "", one.design) for one in (result.answer, rival.answer) if one is not None]
-    return saved_words(found[0], found[1], proved=result.proved) if len(found) > 1 else ""
+    return saved_text(found[0], found[1], proved=result.proved) if len(found) > 1 else ""
 
 
 def near_section(result: DesignResult) -> Section:
@@ -542,7 +542,7 @@ def near_section(result: DesignResult) -> Section:
         return Section("Designs nearly as good", ())
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
     words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
-    share, common = common_words(space, result.value or 0.0)
+    share, common = common_text(space, result.value or 0.0)
     rows = (("other designs", words), *(((share, common),) if common else ()))
     return Section("Designs nearly as good", (given_in(rows),))
 
@@ -555,7 +555,7 @@ def near_options(result: DesignResult) -> Section:
         return Section(title, ())
     options = [
         ", ".join(
-            f"{option_words(one.name, option)} ({'best' if least <= value else f'+{least / value - 1.0:.2%}' if value else '-'})"
+            f"{option_text(one.name, option)} ({'best' if least <= value else f'+{least / value - 1.0:.2%}' if value else '-'})"
             for option, least in zip(one.options, one.least, strict=True)
         )
         for one in space.near
@@ -584,11 +584,11 @@ def open_choices(asked: Asked) -> tuple[Part, ...]:
 
 
 def _options(name: str, options: Sequence[Any]) -> str:
-    said = [option_words(name, option) for option in options]
+    said = [option_text(name, option) for option in options]
     return ", ".join(said) if len(options) <= 8 or isinstance(options[0], str) else f"{said[0]} to {said[-1]}"
 
 
-def option_words(name: str, option: object) -> str:
+def option_text(name: str, option: object) -> str:
     """One option, with its unit."""
     return {True: "yes", False: "no"}[option] if isinstance(option, bool) else option_word(name, option)
 
@@ -731,7 +731,7 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
         exactly=(("step time", step),),
         shortly=(("step time", step),),
         figures=tuple(pair for pair in rates(evaluation, question, design.plan) if pair[0] != "step time"),
-        summary=design_words(design),
+        summary=design_text(design),
         chosen=fullness(evaluation),
         asked=Section("The question", (given_in(asked_of(question).terms),)),
         sections=sections,

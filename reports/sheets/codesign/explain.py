@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import Built
-from crossopt.reports.facts.chip import choice_name, choice_words
+from crossopt.reports.facts.chip import choice_name, choice_text
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.explain.conflict import BESIDE, Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
@@ -131,7 +131,7 @@ def _bought(one: Relief | RangeEnd | Unopened, value: float | None, unit: str) -
 
 
 def _beyond(end: RangeEnd) -> str:
-    there, chosen = (choice_words(end.name, amount).replace("given ", "") for amount in (end.beyond, end.option))
+    there, chosen = (choice_text(end.name, amount).replace("given ", "") for amount in (end.beyond, end.option))
     return f"{there} instead of {chosen.removeprefix(end.name.rpartition('_')[0].replace('_', ' ')).removesuffix(' HBM stacks').strip()}"
 
 

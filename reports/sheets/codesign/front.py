@@ -6,7 +6,7 @@ from math import nextafter
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.drawing.plots import points
-from crossopt.reports.facts.chip import hardware_words
+from crossopt.reports.facts.chip import hardware_text
 from crossopt.reports.facts.question import asked_of
 from crossopt.reports.sheets.amounts import amount, bound_amount, several
 from crossopt.reports.sheets.codesign.design import open_choices
@@ -87,7 +87,7 @@ def _table(figures: tuple[str, str], front: Front, bounded: bool) -> Table:
             _column(first, [point.first for point in front.points]),
             _column(second, [point.second for point in front.points]),
             *([replace(bound, exact_head=f"no {second.replace('_', ' ')} below, in {_mark(second)}")] if bounded else []),
-            names("design", ("; ".join([*hardware_words(design)[1:], design.words]) for design in designs)),
+            names("design", ("; ".join([*hardware_text(design)[1:], design.words]) for design in designs)),
         )
     )
 

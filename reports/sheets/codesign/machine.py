@@ -6,7 +6,7 @@ from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns
 from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.drawing.svg import letter
-from crossopt.reports.facts.chip import Amounts, Watts, yield_words
+from crossopt.reports.facts.chip import Amounts, Watts, yield_text
 from crossopt.reports.facts.design import Chip
 from crossopt.reports.facts.network import Exchanged, Network
 from crossopt.reports.facts.roofline import MEMORIES, Roofs, Work
@@ -133,7 +133,7 @@ def chip_sections(chip: Chip) -> Iterator[Section]:
     if chip.watts is not None:
         yield Section("Power", _powers(chip.watts))
     if chip.bill is not None:
-        told = f"{chip.bill.total:,.0f} USD of one device; {yield_words(chip.bill)}."
+        told = f"{chip.bill.total:,.0f} USD of one device; {yield_text(chip.bill)}."
         yield Section("Price of a device", (Breakdown("part", chip.bill.parts, "money", told),))
 
 

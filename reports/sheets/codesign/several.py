@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crossopt.instances.codesign.instance import Counted, Instance, Place, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import why_no_plan
-from crossopt.instances.codesign.question import narrowing, several_words
-from crossopt.reports.facts.chip import design_words
+from crossopt.instances.codesign.question import narrowing, several_text
+from crossopt.reports.facts.chip import design_text
 from crossopt.reports.facts.question import Asked, asked_of, asked_of_counts
 from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, time_of
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
@@ -74,7 +74,7 @@ def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:
         asks=f"{combine} of {objective}",
         unit=REGRET if regrets else None,
         looked_at=_size(result),
-        summary=design_words(designs[0]) if designs else "",
+        summary=design_text(designs[0]) if designs else "",
         figures=tuple((f"a step of {share.name}", time_of(share.evaluation.step_time)) for share in shares),
         given=_terms(asked),
         open_choices=open_choices(Asked("", (), _open(asked))),
@@ -199,7 +199,7 @@ def _details(contexts: Sequence[tuple[str, Context]], result: DesignResult, axis
 # The sheet of several numbers of devices, networks or batches: a row for each of them, and the best one's design in full.
 
 
-def counts_sheet(counted: Counted, result: DesignResult) -> Sheet:
+def counts_sheet(counted: MultiScaleQuestion, result: DesignResult) -> Sheet:
     """What is shown."""
     asked, place, fewest = asked_of_counts(counted), best_place(counted, result), counted.objective == FEWEST
     best = result.parts[place] if 0 <= place < len(result.parts) else None
@@ -211,7 +211,7 @@ def counts_sheet(counted: Counted, result: DesignResult) -> Sheet:
         asked.sentence,
         asks="number of devices" if fewest else counted.objective.replace("_", " "),
         looked_at=_looked_at(counted, result, name),
-        summary="" if context is None else f"{name}; {design_words(context.design)}",
+        summary="" if context is None else f"{name}; {design_text(context.design)}",
         chosen="" if context is None else fullness(context.evaluation),
         sketch=None if context is None else sketch_of(context),
         figures=() if context is None else rates(context.evaluation, context.question, context.design.plan),
@@ -227,28 +227,28 @@ def counts_sheet(counted: Counted, result: DesignResult) -> Sheet:
     return replace(found, engine="" if best is None else best.engine, prover="" if best is None else best.proved_by)
 
 
-def best_place(counted: Counted, result: DesignResult) -> int:
+def best_place(counted: MultiScaleQuestion, result: DesignResult) -> int:
     """Which part the answer is of; -1 where there is none."""
     return -1 if result.answer is None else counted.places.index(result.answer.place)
 
 
-def _looked_at(counted: Counted, result: DesignResult, name: str) -> str:
+def _looked_at(counted: MultiScaleQuestion, result: DesignResult, name: str) -> str:
     if result.answer is None:
         return ""
     what = "enough" if counted.objective == FEWEST else "best"
-    return f"{several_words(counted)}, {name} {_are(counted)} {what if result.settled else 'the best known'}"
+    return f"{several_text(counted)}, {name} {_are(counted)} {what if result.settled else 'the best known'}"
 
 
-def _are(counted: Counted) -> str:
+def _are(counted: MultiScaleQuestion) -> str:
     return "is" if counted.batches or counted.networks else "are"
 
 
 # --- each of them --------------------------------------------------------------------------------------------------------------------
 
 
-def _parts_section(counted: Counted, result: DesignResult) -> Section:
+def _parts_section(counted: MultiScaleQuestion, result: DesignResult) -> Section:
     """Every number of devices, network or batch with what it reaches."""
-    title = several_words(counted).partition(" ")[2].capitalize()
+    title = several_text(counted).partition(" ")[2].capitalize()
     answers = [*result.parts, *[None] * (len(counted.parts) - len(result.parts))]
     rows = [_row(counted, place, answer, result) for place, answer in enumerate(answers)]
     rows += [
@@ -276,7 +276,7 @@ def _column(head: str, cells: list[tuple[str, Cell]], unit: str) -> Column:
     return Column(head, tuple(words for words, _ in cells), exact if is_figure else (), f"{head} in {unit}" if unit and is_figure else "")
 
 
-def _row(counted: Counted, place: int, answer: DesignResult | None, result: DesignResult) -> tuple[tuple[str, Cell], ...]:
+def _row(counted: MultiScaleQuestion, place: int, answer: DesignResult | None, result: DesignResult) -> tuple[tuple[str, Cell], ...]:
     """The cells of a row, in words and as figures."""
     own = _cells(counted, counted.places[place])
     if answer is None:
@@ -285,37 +285,37 @@ def _row(counted: Counted, place: int, answer: DesignResult | None, result: Desi
     bound = ("none", None) if answer.bound is None else (_bound(answer, unit), Bound(answer.bound))
     if context is None:
         known = f", {'told' if answer.told else 'proved'}" if answer.settled else ""
-        return (*own, ("-", None), ("-", None), ("-", None), (f"{no_design_words(answer, counted.parts[place])}{known}", ""))
+        return (*own, ("-", None), ("-", None), ("-", None), (f"{no_design_text(answer, counted.parts[place])}{known}", ""))
     value = (amount(answer.value, unit), answer.value)
     step = context.evaluation.step_time
-    return (*own, value, bound, (time_of(step), step), (design_words(context.design), ""))
+    return (*own, value, bound, (time_of(step), step), (design_text(context.design), ""))
 
 
 def _bound(answer: DesignResult, unit: str) -> str:
     return "the same" if answer.bound == answer.value else bound_amount(float(answer.bound or 0.0), unit)
 
 
-def part_heads(counted: Counted) -> tuple[str, ...]:
+def part_heads(counted: MultiScaleQuestion) -> tuple[str, ...]:
     """What sets the parts apart."""
     devices = ("devices",) if counted.by_devices else ()
     network = ("network",) if counted.networks else ()
     return (*devices, *network, *(("batch",) if counted.batches else ()))
 
 
-def _cells(counted: Counted, place: Place) -> tuple[tuple[str, Cell], ...]:
+def _cells(counted: MultiScaleQuestion, place: Place) -> tuple[tuple[str, Cell], ...]:
     """The same of one part."""
     devices = ((count_of(place.devices), float(place.devices)),) if counted.by_devices else ()
     network = ((place.network, place.network),) if counted.networks else ()
     return (*devices, *network, *(((count_of(place.batch), float(place.batch)),) if place.batch else ()))
 
 
-def why_not_looked_at(counted: Counted, result: DesignResult) -> str:
+def why_not_looked_at(counted: MultiScaleQuestion, result: DesignResult) -> str:
     """Why there is no answer about the parts that come later."""
     enough = counted.objective == FEWEST and result.answer is not None
     return "not looked at, as fewer are enough" if enough else f"not looked at ({result.stopped})"
 
 
-def no_design_words(one: DesignResult, part: Instance) -> str:
+def no_design_text(one: DesignResult, part: Instance) -> str:
     """Why there is no design with one number of devices: none was found, none is a plan, or none keeps every limit."""
     if not one.settled:
         return f"no design found ({one.stopped})"
@@ -324,7 +324,7 @@ def no_design_words(one: DesignResult, part: Instance) -> str:
     return f"no plan at all: {none}" if none else f"no design keeps every limit{f'; {missed}' if missed else ''}"
 
 
-def beside_batches(counted: Counted) -> tuple[str, ...]:
+def beside_batches(counted: MultiScaleQuestion) -> tuple[str, ...]:
     """By what batches are compared, and what is not looked at."""
     if not counted.batches:
         return ()
@@ -336,7 +336,7 @@ def beside_batches(counted: Counted) -> tuple[str, ...]:
 # --- the proof -----------------------------------------------------------------------------------------------------------------------
 
 
-def _verdict(counted: Counted, result: DesignResult) -> str:
+def _verdict(counted: MultiScaleQuestion, result: DesignResult) -> str:
     """The proof in a sentence; each answer has its own."""
     if result.answer is None:
         what = "batch" if counted.batches else "network" if counted.networks else "number of devices"
@@ -350,7 +350,7 @@ def _verdict(counted: Counted, result: DesignResult) -> str:
     return f"N{none}" if result.settled else f"A better design may exist, but n{none}"
 
 
-def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
+def _why_not_fewer(counted: MultiScaleQuestion, result: DesignResult) -> str:
     labels = [counted.part_name(place).removesuffix(" devices") for place in range(len(counted.parts))]
     triples = zip(labels, result.parts, counted.parts, strict=False)
     without = [(name, _known(one, part)) for name, one, part in triples if one.value is None]

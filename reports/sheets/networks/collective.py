@@ -10,7 +10,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.collective import CollectiveQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, several, short
-from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, baselines_in, counts, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.collective.judge import Chunks, Schedule
 
@@ -24,11 +24,11 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
     details, answer, sections, summary = result.details, result.answer, tuple[Section, ...](), ""
     figures = tuple[tuple[str, str], ...]()
     if details is not None and answer is not None and result.value is not None:
-        summary = _words(answer)
+        summary = _text(answer)
         sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
         figures = (("first come first served", short(details.fifo, "ns")),)
     sections = (*sections, _simulated(question, result.bound))
-    words = [_words(rival.answer) for rival in result.rivals]
+    words = [_text(rival.answer) for rival in result.rivals]
     phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
     return answer_sheet(
         result,
@@ -39,7 +39,7 @@ def sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> She
         summary=summary,
         figures=figures,
         given=_given(question),
-        sections=(*sections, rivals_in("schedule", result, result.rivals, words)),
+        sections=(*sections, baselines_in("schedule", result, result.rivals, words)),
         among=f" of equal chunks{phases}, one chunk at a time on a dimension",
         judged="phase by phase",
     )
@@ -55,7 +55,7 @@ def _given(question: CollectiveQuestion) -> tuple[tuple[str, str], ...]:
     return (("collective", size_of(question)), *(("links" if not place else "", line) for place, line in enumerate(links)), *deadline)
 
 
-def _words(answer: Chunks | None) -> str:
+def _text(answer: Chunks | None) -> str:
     return "" if answer is None else f"{several(len(answer.orders), 'chunk')} in {several(len(set(answer.orders)), 'order')}"
 
 

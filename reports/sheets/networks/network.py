@@ -7,7 +7,7 @@ from crossopt.formulation.network.program import total_time
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkFile, NetworkQuestion, shares_of
 from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in, times
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, Timeline, answer_sheet, baselines_in, counts, names, times
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.judge import Bandwidths, Network
 
@@ -23,7 +23,7 @@ def sheet(question: NetworkQuestion, result: Result[Bandwidths, Network]) -> She
         parts = (_dimensions(question, rates), _exchanged(question, details), _workloads(question, details))
         sections = (*parts, _reached(question, rates))
     figures = [("cost", f"{details.cost:,.0f} USD")] if details is not None and details.cost is not None else []
-    words = [_words(rival.answer) for rival in result.rivals]
+    words = [_text(rival.answer) for rival in result.rivals]
     return answer_sheet(
         result,
         "network",
@@ -32,7 +32,7 @@ def sheet(question: NetworkQuestion, result: Result[Bandwidths, Network]) -> She
         summary=summary,
         figures=tuple(figures),
         given=_given(question),
-        sections=(*sections, rivals_in("network", result, result.rivals, words)),
+        sections=(*sections, baselines_in("network", result, result.rivals, words)),
         notes=("collectives keep every dimension busy, without latency, and hide behind nothing", *_parts(file)),
         judged="collective by collective",
     )
@@ -68,7 +68,7 @@ def _parts(file: NetworkFile) -> Iterator[str]:
             yield f"{members} of the {one.size} of {one.name} have {part:.1%} of its bandwidth, {words}"
 
 
-def _words(answer: Bandwidths | None) -> str:
+def _text(answer: Bandwidths | None) -> str:
     return "" if answer is None else ", ".join(f"{rate / 1e9:.5g}" for rate in answer.bandwidths) + " GB/s"
 
 

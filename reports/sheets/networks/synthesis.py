@@ -6,7 +6,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.synthesis import SynthesisQuestion, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, answer_sheet, baselines_in, counts, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.synthesis.judge import Sends, Used
 
@@ -31,7 +31,7 @@ def sheet(question: SynthesisQuestion, result: Result[Sends, Used]) -> Sheet:
         summary=summary,
         figures=figures,
         given=_given(question),
-        sections=(*sections, rivals_in("schedule", result, result.rivals, words)),
+        sections=(*sections, baselines_in("schedule", result, result.rivals, words)),
         judged="send by send",
     )
 

@@ -30,7 +30,7 @@ def sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) -> She
         "plan",
         f"Which stages, replicas, width and recomputation make a batch of {question.name} quickest?",
         asks="time of a batch",
-        summary=_words(result.answer),
+        summary=_text(result.answer),
         given=(
             ("chain", f"{len(question.layers):,} layers, {file.microbatches:,} microbatches in a batch"),
             ("devices", f"{file.devices:,}, with {each} each"),
@@ -39,10 +39,10 @@ def sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) -> She
         notes=(_BRANCHES,) if file.profile else (),
         judged="layer by layer",
     )
-    return with_stages(whole, result, stages, _PACE, file.memory, [_words(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, file.memory, [_text(rival.answer) for rival in result.rivals])
 
 
-def _words(plan: ChainPlan | None) -> str:
+def _text(plan: ChainPlan | None) -> str:
     if plan is None:
         return ""
     merged = f", {plan.microbatch} microbatches as one" if plan.microbatch > 1 else ""

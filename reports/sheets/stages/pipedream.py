@@ -36,13 +36,13 @@ def sheet(question: PipelineQuestion, result: Result[PipedreamPlan, PipedreamLoa
         "plan",
         f"Which nodes of {question.name} form a stage, and on how many devices does each run, so that the slowest is fast?",
         asks="slowest stage",
-        summary=_words(result.answer),
+        summary=_text(result.answer),
         given=_given(question),
         notes=(f"of no cost, inputs and unused outputs, {several(len(left_out), 'node')}: {_shortly(left_out)}",) if left_out else (),
         among=f" {_OF_OTHERS}" if question.compatible else "",
         judged="node by node on the profile of the file",
     )
-    return with_stages(whole, result, stages, _PACE, question.memory, [_words(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, question.memory, [_text(rival.answer) for rival in result.rivals])
 
 
 def _given(question: PipelineQuestion) -> tuple[tuple[str, str], ...]:
@@ -56,7 +56,7 @@ def _given(question: PipelineQuestion) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _words(plan: PipedreamPlan | None) -> str:
+def _text(plan: PipedreamPlan | None) -> str:
     return on_devices(len(plan.stages), sum(prod(stage.replicas) for stage in plan.stages)) if plan else ""
 
 

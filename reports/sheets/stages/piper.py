@@ -33,12 +33,12 @@ def sheet(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) -> She
         "plan",
         f"Which stages, replicas, splits and configurations of the layers of {question.name} make a sample quickest?",
         asks="time of a sample",
-        summary=_words(result.answer),
+        summary=_text(result.answer),
         given=_given(question),
         notes=result.notes,
         judged="layer by layer on the graph of the file",
     )
-    return with_stages(whole, result, stages, _PACE, float(question.memory), [_words(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, float(question.memory), [_text(rival.answer) for rival in result.rivals])
 
 
 def _given(question: PiperQuestion) -> tuple[tuple[str, str], ...]:
@@ -52,7 +52,7 @@ def _given(question: PiperQuestion) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _words(plan: PiperPlan | None) -> str:
+def _text(plan: PiperPlan | None) -> str:
     return on_devices(len(plan.stages), sum(stage.data * stage.tensor for stage in plan.stages)) if plan else ""
 
 

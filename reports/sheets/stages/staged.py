@@ -6,7 +6,7 @@ from typing import Any
 
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several, time_of
-from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, memory, names, rivals_in, times, with_sections
+from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, baselines_in, memory, names, times, with_sections
 from crossopt.solvers.answer import Result
 
 _DRAWN = 64
@@ -46,7 +46,7 @@ def with_stages(
     sheet: Sheet, result: Result[Any, Any], stages: Sequence[Stage], pace: Pace, capacity: float, rivals: Sequence[str]
 ) -> Sheet:
     """The sheet with what every stage takes, of devices with so much memory, and the plans of the rivals, which words tell."""
-    beside = rivals_in("plan", result, result.rivals, rivals)
+    beside = baselines_in("plan", result, result.rivals, rivals)
     return with_sections(sheet, *([_stages(stages, pace, capacity)] if stages else []), beside)
 
 

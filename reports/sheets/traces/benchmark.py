@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, size_of
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, baselines_in, counts, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.benchmark.judge import Runs, Stands
 
@@ -24,7 +24,7 @@ def sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
         figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
         figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
-    words = [_words(rival.answer) for rival in result.rivals]
+    words = [_text(rival.answer) for rival in result.rivals]
     share = f"{float(100 * question.file.share):.6g}%"
     return answer_sheet(
         result,
@@ -34,7 +34,7 @@ def sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
         summary=summary,
         figures=figures,
         given=tuple(_given(question)),
-        sections=(*sections, rivals_in("benchmark", result, result.rivals, words)),
+        sections=(*sections, baselines_in("benchmark", result, result.rivals, words)),
         notes=("each run counts for the mean of all runs of its kernel",),
         judged="total by total, as fractions",
     )
@@ -58,7 +58,7 @@ def _other(question: BenchmarkQuestion, details: Stands) -> str:
     return f"{details.kernels:,} of {len(question.kernels):,} in the trace"
 
 
-def _words(answer: Runs | None) -> str:
+def _text(answer: Runs | None) -> str:
     return "" if answer is None else f"{several(sum(one > 0 for one in answer.runs), 'kernel')}, {several(sum(answer.runs), 'run')}"
 
 

@@ -15,7 +15,7 @@ from crossopt.instances.traces.ranks import WAITING
 from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of, matched, size_of
 from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import digits, listed, several, short
-from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, counts, names, rivals_in
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, baselines_in, counts, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.traces.whatif.judge import Changed, Changes
 from crossopt.solvers.traces.whatif.search import nearest
@@ -24,7 +24,7 @@ _CLOSE = 0.1
 """What a change saves is assumed, and hardly known better than to a tenth."""
 
 
-def nearest_words(question: WhatIfQuestion, model: Model, made: list[int]) -> str:
+def nearest_text(question: WhatIfQuestion, model: Model, made: list[int]) -> str:
     """In a sentence; empty where nothing is made, or nothing else may be, or where another value is asked for than time."""
     best = sum(1 << place for place in made)
     near = nearest(model, best) if made and question.file.objective == "time" else None
@@ -46,7 +46,7 @@ def nearest_words(question: WhatIfQuestion, model: Model, made: list[int]) -> st
 # What is to be said of a trace that waits for other ranks of its job: they arrive as traced, whatever is changed on this one.
 
 
-def waiting_words(question: WhatIfQuestion) -> Iterator[str]:
+def waiting_text(question: WhatIfQuestion) -> Iterator[str]:
     """In a sentence, of gaps that no change touches; nothing where there are none."""
     graph, waited = question.trace.graph, Counter[str]()
     touched = {place for effect in question.effects for places, _ in effect.rescaled for place in places}
@@ -101,8 +101,8 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
         summary=summary,
         figures=tuple(figures),
         given=tuple(_given(question)),
-        sections=(*sections, rivals_in("choice", result, result.rivals, words)),
-        notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_words(question)),
+        sections=(*sections, baselines_in("choice", result, result.rivals, words)),
+        notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_text(question)),
         judged="change by change on the trace",
     )
 
@@ -162,7 +162,7 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
     )
     words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
     words += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
-    near = nearest_words(question, model, made)
+    near = nearest_text(question, model, made)
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
     return Section("What the changes save", (Table(columns), *([near] if near else []), words, (*assumed, *_moved(question))))
 

@@ -17,13 +17,13 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.answer import Found, Limits, Progress, Watch, unwatched
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.baselines.megatron import expert_point, on_chip
 from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.boxes.branch import incumbent_of
 
-Half = Callable[[Instance, Limits, Watch], Found[Designs]]
+Half = Callable[[Instance, Limits, Watch], SearchOutcome[Designs]]
 """An engine that finds the best plan of a question with one chip, and the best chip of one with one plan."""
 Step = tuple[float, Candidate]
 """A design with its value."""
@@ -33,7 +33,7 @@ _DRAWS, _ROUNDS = 1024, 64
 """Chips that are drawn together, most of which break a budget, and so often in vain before none is drawn any more."""
 
 
-def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best design at which turns end, from the best recipe's chip and from its plan first; without a bound.
 
     The recipe's design is there before, so that no limit ends it above that."""
@@ -62,7 +62,7 @@ def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) ->
     except KeyboardInterrupt:
         stopped = "interrupted"
     notes = (f"turns were taken from {starts:,} {'start' if starts == 1 else 'starts'}",)
-    return Found(
+    return SearchOutcome(
         answer_of(instance, best), engine="alternating", stopped=stopped, notes=notes, trace=tuple(trace), value=value if best else None
     )
 

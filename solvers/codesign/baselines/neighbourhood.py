@@ -13,7 +13,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, point_number, tightened, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans
-from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate
 from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
@@ -289,7 +289,7 @@ _ROUNDS = 10
 """The same in small questions, as a multiple of all their designs."""
 
 
-def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best design that the searcher sees in time. It depends on nothing but the seed as long as the time is long enough."""
     began = monotonic()
     deadline = began + limits.seconds
@@ -322,4 +322,4 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
     except KeyboardInterrupt:
         stopped = "interrupted"
     answer = answer_of(instance, best)
-    return Found(answer, engine=name, stopped=stopped, notes=notes, trace=tuple(trace), value=value if best else None)
+    return SearchOutcome(answer, engine=name, stopped=stopped, notes=notes, trace=tuple(trace), value=value if best else None)

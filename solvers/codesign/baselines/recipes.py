@@ -18,7 +18,7 @@ from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.space import AnyPlans, combinations, plan_blocks
-from crossopt.solvers.answer import Rival
+from crossopt.solvers.answer import Baseline
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, design_of
 from crossopt.solvers.codesign.baselines.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
 from crossopt.solvers.codesign.pricing import memory_of, values_of
@@ -225,14 +225,14 @@ def _too_large(instance: Instance, deadline: float, point: int) -> str:
     return "" if len(fitting(instance, plans, chip_at(instance, point))) else too_large(instance, point, plans)
 
 
-def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
+def recipes_baselines(instance: Instance, practice: Practice | None = None) -> tuple[Baseline[Designs], ...]:
     """What practice would have chosen, beside an answer, and by which recipe; and what NVIDIA's rule would have,
     where NVIDIA's own plan for the network is not the best itself."""
     chosen = practice_of(instance) if practice is None else practice
-    best = Rival("recipes", None, answer_of(instance, chosen.design), chosen.name)
+    best = Baseline("recipes", None, answer_of(instance, chosen.design), chosen.name)
     beside = chosen.nvidia if not chosen.name.startswith(OWN) else None
-    nvidia = (Rival("nvidia", None, answer_of(instance, beside), chosen.by),) if beside else ()
-    return (best, *nvidia, Rival("nvidia-own", None, None, chosen.too_large)) if chosen.too_large else (best, *nvidia)
+    nvidia = (Baseline("nvidia", None, answer_of(instance, beside), chosen.by),) if beside else ()
+    return (best, *nvidia, Baseline("nvidia-own", None, None, chosen.too_large)) if chosen.too_large else (best, *nvidia)
 
 
 def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:

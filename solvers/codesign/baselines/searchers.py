@@ -460,7 +460,7 @@ def _designs(question: Question, random: np.random.Generator, sampler: str) -> I
     home, row = first.best
     study = _study(sampler, random)
     levels = [np.unique(column) for column in question.settings.T]
-    study.enqueue_trial(_words(question, home, row, levels))
+    study.enqueue_trial(_text(question, home, row, levels))
     while True:
         trials = [study.ask() for _ in range(_BATCH)]
         chips = _repaired(question, np.array([_chip(question, trial) for trial in trials]), home)
@@ -493,7 +493,7 @@ def _chip(question: Question, trial: Any) -> list[int]:  # noqa: ANN401
     return [trial.suggest_int(f"chip {at}", int(least), int(most)) for at, (least, most) in enumerate(zip(low, high, strict=True))]
 
 
-def _words(question: Question, home: Whole, row: int, levels: list[Whole]) -> dict[str, int]:
+def _text(question: Question, home: Whole, row: int, levels: list[Whole]) -> dict[str, int]:
     """A design as a trial's parameters."""
     plan = {f"setting {at}": int(np.searchsorted(column, question.settings[row, at])) for at, column in enumerate(levels)}
     return {**{f"chip {at}": int(place) for at, place in enumerate(home)}, "layout": int(question.layouts[row]), **plan}

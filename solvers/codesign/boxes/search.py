@@ -76,7 +76,7 @@ def _refuse_broken_bounds_of(instance: Instance, drawn: AnyPlans) -> None:
         below = _below(asked, space, plans, low, high, points)
         if below.any():
             box = int(np.argmax(below))
-            raise RefusedError(_words(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
+            raise RefusedError(_text(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
 
 
 def _refuse_faster_members(instance: Instance, space: Grid, drawn: AnyPlans, random: np.random.Generator) -> None:
@@ -131,7 +131,7 @@ def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: 
     return tuple(name for name, holds in zip(space.names, broken, strict=True) if holds)
 
 
-def _words(instance: Instance, choices: tuple[str, ...]) -> str:
+def _text(instance: Instance, choices: tuple[str, ...]) -> str:
     free = instance.hardware
     technology = free.technology.name if isinstance(free, FreeHardware) else free.name
     what, where = instance.objective.replace("_", " "), ", ".join(choices)

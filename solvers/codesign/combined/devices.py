@@ -13,9 +13,9 @@ from dataclasses import replace
 from math import inf, isfinite
 from time import monotonic
 
-from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.instance import MultiScaleQuestion
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import DesignResult, Designs
 from crossopt.solvers.family import certify, family_of, simplest_of, solve
 from crossopt.solvers.proofs import Parts
@@ -23,7 +23,7 @@ from crossopt.solvers.proofs import Parts
 NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
 
 
-def solve_counts(counted: Counted, engine: str, limits: Limits, watch: Watch) -> Found[Designs]:
+def solve_counts(counted: MultiScaleQuestion, engine: str, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best of the answers for all numbers of devices, which share the time; for the fewest devices only up to the first design."""
     deadline, family = monotonic() + limits.seconds, family_of("codesign")
     answers: list[DesignResult] = []
@@ -36,19 +36,19 @@ def solve_counts(counted: Counted, engine: str, limits: Limits, watch: Watch) ->
     return together(counted, engine, answers)
 
 
-def alone(counted: Counted, found: Found[Designs], limits: Limits) -> Found[Designs]:
+def alone(counted: MultiScaleQuestion, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
     """What a design with one number of devices says of all numbers, where the others are not known."""
     family, parts = family_of("codesign"), list[DesignResult]()
     for place, part in zip(counted.places, counted.parts, strict=True):
         mine = found.answer is not None and found.answer.place == place
-        one = Found(found.answer.alone_there() if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
+        one = SearchOutcome(found.answer.alone_there() if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
         parts.append(certify(family, part, one, limits, 0.0))
         if mine:
             break
     return together(counted, found.engine, parts)
 
 
-def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> Found[Designs]:
+def together(counted: MultiScaleQuestion, engine: str, answers: Sequence[DesignResult]) -> SearchOutcome[Designs]:
     """What the answers for the first numbers of devices say about all of them."""
     fewest = counted.objective == FEWEST
     values = [_value(count, answer, fewest) for count, answer in zip(counted.counts, answers, strict=False)]
@@ -57,7 +57,7 @@ def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> 
     answer = best.answer.told(counted.places[values.index(value)]) if best and best.answer else None
     bounds = [_bound(count, answers[place] if place < len(answers) else None, fewest) for place, count in enumerate(counted.counts)]
     bound = min(bounds) if min(bounds) > -inf else None
-    return Found(
+    return SearchOutcome(
         answer=answer,
         bound=bound,
         proof=None if bound is None else Parts(f"the answers for each {' and '.join(_what(counted))}"),
@@ -70,7 +70,7 @@ def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> 
     )
 
 
-def _what(counted: Counted) -> list[str]:
+def _what(counted: MultiScaleQuestion) -> list[str]:
     """What the parts differ in."""
     devices = ["number of devices"] if counted.by_devices or not counted.networks else []
     return [*devices, *(["network"] if counted.networks else []), *(["batch"] if counted.batches else [])]

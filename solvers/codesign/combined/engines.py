@@ -10,7 +10,7 @@ import numpy as np
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign import engines as single
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, candidate_in, chosen_design
 from crossopt.solvers.codesign.baselines.megatron import on_chip, usual_points
@@ -24,14 +24,14 @@ from crossopt.solvers.codesign.objective import Joint, combined, joint
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.proofs import Tree
 
-Find = Callable[[Portfolio, Joint, Limits, Watch], Found[Designs]]
+Find = Callable[[Portfolio, Joint, Limits, Watch], SearchOutcome[Designs]]
 
 
-def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Price every plan of every workload on every chip."""
     found = by_enumeration.exhaustive_search(asked, watch, monotonic() + limits.seconds)
     complete = found.stopped == "complete"
-    return Found(
+    return SearchOutcome(
         answer=_answer(portfolio, asked, found.best),
         bound=(float("inf") if found.value is None else found.value) if complete else None,
         proof=None if not complete else TOLD if too_many(portfolio.parts) else enumerated_together(found.space),
@@ -41,12 +41,12 @@ def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch
     )
 
 
-def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Branch and bound over boxes of hardware points, with one tree of cuts for all workloads."""
     found = by_boxes.search(asked, watch, Spend(monotonic() + limits.seconds, limits.gap))
     points, looked = hardware_points(asked.parts[0]), found.looked
     tree = Tree(prod(looked.plans) * points, points, looked.plans, looked.groups, looked.promising, len(found.cuts), found.cuts)
-    return Found(
+    return SearchOutcome(
         answer=_answer(portfolio, asked, found.best),
         bound=found.bound,
         proof=None if found.bound is None else cut_in_boxes(tree),
@@ -56,18 +56,18 @@ def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> 
     )
 
 
-def _by_rule(rule: single.Rule, portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+def _by_rule(rule: single.Rule, portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """A rule's plan for each workload, all on one chip that practice would take."""
     del watch
     deadline = monotonic() + limits.seconds
 
     try:
-        return Found(_answer(portfolio, asked, _on_usual_chips(asked, lambda part: rule(part, deadline))))
+        return SearchOutcome(_answer(portfolio, asked, _on_usual_chips(asked, lambda part: rule(part, deadline))))
     except TimeoutError:
-        return Found(None, stopped="time limit")
+        return SearchOutcome(None, stopped="time limit")
 
 
-def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best plan for each workload on a chip that practice would take: what a chip chosen for them is worth."""
     deadline, stopped = monotonic() + limits.seconds, set[str]()
 
@@ -77,7 +77,7 @@ def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch)
         return candidate_in(part, found.answer.design) if found.answer else None
 
     best = _on_usual_chips(asked, planned)
-    return Found(_answer(portfolio, asked, best), stopped=next(iter(stopped - {"complete"}), "complete"))
+    return SearchOutcome(_answer(portfolio, asked, best), stopped=next(iter(stopped - {"complete"}), "complete"))
 
 
 def _on_usual_chips(asked: Joint, designed: Callable[[Instance], Candidate | None]) -> tuple[Candidate, ...]:
@@ -109,7 +109,7 @@ FINDERS: dict[str, Find] = {
 ENGINES = ("auto", *FINDERS)
 
 
-def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Watch) -> Found[Designs]:
+def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """What an engine finds, after the optima of the workloads alone where regrets are asked for."""
     deadline, alone = monotonic() + limits.seconds, list[DesignResult]()
     if engine == "auto":  # exhaustive where every plan can be priced on every chip in about a second
@@ -120,7 +120,7 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
         for part in portfolio.parts:
             alone.append(solve(family, part, by, Limits(max(deadline - monotonic(), 0.0)), of_a_part(watch)))
             if not alone[-1].proved:  # without an optimum there is nothing to regret
-                return Found(None, engine=engine, stopped=alone[-1].stopped)
+                return SearchOutcome(None, engine=engine, stopped=alone[-1].stopped)
     asked = joint(portfolio, [answer.value for answer in alone])
     found = FINDERS[engine](portfolio, asked, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch)
     kept = tuple(alone) if found.answer or found.bound == float("inf") else ()  # a bound without an answer says nothing

@@ -157,24 +157,24 @@ _DAY: Final = 86400.0
 _NEVER: Final = "failures leave no time"
 
 
-def missed_by_search(instance: Instance, deadline: float) -> tuple[str, ...]:
+def nearest_infeasible_by_search(instance: Instance, deadline: float) -> tuple[str, ...]:
     """The same where nobody priced the designs beyond the limit: the fastest one without it is looked for, until the deadline."""
     if instance.budget.step_time == inf:
         return ()
     found = search(replace(lift(instance, ("step_time",)), objective="step_time"), unwatched, Spend(deadline))
     if found.value is None:
         return ("without a limit on the step time there is no design either",) if found.stopped == "complete" else ()
-    return missed_words(instance, found.value, "fastest design" if found.stopped == "complete" else "fastest design found in time")
+    return missed_text(instance, found.value, "fastest design" if found.stopped == "complete" else "fastest design found in time")
 
 
-def missed_in(instance: Instance, conflicts: Sequence[Conflict]) -> tuple[str, ...]:
+def nearest_infeasible(instance: Instance, conflicts: Sequence[Conflict]) -> tuple[str, ...]:
     """The same by what enumeration saw of the limit on the step time."""
     shares = [one.least_share for one in conflicts if one.limit == "step time" and not one.kept_by]
     least = shares[0] * instance.budget.step_time if shares and shares[0] is not None else inf
-    return missed_words(instance, least, "fastest design") if isfinite(least) else ()
+    return missed_text(instance, least, "fastest design") if isfinite(least) else ()
 
 
-def missed_words(instance: Instance, least: float, who: str) -> tuple[str, ...]:
+def missed_text(instance: Instance, least: float, who: str) -> tuple[str, ...]:
     """What a design with this step time misses, with what would be enough."""
     goal, limit = instance.goal, instance.budget.step_time
     who = f"the {who} that keeps the other limits"
@@ -209,7 +209,7 @@ _SECONDS: Final = 5.0
 _TIMES: Final = ("step_time", "time_per_sample")
 
 
-def sold_words(instance: Instance, value: float | None, deadline: float = inf) -> tuple[str, ...]:
+def sold_text(instance: Instance, value: float | None, deadline: float = inf) -> tuple[str, ...]:
     """How much faster the chip is than what is sold, in a sentence; nothing where nothing like it is sold, or where something else than
     time is asked for. It keeps no limit on chips, but that on the step."""
     free = instance.hardware

@@ -311,7 +311,7 @@ def _judged(instance: Instance, problem: Codesign, values: Values) -> tuple[str,
     point, plan = problem.decoded(values)
     number = point_number(grid(instance), problem.chip.places(point))
     chosen = Candidate(number, plan_at(problem.plans, plan))
-    chip = [f"{_words(part.literals[point[part.name]])}" for part in problem.chip.parts]
+    chip = [f"{_text(part.literals[point[part.name]])}" for part in problem.chip.parts]
     if devices(instance, number, number + 1).unbuilt:
         return f"{'; '.join(chip)}: no chip that can be built", None
     verdict = verify(instance, chosen)
@@ -325,7 +325,7 @@ def _shares(problem: Codesign, root: Node) -> tuple[Share, ...]:
     for name, variables in groups:
         taken = [(root.relaxed.figures.get(variable, 0.0), variable) for variable in variables]
         kept = sorted(((share, variable) for share, variable in taken if share > _TAKEN), key=lambda pair: -pair[0])
-        shares += [Share(name, _words(variable), share) for share, variable in kept]
+        shares += [Share(name, _text(variable), share) for share, variable in kept]
     return tuple(shares)
 
 
@@ -334,12 +334,12 @@ def _branch(node: Node, quantum: float) -> Branch:
         choice = "all designs"
     else:
         variable, value = node.choice
-        choice = _words(variable) if value else f"not {_words(variable)}"
+        choice = _text(variable) if value else f"not {_text(variable)}"
     status = "nothing below" if node.status == "no solution" else node.status
     return Branch(node.parent, choice, _seconds(node.bound, quantum), len(node.fractions), status, _seconds(node.value, quantum))
 
 
-def _words(variable: Variable) -> str:
+def _text(variable: Variable) -> str:
     """What a choice says, without the number of its variable."""
     return variable.name.partition(": ")[2] or variable.name
 

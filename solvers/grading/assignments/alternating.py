@@ -382,10 +382,10 @@ def _full(random: Random, plans: int, chips: int) -> Table:
 
 
 def _case(function: str, table: Table, judge: Callable[..., Verdict], *more: Any) -> Case:  # noqa: ANN401 - whatever is asked
-    return Case(_words(table), Call(function, (table, *more)), partial(judge, table=table))
+    return Case(_text(table), Call(function, (table, *more)), partial(judge, table=table))
 
 
-def _words(table: Table) -> str:
+def _text(table: Table) -> str:
     return f"{len(table)} plans, {len(table[0])} chips"
 
 
@@ -412,7 +412,7 @@ def _lost_case(table: Table, chip: int) -> Case:
         Slip("the first design is compared with the last", first / ended),
         *(Slip(CUT, time / best) for time in later[:-1]),
     ]
-    return Case(_words(table), Call("lost", (table, chip)), partial(figure, right=ended / best, slips=slips))
+    return Case(_text(table), Call("lost", (table, chip)), partial(figure, right=ended / best, slips=slips))
 
 
 def _trap_case(plans: int, chips: int, ratio: int) -> Case:
@@ -428,7 +428,7 @@ def _interaction_case(table: Table) -> Case:
         Slip("half of it is returned", right / 2.0),
         Slip("the differences of a plan on two chips are returned", float(max(max(row) - min(row) for row in rows))),
     ]
-    return Case(_words(table), Call("interaction", (table,)), partial(figure, right=right, slips=slips))
+    return Case(_text(table), Call("interaction", (table,)), partial(figure, right=right, slips=slips))
 
 
 ALTERNATING = Assignment("09-alternating", "Alternating against joint: when does decomposition fail?", tasks)

@@ -217,7 +217,7 @@ def _plan(costs: Costs, opening: list[int], on: list[int]) -> Plan:
 
 
 def _case(function: str, chips: Chips, judge: Callable[[object, Chips], Verdict]) -> Case:
-    return Case(_words(chips), Call(function, (chips.costs, chips.opening)), lambda handed: judge(handed, chips))
+    return Case(_text(chips), Call(function, (chips.costs, chips.opening)), lambda handed: judge(handed, chips))
 
 
 def _weak_bound_case(chips: Chips) -> Case:
@@ -242,10 +242,10 @@ def _weak_bound_case(chips: Chips) -> Case:
         Slip("this is the best cost, not the relaxation", chips.best, share=0.0),
         Slip("this is the strong relaxation", chips.strong, share=0.0),
     ]
-    return Case(_words(chips), Call("weak_bound", (costs, fees)), partial(figure, right=chips.weak, slips=slips))
+    return Case(_text(chips), Call("weak_bound", (costs, fees)), partial(figure, right=chips.weak, slips=slips))
 
 
-def _words(chips: Chips) -> str:
+def _text(chips: Chips) -> str:
     return f"{len(chips.costs)} networks, {len(chips.opening)} chips"
 
 

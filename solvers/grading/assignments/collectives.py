@@ -354,7 +354,7 @@ def _far_case(npus: int, links: Links) -> Case:
         Slip("the ways to the first NPU alone are looked at", max(row[0] for row in away)),
         Slip("the slowest link is returned, not the farthest way", float(max(took for *_, took in links))),
     ]
-    return _case(_words(npus, links), Call("far", (npus, links)), partial(figure, right=float(far(npus, links)), slips=slips))
+    return _case(_text(npus, links), Call("far", (npus, links)), partial(figure, right=float(far(npus, links)), slips=slips))
 
 
 def _cut_case(npus: int, links: Links, inside: list[int]) -> Case:
@@ -369,7 +369,7 @@ def _cut_case(npus: int, links: Links, inside: list[int]) -> Case:
     ]
     right = float(cut(npus, links, inside))
     return _case(
-        f"{_words(npus, links)}, {len(inside)} inside", Call("cut", (npus, links, inside)), partial(figure, right=right, slips=slips)
+        f"{_text(npus, links)}, {len(inside)} inside", Call("cut", (npus, links, inside)), partial(figure, right=right, slips=slips)
     )
 
 
@@ -389,7 +389,7 @@ def _bound_case(npus: int, links: Links) -> Case:
         *(Slip(SIZES, float(max(ways, most))) for most in sizes),
         Slip("the sum is no bound: the largest is", float(ways + sizes[0])),
     ]
-    return _case(_words(npus, links), Call("bound", (npus, links)), partial(figure, right=float(bound(npus, links)), slips=slips))
+    return _case(_text(npus, links), Call("bound", (npus, links)), partial(figure, right=float(bound(npus, links)), slips=slips))
 
 
 def ring_of(order: list[int]) -> Links:
@@ -404,10 +404,10 @@ def _ring_case(order: list[int]) -> Case:
 
 def _gather_case(npus: int, links: Links) -> Case:
     judge = partial(judge_sends, npus=npus, links=links, best=bound(npus, links))
-    return _case(_words(npus, links), Call("gather", (npus, links)), judge)
+    return _case(_text(npus, links), Call("gather", (npus, links)), judge)
 
 
-def _words(npus: int, links: Links) -> str:
+def _text(npus: int, links: Links) -> str:
     return f"{npus} NPUs, {len(links)} links"
 
 

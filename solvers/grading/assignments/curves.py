@@ -238,11 +238,11 @@ def _off(area: float, p: float, q: float) -> float:
 
 
 def _chord_case(ends: Ends) -> Case:
-    return Case(_words(ends), Call("chord_points", ends), partial(judge_chords, ends=ends))
+    return Case(_text(ends), Call("chord_points", ends), partial(judge_chords, ends=ends))
 
 
 def _tangent_case(ends: Ends) -> Case:
-    return Case(_words(ends), Call("tangent_points", ends), partial(judge_tangents, ends=ends))
+    return Case(_text(ends), Call("tangent_points", ends), partial(judge_tangents, ends=ends))
 
 
 def _weights_case(points: list[float], area: float) -> Case:
@@ -252,10 +252,10 @@ def _weights_case(points: list[float], area: float) -> Case:
 def _best_case(given: tuple[float, float, float, float, float]) -> Case:
     work, slope, low, high, error = given
     ends = low, high, error
-    return Case(_words(ends), Call("best_area", given), partial(judge_best, work=work, slope=slope, ends=ends))
+    return Case(_text(ends), Call("best_area", given), partial(judge_best, work=work, slope=slope, ends=ends))
 
 
-def _words(ends: Ends) -> str:
+def _text(ends: Ends) -> str:
     low, high, error = ends
     return f"{low:.6g} to {high:.6g} mm^2 within {error:.2%}"
 

@@ -206,7 +206,7 @@ def _needs(random: Random, count: int) -> Needs:
 
 
 def _set_case(items: Items) -> Case:
-    return Case(_words(items), Call("best_by_table", items), partial(judge_set, items=items, best=most(*items), needs=[]))
+    return Case(_text(items), Call("best_by_table", items), partial(judge_set, items=items, best=most(*items), needs=[]))
 
 
 def _bound_case(items: Items) -> Case:
@@ -222,7 +222,7 @@ def _bound_case(items: Items) -> Case:
         Slip("the largest values are taken first, not the best ratios", _fractional(items, lambda place: -values[place]), share=0.0),
         Slip("the smallest sizes are taken first, not the best ratios", _fractional(items, lambda place: sizes[place]), share=0.0),
     ]
-    return Case(_words(items), Call("relaxation", items), partial(figure, right=fraction, slips=slips))
+    return Case(_text(items), Call("relaxation", items), partial(figure, right=fraction, slips=slips))
 
 
 def draw_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:
@@ -278,7 +278,7 @@ def _model_case(given: Asked, drawn: Random) -> Case:
     sizes, values, capacity, _ = given
     items = sizes, values, capacity
     judge = partial(judge_model, items=items, best=most(*items), needs=[], plans=draw_plans(drawn, items, []))
-    return Case(_words(items), Call("model", items), judge)
+    return Case(_text(items), Call("model", items), judge)
 
 
 def _needing_case(given: Asked, drawn: Random) -> Case:
@@ -286,10 +286,10 @@ def _needing_case(given: Asked, drawn: Random) -> Case:
     items = sizes, values, capacity
     plans = draw_plans(drawn, items, needs)
     judge = partial(judge_model, items=items, best=most_with_needs(*given), needs=needs, plans=plans)
-    return Case(_words(items), Call("model_with_needs", given), judge)
+    return Case(_text(items), Call("model_with_needs", given), judge)
 
 
-def _words(items: Items) -> str:
+def _text(items: Items) -> str:
     sizes, _, capacity = items
     return f"{len(sizes)} activations, {capacity} MiB"
 

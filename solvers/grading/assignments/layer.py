@@ -214,7 +214,7 @@ def _task(name: str, points: int, function: str, given: Sequence[tuple[Any, ...]
         slips = [Slip(words, formula(*arguments)) for words, formula in mistakes.items()]
         return partial(figure, right=right(*arguments), slips=slips)
 
-    return Task(f"{name}: {function}", points, given_first(Case(_words(one), Call(function, one), judge(one)) for one in given))
+    return Task(f"{name}: {function}", points, given_first(Case(_text(one), Call(function, one), judge(one)) for one in given))
 
 
 def _shape(random: Random, gated: bool, grouped: bool) -> Shape:
@@ -232,7 +232,7 @@ def _shape(random: Random, gated: bool, grouped: bool) -> Shape:
     }
 
 
-def _words(arguments: tuple[Any, ...]) -> str:
+def _text(arguments: tuple[Any, ...]) -> str:
     """What is asked, by its shape or its product."""
     if isinstance(shape := arguments[0], dict):
         return f"{'SwiGLU' if shape['gated'] else 'GELU'}, {shape['heads']} heads with {shape['kv_heads']} of keys and values"

@@ -292,13 +292,13 @@ def _filling_fails(random: Random, layers: int, stages: int) -> tuple[list[int],
 def _stages_case(given: tuple[list[int], list[int], int]) -> Case:
     times, messages, stages = given
     best = min(least(times, messages, stages))
-    return Case(_words(given), Call("best_stages", given), partial(judge_stages, chain=(times, messages), stages=stages, best=best))
+    return Case(_text(given), Call("best_stages", given), partial(judge_stages, chain=(times, messages), stages=stages, best=best))
 
 
 def _model_case(given: tuple[list[int], list[int], int], drawn: Random) -> Case:
     times, messages, stages = given
     best, plans = min(least(times, messages, stages)), draw_plans(drawn, (times, messages), stages)
-    return Case(_words(given), Call("model", given), partial(judge_model, chain=(times, messages), stages=stages, best=best, plans=plans))
+    return Case(_text(given), Call("model", given), partial(judge_model, chain=(times, messages), stages=stages, best=best, plans=plans))
 
 
 def judge_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
@@ -331,7 +331,7 @@ def _fewest_case(given: tuple[list[int], list[int], int]) -> Case:
     return Case(name, Call("fewest_stages", given), partial(judge_fewest, chain=(times, messages), limit=limit, fewest=fewest))
 
 
-def _words(given: tuple[list[int], list[int], int]) -> str:
+def _text(given: tuple[list[int], list[int], int]) -> str:
     return f"{len(given[0])} layers, {given[2]} stages"
 
 

@@ -252,7 +252,7 @@ def leaves_of(tree: object, sizes: tuple[int, ...]) -> list[Leaf]:
             raise ValueError(f"a tree is None or [choice, place, lower, upper], not {shown(node)}")
         choice, place = node[:2]
         if not (0 <= choice < len(sizes) and box.low[choice] <= place < box.high[choice]):
-            raise ValueError(f"the box {_words(box)} cannot be cut behind place {place} of choice {choice}")
+            raise ValueError(f"the box {_text(box)} cannot be cut behind place {place} of choice {choice}")
         lower = Leaf(box.low, (*box.high[:choice], place, *box.high[choice + 1 :]))
         upper = Leaf((*box.low[:choice], place + 1, *box.low[choice + 1 :]), box.high)
         left += [(node[3], upper), (node[2], lower)]
@@ -309,7 +309,7 @@ def _certificate(asked: Small, leaves: list[Leaf], value: float) -> Verdict:
     if not open_ones:
         return FULL
     first, bound = open_ones[0]
-    why = f"{len(open_ones)} of {len(leaves)} boxes, such as {_words(first)} with its bound {apart(bound, value)[0]} s"
+    why = f"{len(open_ones)} of {len(leaves)} boxes, such as {_text(first)} with its bound {apart(bound, value)[0]} s"
     return wrong(why, NOT_REFUTED)
 
 
@@ -378,10 +378,10 @@ def bounds_of_all(text: str) -> dict[str, float | None]:
     ranges = [[(low, high) for low in range(size) for high in range(low, size)] for size in asked.space.sizes]
     every = [Leaf(*zip(*ends, strict=True)) for ends in product(*ranges)]
     bounds = asked.bounds(Boxes(np.array([box.low for box in every]), np.array([box.high for box in every]))).tolist()
-    return {_words(box): bound if isfinite(bound) else None for box, bound in zip(every, bounds, strict=True)}
+    return {_text(box): bound if isfinite(bound) else None for box, bound in zip(every, bounds, strict=True)}
 
 
-def _words(box: Leaf) -> str:
+def _text(box: Leaf) -> str:
     return " ".join(f"{low}-{high}" for low, high in zip(*box, strict=True))
 
 

@@ -16,11 +16,11 @@ from crossopt.formulation.model import Shop
 from crossopt.formulation.network.orders import Asked, asked_of, beginnings, compositions, least_time, of_beginning, times_of
 from crossopt.formulation.network.program import Program
 from crossopt.instances.network.collective import CollectiveQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.network.barrier import minimise
 from crossopt.solvers.network.collective.judge import Chunks
-from crossopt.solvers.proofs import Weighed, Word
+from crossopt.solvers.proofs import UnverifiedBound, Weighed
 
 # Sequences of chunks by a rule: whenever a dimension is free, the waiting chunk with the least key is next.
 
@@ -239,9 +239,9 @@ def _arranged(counts: Whole) -> Iterator[tuple[int, ...]]:
 # Rules to compare with, as the simulator runs them: all chunks in the natural order, and in Themis's orders.
 
 
-def rivals_of(question: CollectiveQuestion) -> tuple[Rival[Chunks], ...]:
+def baselines_of(question: CollectiveQuestion) -> tuple[Baseline[Chunks], ...]:
     """Both, each with the number of chunks that suits it best."""
-    return tuple(Rival(name, None, best(question, name)) for name in RULES)
+    return tuple(Baseline(name, None, best(question, name)) for name in RULES)
 
 
 def best(question: CollectiveQuestion, rule: str) -> Chunks:
@@ -283,35 +283,35 @@ _MOST_SCHEDULED, _WORKERS, _FIRST_TURN = 48, 4, 15.0
 """Chunks of which CP-SAT is asked, its threads, fewer of which find no good schedule, and seconds for each number at first."""
 
 
-def auto(question: CollectiveQuestion, limits: Limits, watch: Watch) -> Found[Chunks]:
+def auto(question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Chunks]:
     """Rules, then CP-SAT where its package is here and a number of chunks is still open, then exchanges at random."""
     return _asked(question, limits, watch, "auto")
 
 
-def search(question: CollectiveQuestion, limits: Limits, watch: Watch) -> Found[Chunks]:
+def search(question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Chunks]:
     """The same without a solver."""
     return _asked(question, limits, watch, "search")
 
 
-def _asked(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: str) -> Found[Chunks]:
+def _asked(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: str) -> SearchOutcome[Chunks]:
     """The best chunks of every number; proved where they meet the bound."""
     if not limits.seconds:
-        return Found(None, engine="search", stopped="time limit")
+        return SearchOutcome(None, engine="search", stopped="time limit")
     deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE[engine])
     run = _begun(question, limits, watch)
     if question.deadline is not None and run.bound > question.deadline:
         reason = f"deadline: no chunks of any number take less than {run.bound:,} ns, by what they ask of the dimensions"
-        return Found(None, inf, run.proof, "search", reasons=(reason,))
+        return SearchOutcome(None, inf, run.proof, "search", reasons=(reason,))
     run.rules(deadline)
     solved = engine == "auto" and run.value > run.bound and run.schedules(deadline)
     if engine == "search":
         run.exchanges(deadline)
     told = run.told if solved else run.bound
-    proof = Word("cpsat") if told > run.bound and told == run.value else run.proof
-    bound = told if isinstance(proof, Word) else run.bound
+    proof = UnverifiedBound("cpsat") if told > run.bound and told == run.value else run.proof
+    bound = told if isinstance(proof, UnverifiedBound) else run.bound
     stopped = "time limit" if run.value > bound and monotonic() >= deadline else "complete"
     late = question.deadline is not None and run.value > question.deadline
-    return Found(None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, rivals=rivals_of(question))
+    return SearchOutcome(None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, rivals=baselines_of(question))
 
 
 @dataclass(slots=True)
@@ -399,10 +399,10 @@ def _begun(question: CollectiveQuestion, limits: Limits, watch: Watch) -> _Run:
     return _Run(walks, bounds, Weighed("loads of dimensions", weights), limits, watch, [0] * len(options))
 
 
-def by_rule(name: str, engine: str, question: CollectiveQuestion, limits: Limits, watch: Watch) -> Found[Chunks]:
+def by_rule(name: str, engine: str, question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Chunks]:
     """A rule of the simulator; no proof."""
     del limits, watch
     found = best(question, name)
     from crossopt.solvers.network.collective.judge import judge  # noqa: PLC0415 - a rule may miss the deadline
 
-    return Found(None if judge(question, found).violations else found, engine=engine)
+    return SearchOutcome(None if judge(question, found).violations else found, engine=engine)

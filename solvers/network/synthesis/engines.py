@@ -9,10 +9,10 @@ from time import monotonic
 
 from crossopt.formulation.network.sends import least_steps, sends_model
 from crossopt.instances.network.synthesis import SynthesisQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.network.synthesis.judge import Sends, in_order, judge
-from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 # Rules to compare with: links filled step by step as TACOS fills them, and a ring.
 #
@@ -83,30 +83,30 @@ CUTS = "cuts"
 """Who says the bound that anybody can count."""
 
 
-def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> Found[Sends]:
+def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Sends]:
     """Rules until they meet the bound of cuts; CP-SAT where they do not."""
     if not limits.seconds:
-        return Found(None, stopped="time limit")
+        return SearchOutcome(None, stopped="time limit")
     bound, deadline = least_steps(question), question.file.deadline
     if deadline is not None and bound > deadline:
         reason = f"deadline: links let nothing be done in less than {bound} steps, as cuts around NPUs show"
-        return Found(None, inf, Counted(CUTS), reasons=(reason,))
+        return SearchOutcome(None, inf, RecomputableBound(CUTS), reasons=(reason,))
     tries, value = _of_many(question, limits.seed, bound)
     run = _Run(question, limits, bound, tries, value)
     run.tell(watch, "rules")
     while run.bound < run.value and run.look():
         run.tell(watch, f"{run.bound} steps")
-    proof = Counted(CUTS) if run.bound == bound else Word("cpsat")
+    proof = RecomputableBound(CUTS) if run.bound == bound else UnverifiedBound("cpsat")
     late = deadline is not None and run.value > deadline
     impossible = deadline is not None and run.bound > deadline
     stopped = run.stopped if limits.seconds < inf or run.stopped == "interrupted" else "complete"
-    return Found(
+    return SearchOutcome(
         None if late else run.best,
         inf if impossible else run.bound,
         proof,
         stopped=stopped,
         reasons=(f"deadline: nothing is done in less than {run.bound} steps",) if impossible else (),
-        rivals=(Rival(f"TACOS, best of {_TRIES}", None, tries), Rival("ring", None, ring(question))),
+        rivals=(Baseline(f"TACOS, best of {_TRIES}", None, tries), Baseline("ring", None, ring(question))),
         solver=run.solver,
     )
 
@@ -145,21 +145,21 @@ class _Run:
         watch(Progress(words, self.value, self.bound, lambda: best))
 
 
-def tacos(question: SynthesisQuestion, limits: Limits, watch: Watch) -> Found[Sends]:
+def tacos(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Sends]:
     """Links filled by chance, once; no proof."""
     del watch
     return _within(question, filled(question, Random(limits.seed)), "tacos")
 
 
-def around(question: SynthesisQuestion, limits: Limits, watch: Watch) -> Found[Sends]:
+def around(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Sends]:
     """Along one ring; no proof."""
     del limits, watch
     return _within(question, ring(question), "ring")
 
 
-def _within(question: SynthesisQuestion, answer: Sends | None, engine: str) -> Found[Sends]:
+def _within(question: SynthesisQuestion, answer: Sends | None, engine: str) -> SearchOutcome[Sends]:
     """The answer, unless it comes too late."""
-    return Found(None if answer is None or judge(question, answer).violations else answer, engine=engine)
+    return SearchOutcome(None if answer is None or judge(question, answer).violations else answer, engine=engine)
 
 
 def _of_many(question: SynthesisQuestion, seed: int, bound: int) -> tuple[Sends, int]:

@@ -5,18 +5,18 @@ from math import inf
 from crossopt.formulation.network.sends import least_steps
 from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Result, Watch
-from crossopt.solvers.family import Family, Proved, later
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.network.synthesis.judge import Sends, Used, judge
-from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 # Bounds on sends counted anew: cuts around all sets of NPUs.
 
 
 def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> Proved:
     """The bound of cuts, or whose word a greater one is."""
-    if isinstance(saved.proof, Word):
+    if isinstance(saved.proof, UnverifiedBound):
         return Proved((f"the bound is the word of {saved.proof.by}, not proved anew",), told=True)
-    if not isinstance(saved.proof, Counted) or saved.proof.by != "cuts":
+    if not isinstance(saved.proof, RecomputableBound) or saved.proof.by != "cuts":
         return Proved((), ("proof: bounds on sends are shown by cuts",))
     shown, deadline = least_steps(question), question.file.deadline
     words = f"cuts around all {2**question.npus - 1} sets of NPUs were counted anew"
@@ -31,13 +31,13 @@ def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> 
 
 _ENGINES = "crossopt.solvers.network.synthesis.engines"
 
-FAMILY: Family[SynthesisQuestion, Sends, Used] = Family(
+FAMILY: ProblemType[SynthesisQuestion, Sends, Used] = ProblemType(
     kind="synthesis",
     what="schedule",
     unit="steps",
     answer=Sends,
     details=Used,
-    engines={"auto": later(_ENGINES, "auto"), "tacos": later(_ENGINES, "tacos"), "ring": later(_ENGINES, "around")},
+    engines={"auto": lazy_import(_ENGINES, "auto"), "tacos": lazy_import(_ENGINES, "tacos"), "ring": lazy_import(_ENGINES, "around")},
     judge=judge,
     judged="who has what, links, deadline",
     prove=prove,

@@ -196,7 +196,7 @@ def _filled(
         return np.asarray(inside @ np.bincount(unit_of, column, count))
 
     return Ideals(
-        words=_words(inside),
+        words=_text(inside),
         work=held(work),
         cpu=held(cpu),
         size=held(_down(graph.size, digits)),
@@ -260,7 +260,7 @@ def _members(masks: Sequence[int], count: int) -> Mask:
     return np.unpackbits(packed, axis=1, count=count, bitorder="little").astype(bool)
 
 
-def _words(inside: Mask) -> NDArray[np.uint64]:
+def _text(inside: Mask) -> NDArray[np.uint64]:
     padded = np.zeros((len(inside), -(-inside.shape[1] // 64) * 64), bool)
     padded[:, : inside.shape[1]] = inside
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)

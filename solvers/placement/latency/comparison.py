@@ -19,8 +19,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Rival
-from crossopt.solvers.placement.answer import Placement, judged, middle, rival
+from crossopt.solvers.answer import Baseline
+from crossopt.solvers.placement.answer import Placement, baseline_of, judged, middle
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed
 from crossopt.solvers.placement.latency.search import along, annealed, first_pieces
 
@@ -115,19 +115,19 @@ RULES: dict[str, Rule] = {
 SEEDED = ("annealing",)
 
 
-def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[Rival[Placement]]:
+def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[Baseline[Placement]]:
     """Every rule (of a search with seeds the run in the middle by value) and the splits that are given, each device as one piece."""
     flow = flow_of(question)
     for name, rule in RULES.items():
         yield middle([_ruled(question, flow, name, rule, seed, seconds) for seed in range(seeds if name in SEEDED else 1)])
     for name, device_of in splits.items():
-        yield judged(question, rival(question, name, device_of, np.zeros(len(device_of), np.int64)))
+        yield judged(question, baseline_of(question, name, device_of, np.zeros(len(device_of), np.int64)))
 
 
-def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed: int, seconds: float) -> Rival[Placement]:
+def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed: int, seconds: float) -> Baseline[Placement]:
     began = monotonic()
     slot_of = rule(question, flow, seed, began + seconds)
-    found = rival(question, name, *((None,) if slot_of is None else placed(flow, slot_of)))
+    found = baseline_of(question, name, *((None,) if slot_of is None else placed(flow, slot_of)))
     return judged(question, found, monotonic() - began)
 
 

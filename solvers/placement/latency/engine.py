@@ -12,10 +12,10 @@ from crossopt.formulation.model import Values, real, violations
 from crossopt.formulation.placement.latency import Latency, latency_model
 from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, gap_between
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, gap_between
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Event, Spend
-from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
+from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
 from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.judge import judge_latency
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed, rows_placed, tidy, timed
@@ -33,7 +33,7 @@ from crossopt.solvers.placement.latency.paths import (
     whole_of,
 )
 from crossopt.solvers.placement.latency.search import along, annealed, first_pieces, near_orders
-from crossopt.solvers.proofs import OnPath, Proof, Word
+from crossopt.solvers.proofs import OnPath, Proof, UnverifiedBound
 
 _WORKERS = 2
 _GUARD = 1e-9
@@ -188,7 +188,7 @@ class _Course:
         before = (self.value, self.bound)
         self.best = min(self.best, found) if found else self.best
         if proof is not None and bound > self.bound:
-            self.shown = (self.bound, self.proof) if isinstance(proof, Word) and self.shown is None else self.shown
+            self.shown = (self.bound, self.proof) if isinstance(proof, UnverifiedBound) and self.shown is None else self.shown
             self.bound, self.proof = bound, proof
         if (self.value, self.bound) != before:
             self.trace.append((monotonic() - self.began, self.value, self.bound))
@@ -214,7 +214,7 @@ class _Course:
         return self.shown if self.shown is not None and self._near(self.shown[0]) else (self.bound, self.proof)
 
 
-def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
+def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
     """The placement through which a sample goes soonest, and no sooner than which any goes."""
     began, flow = monotonic(), flow_of(question)
     everywhere = [CPU] * len(flow.blocks)
@@ -238,8 +238,8 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[
     except FailedError as error:  # what was known before its solver failed holds
         course.stopped, course.notes = "interrupted", (f"the engine {NAME} ended early: {error}",)
     bound, proof = course.proved()
-    found = Found(answer(), bound, proof, stopped=course.stopped, notes=course.notes, trace=tuple(course.trace))
-    return ended(question, NAME, found, rivals_of(question, flow), began)
+    found = SearchOutcome(answer(), bound, proof, stopped=course.stopped, notes=course.notes, trace=tuple(course.trace))
+    return ended(question, NAME, found, baselines_of(question, flow), began)
 
 
 def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[None]:
@@ -285,7 +285,7 @@ def _bounds(whole: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
     for figure, path, beside, pieces, size in tables:
         sharp, ends = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
         again = looked_at(pieces, ends) <= MOST_REPEATED
-        yield least_time(whole, path, sharp, size), OnPath(_PROOF, figure, ends) if again else Word(_PROOF)
+        yield least_time(whole, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
 
 
 def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
@@ -305,16 +305,16 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     left, complete = course.left(), answer.stopped == "complete"
     if complete and (shown := branched(question, answer.limit, answer.bound, course.began, left)):
         course.see(bound=shown[0], proof=shown[1])
-    course.see(bound=answer.bound, proof=Word(answer.solver))
+    course.see(bound=answer.bound, proof=UnverifiedBound(answer.solver))
 
 
 def _rows(flow: Flow, slot_of: list[int]) -> list[int]:
     return [slot_of[block] for block in flow.blocks.block_of.tolist()]
 
 
-def rivals_of(question: PlacementQuestion, flow: Flow) -> tuple[Rival[Placement], ...]:
+def baselines_of(question: PlacementQuestion, flow: Flow) -> tuple[Baseline[Placement], ...]:
     """What is done without a proof: all on CPUs, one accelerator filled after the other, and the best pieces along one order."""
     known = {"all on cpus": [CPU] * len(flow.blocks), "greedy": greedy(question, flow)}
     if flow.slots:
         known["one order"] = along(flow, np.arange(len(flow.blocks)))[1]
-    return tuple(rival(question, name, *placed(flow, slot_of)) for name, slot_of in known.items())
+    return tuple(baseline_of(question, name, *placed(flow, slot_of)) for name, slot_of in known.items())

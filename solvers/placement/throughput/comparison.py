@@ -16,8 +16,8 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Rival
-from crossopt.solvers.placement.answer import Placement, judged, middle, rival
+from crossopt.solvers.answer import Baseline
+from crossopt.solvers.placement.answer import Placement, baseline_of, judged, middle
 from crossopt.solvers.placement.heuristics import HEAT, annealed, by_rank, by_work, equal_shares, orders
 from crossopt.solvers.placement.intervals import Staged, best_stages
 from crossopt.solvers.placement.judge import judge
@@ -157,20 +157,20 @@ SEEDED = ("minimum cut", "many orders", "local search", "annealing")
 
 def compared(
     question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole], searches: Collection[str] = tuple(SEARCHES)
-) -> Iterator[Rival[Placement]]:
+) -> Iterator[Baseline[Placement]]:
     """Every rule, searches with their seeds (the middle one by value is shown), and the splits that are given."""
     blocks = blocks_of(question.graph, staged=True)
     for name, rule in RULES.items():
         began = monotonic()
         device_of = rule(question, blocks)
-        yield judged(question, rival(question, name, device_of), monotonic() - began)
+        yield judged(question, baseline_of(question, name, device_of), monotonic() - began)
     for name, search in ((name, SEARCHES[name]) for name in searches):
         yield middle([_searched(question, name, search, seed, seconds) for seed in range(seeds if name in SEEDED else 1)])
     for name, device_of in splits.items():
-        yield judged(question, rival(question, name, device_of))
+        yield judged(question, baseline_of(question, name, device_of))
 
 
-def _searched(question: PlacementQuestion, name: str, search: Search, seed: int, seconds: float) -> Rival[Placement]:
+def _searched(question: PlacementQuestion, name: str, search: Search, seed: int, seconds: float) -> Baseline[Placement]:
     began = monotonic()
     device_of = search(question, seed, began + seconds)
-    return judged(question, rival(question, name, device_of), monotonic() - began)
+    return judged(question, baseline_of(question, name, device_of), monotonic() - began)

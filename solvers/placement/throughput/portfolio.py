@@ -17,7 +17,7 @@ from crossopt.formulation.placement.throughput import Assignment, assignment_mod
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
-from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import COARSE_GAP, Placement, ended
@@ -26,8 +26,8 @@ from crossopt.solvers.placement.bounds.along import PROOF as PROOF_ALONG
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
 from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.heuristics import improved, staged_start
-from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, rivals_of, start_many
-from crossopt.solvers.proofs import Priced, Proof, Surrounded, Swept, Word
+from crossopt.solvers.placement.throughput.run import Run, baselines_of, devices_of, in_time, none_by, none_by_size, start_many
+from crossopt.solvers.proofs import MultiplierBound, Proof, Surrounded, Swept, UnverifiedBound
 
 SOLVERS = ("highs", "cpsat")
 
@@ -130,7 +130,7 @@ _PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
 """The share of the time limit that prices of blocks take, and the seconds below which it is not worth the while, and at the most."""
 
 
-def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
+def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
     """The least busy placement, as near as models can tell, with its proof."""
     began = monotonic()
     reasons = too_large(question)
@@ -138,10 +138,10 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Foun
         return replace(none_by_size(reasons), engine="portfolio")
     near = replace(limits, gap=max(limits.gap, COARSE_GAP))
     found = replace(_portfolio(question, near, watch, began), coarse=COARSE_GAP)
-    return ended(question, "portfolio", found, rivals_of(question), began)
+    return ended(question, "portfolio", found, baselines_of(question), began)
 
 
-def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
+def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> SearchOutcome[Placement]:
     convex, run = question.contiguity == "convex", Run(question, near=limits.gap)
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
     try:
@@ -172,11 +172,11 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     watch(Progress("a tree in whole numbers", run.value, run.bound, run.answer))
     shown = branched(question, value, bound, began, left) if end.stopped == "complete" else None
     if end.bound is None:
-        return none_by(question, run.known, shown[1] if shown and shown[0] >= value else Word(solvers))
+        return none_by(question, run.known, shown[1] if shown and shown[0] >= value else UnverifiedBound(solvers))
     if shown:
         run.raise_bound(*shown)
     run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
-    run.raise_bound(real(end.bound, quantum), Word(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
+    run.raise_bound(real(end.bound, quantum), UnverifiedBound(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
     return replace(run.found(stopped=end.stopped, trace=trace), notes=end.notes)
 
 
@@ -209,7 +209,7 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
         run.raise_bound(bound, proof)
         for placement in placements:
             run.improve(placement)
-        watch(Progress("prices of blocks" if isinstance(proof, Priced) else "along the blocks", run.value, run.bound, run.answer))
+        watch(Progress("prices of blocks" if isinstance(proof, MultiplierBound) else "along the blocks", run.value, run.bound, run.answer))
         if run.closed():
             break
 
@@ -223,10 +223,10 @@ def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[
         from crossopt.solvers.placement.bounds.set_partitioning import priced  # noqa: PLC0415
 
         for priced_so in priced(blocks, machine, limit, least, monotonic() + seconds):
-            yield priced_so.bound, Priced(PROOF_BY_PRICES, limit, tuple(priced_so.prices.tolist())), ()
+            yield priced_so.bound, MultiplierBound(PROOF_BY_PRICES, limit, tuple(priced_so.prices.tolist())), ()
     for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
         again = found.states <= MOST_REPEATED
-        yield found.bound, Swept(PROOF_ALONG, limit, found.states) if again else Word(PROOF_ALONG), found.placements
+        yield found.bound, Swept(PROOF_ALONG, limit, found.states) if again else UnverifiedBound(PROOF_ALONG), found.placements
 
 
 def staged_devices(question: PlacementQuestion, deadline: float) -> Whole | None:

@@ -12,18 +12,18 @@ from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.latency import greatest_of
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Trace, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.family import solve
-from crossopt.solvers.placement.answer import COUNTING, Placement, placement_of, rival
+from crossopt.solvers.placement.answer import COUNTING, Placement, baseline_of, placement_of
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.intervals import LARGE, Staged, best_stages
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.quick import equal_shares
-from crossopt.solvers.proofs import Proof, Word
+from crossopt.solvers.proofs import Proof, UnverifiedBound
 
 ROUNDED = 1.0 + 1e-9
 """Sums in another order may be larger by less than this share."""
-NOBODY = Word("")
+NOBODY = UnverifiedBound("")
 """As long as there is no bound."""
 _SHORTAGE = 10.0
 """Seconds for the least memory that would do."""
@@ -58,7 +58,7 @@ class Run:
         """Take a bound, if it is a higher one."""
         if bound > self.bound:
             self.bound, self.proof = bound, proof
-        if bound > self.shown[0] and not isinstance(proof, Word):
+        if bound > self.shown[0] and not isinstance(proof, UnverifiedBound):
             self.shown = bound, proof
 
     def greatest(self, blocks: Blocks) -> float:
@@ -72,13 +72,13 @@ class Run:
     def _near(self, bound: float) -> bool:
         return self.value - bound <= self.near * self.value
 
-    def found(self, stopped: str = "complete", trace: Trace = ()) -> Found[Placement]:
+    def found(self, stopped: str = "complete", trace: Trace = ()) -> SearchOutcome[Placement]:
         """What is known, as far as anything is, with the bound and what proves it."""
         if self.known is None:
-            return Found(None, stopped=stopped, trace=trace)
+            return SearchOutcome(None, stopped=stopped, trace=trace)
         bound, proof = self.shown if self._near(self.shown[0]) else (self.bound, self.proof)
         placement = placement_of(self.question, self.known)
-        return Found(placement, None if bound == -inf else bound, proof, stopped=stopped, trace=trace)
+        return SearchOutcome(placement, None if bound == -inf else bound, proof, stopped=stopped, trace=trace)
 
 
 def start_many(run: Run, blocks: Blocks, watch: Watch) -> None:
@@ -90,16 +90,16 @@ def start_many(run: Run, blocks: Blocks, watch: Watch) -> None:
             watch(Progress("equal shares", run.value, None, run.answer))
 
 
-def none_by_size(reasons: tuple[str, ...]) -> Found[Placement]:
+def none_by_size(reasons: tuple[str, ...]) -> SearchOutcome[Placement]:
     """Sizes alone show that there is no placement."""
-    return Found(None, inf, COUNTING, reasons=reasons)
+    return SearchOutcome(None, inf, COUNTING, reasons=reasons)
 
 
-def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> Found[Placement]:
+def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> SearchOutcome[Placement]:
     """There is no placement, as somebody says; a SolverError where there is one."""
     if known is not None:
         raise SolverError(f"{proof.by} broke its word: it calls a model infeasible of which a placement is known")
-    return Found(None, inf, proof, reasons=_shortage(question), trace=trace)
+    return SearchOutcome(None, inf, proof, reasons=_shortage(question), trace=trace)
 
 
 def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def on_devices(question: PlacementQuestion, blocks: Blocks, found: Staged) -> Wh
 RULES: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages, "one order": one_order}
 
 
-def rivals_of(question: PlacementQuestion) -> tuple[Rival[Placement], ...]:
+def baselines_of(question: PlacementQuestion) -> tuple[Baseline[Placement], ...]:
     """Every rule's placement."""
     blocks = blocks_of(question.graph, staged=True)
-    return tuple(rival(question, name, rule(question, blocks)) for name, rule in RULES.items())
+    return tuple(baseline_of(question, name, rule(question, blocks)) for name, rule in RULES.items())

@@ -17,7 +17,7 @@ from crossopt.formulation.placement.throughput import Stages, one_stage_model, s
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
-from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended
@@ -26,8 +26,8 @@ from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.intervals import LARGE, Staged
-from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, rivals_of, start_many
-from crossopt.solvers.proofs import Branched, Counted, Surrounded, Word
+from crossopt.solvers.placement.throughput.run import Run, baselines_of, devices_of, in_time, none_by, none_by_size, start_many
+from crossopt.solvers.proofs import Branched, RecomputableBound, Surrounded, UnverifiedBound
 
 _STEPS = 1 << 40
 _ASKED, _SHARE = 4, 0.1
@@ -76,15 +76,15 @@ _STARTING, _STARTING_MANY, _LOOKING = 0.1, 0.6, 0.4
 over ideals, before a solver is asked."""
 
 
-def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
+def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
     """The best stages, with their proof."""
     began = monotonic()
     reasons = too_large(question)
     found = none_by_size(reasons) if reasons else _stages(question, limits, watch, began)
-    return ended(question, "stages", found, rivals_of(question), began)
+    return ended(question, "stages", found, baselines_of(question), began)
 
 
-def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
+def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> SearchOutcome[Placement]:
     near, early = max(limits.gap, LEAST_GAP), began + _STARTING * limits.seconds
     blocks, run = blocks_of(question.graph, staged=True), Run(question, near=near)
     start_many(run, blocks, watch)
@@ -112,7 +112,7 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
 
 def _bounded(
     run: Run, blocks: Blocks, start: Staged, greatest: float, limits: Limits, began: float, first: Trace
-) -> Found[Placement] | None:
+) -> SearchOutcome[Placement] | None:
     """Raises the bound by single blocks, and by the least of one stage; the answer of the program over ideals, where these are few."""
     question, early = run.question, began + _STARTING * limits.seconds
     held = least_busiest(question, blocks, greatest, early)
@@ -125,13 +125,13 @@ def _bounded(
     if run.known is not None:
         left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
         if (told := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
-            run.raise_bound(told[0], Word(told[1]))
+            run.raise_bound(told[0], UnverifiedBound(told[1]))
     return None
 
 
 def _solved(
     run: Run, blocks: Blocks, start: Staged, greatest: float, limits: Limits, watch: Watch, began: float, first: Trace
-) -> Found[Placement]:
+) -> SearchOutcome[Placement]:
     """What CP-SAT makes of the integer model of all stages."""
     question, overlapped = run.question, run.question.communication == "overlapped"
     model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, run.bound)
@@ -151,9 +151,9 @@ def _solved(
     return _found(run, blocks, model, answer, first, shown)
 
 
-def _by_ideals(run: Run, best: Best, first: Trace) -> Found[Placement] | None:
+def _by_ideals(run: Run, best: Best, first: Trace) -> SearchOutcome[Placement] | None:
     """The answer of the program, or None where rounded figures keep its placement from being as good as its bound."""
-    proof = Counted(best.proof)
+    proof = RecomputableBound(best.proof)
     if run.known is None and best.device_of is None:
         return none_by(run.question, None, proof, first) if best.bound == inf else None
     tried = Run(run.question, run.known, run.value, near=run.near)
@@ -162,18 +162,20 @@ def _by_ideals(run: Run, best: Best, first: Trace) -> Found[Placement] | None:
     return tried.found(trace=first) if tried.closed() else None
 
 
-def _found(run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace, shown: tuple[float, Branched] | None) -> Found[Placement]:
+def _found(
+    run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace, shown: tuple[float, Branched] | None
+) -> SearchOutcome[Placement]:
     """What the solver says of it, and what a tree shows of that."""
     quantum, offset = model.figures.quantum, first[-1][0]
     if answer.status == "INFEASIBLE":
-        none = shown[1] if shown and shown[0] >= run.greatest(blocks) else Word(answer.solver)
+        none = shown[1] if shown and shown[0] >= run.greatest(blocks) else UnverifiedBound(answer.solver)
         return none_by(run.question, run.known, none, first)
     trace = [(event.seconds + offset, in_time(event.value, quantum), in_time(event.bound, quantum)) for event in answer.trace]
     if answer.values is not None:
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
         run.improve(devices_of(run.question, blocks, stage_of(model, answer.values), kinds))
     if answer.bound is not None:
-        run.raise_bound(real(answer.bound, quantum), Word(f"{answer.solver}, in whole quanta of {quantum:.1e} ms"))
+        run.raise_bound(real(answer.bound, quantum), UnverifiedBound(f"{answer.solver}, in whole quanta of {quantum:.1e} ms"))
     if shown:
         run.raise_bound(*shown)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"

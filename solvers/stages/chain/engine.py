@@ -10,8 +10,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
-from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.chain.judge import ChainPlan, even
 from crossopt.solvers.stages.chain.prove import countable
 
@@ -330,7 +330,7 @@ class _OverError(Exception):
     """The time is over."""
 
 
-def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> Found[ChainPlan]:
+def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ChainPlan]:
     """The optimum with its proof; the best equal split where the time ends before."""
     began, equal = monotonic(), Bests()
 
@@ -343,13 +343,13 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> Found[ChainPl
         equal = equal_splits(question, tick)
         best = best_plans(question, equal.divisible.value, tick)
     except _OverError:
-        return Found(equal.any.plan, engine="cuts", stopped="time limit")
+        return SearchOutcome(equal.any.plan, engine="cuts", stopped="time limit")
     except KeyboardInterrupt:
-        return Found(equal.any.plan, engine="cuts", stopped="interrupted")
+        return SearchOutcome(equal.any.plan, engine="cuts", stopped="interrupted")
     words = "dynamic programming over all cuts"
-    proof = Counted(words) if countable(question) else Word(words)
+    proof = RecomputableBound(words) if countable(question) else UnverifiedBound(words)
     reasons = () if best.any.plan else (_reason(question),)
-    return Found(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, rivals=_rivals(question, equal, best))
+    return SearchOutcome(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, rivals=_baselines(question, equal, best))
 
 
 def _reason(question: ChainQuestion) -> str:
@@ -366,25 +366,25 @@ def _reason(question: ChainQuestion) -> str:
     return "no stages keep the memory of every device, though each layer alone does (give more devices, memory, or widths)"
 
 
-def _rivals(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[Rival[ChainPlan], ...]:
+def _baselines(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[Baseline[ChainPlan], ...]:
     """What else could be done: plans of one rule or another."""
     file = question.file
-    found = [_rival("equal split", equal.any.plan)]
+    found = [_baseline("equal split", equal.any.plan)]
     if not file.divisible:
-        found.insert(0, _rival("divisible", best.divisible.plan))
+        found.insert(0, _baseline("divisible", best.divisible.plan))
     if file.fixed is not None:
         found += [_fixed(question, file.fixed.stages, file.fixed.width, file.fixed.data, one) for one in file.recompute]
     return tuple(found)
 
 
-def _rival(name: str, plan: ChainPlan | None) -> Rival[ChainPlan]:
-    return Rival(name, None, plan, "" if plan else "no such plan keeps the limits")
+def _baseline(name: str, plan: ChainPlan | None) -> Baseline[ChainPlan]:
+    return Baseline(name, None, plan, "" if plan else "no such plan keeps the limits")
 
 
-def _fixed(question: ChainQuestion, stages: int, width: int, data: int, recompute: Recompute) -> Rival[ChainPlan]:
+def _fixed(question: ChainQuestion, stages: int, width: int, data: int, recompute: Recompute) -> Baseline[ChainPlan]:
     """The plan that the question names, each layer recomputed or none."""
     plan = ChainPlan(width, recompute, question.file.microbatch[0], data, even(len(question.layers), stages))
-    return _rival("fixed plan" if len(question.file.recompute) == 1 else f"fixed, {_WORDS[recompute]}", plan)
+    return _baseline("fixed plan" if len(question.file.recompute) == 1 else f"fixed, {_WORDS[recompute]}", plan)
 
 
 _WORDS = {"none": "stored", "full": "recomputed"}

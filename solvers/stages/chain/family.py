@@ -4,12 +4,12 @@ from time import monotonic
 
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
-from crossopt.solvers.family import Family, later
+from crossopt.solvers.family import ProblemType, lazy_import
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
 from crossopt.solvers.stages.chain.prove import prove
 
 _ROUNDINGS = 64 * 2.0**-52
-_CUTS = later("crossopt.solvers.stages.chain.engine", "cuts")
+_CUTS = lazy_import("crossopt.solvers.stages.chain.engine", "cuts")
 
 
 def _lowered(question: ChainQuestion, bound: Number) -> Number:
@@ -28,7 +28,7 @@ def _quick(question: ChainQuestion, deadline: float) -> ChainPlan | None:
     return equal_splits(question, tick).any.plan
 
 
-FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
+FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
     kind="chain",
     what="plan",
     unit="s",

@@ -13,7 +13,7 @@ from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
 
 MOST_LAYERS, MOST_PLANS = 9, 10_000
@@ -83,7 +83,7 @@ def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watc
     if not countable(question):
         told = by_looking_at_all(saved, lambda: least_of_all(question))
         fault = "proof: counting again takes more steps than a check does"
-        return Proved((), (fault,)) if told.told and isinstance(saved.proof, Counted) else told
+        return Proved((), (fault,)) if told.told and isinstance(saved.proof, RecomputableBound) else told
     least, bound = least_of_all(question), float("inf") if saved.bound is None else saved.bound
     if least is not None:
         return by_looking_at_all(saved, lambda: least)

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from crossopt.instances.stages.pipedream import PipelineQuestion
-from crossopt.solvers.answer import Rival
+from crossopt.solvers.answer import Baseline
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 
 
@@ -48,9 +48,9 @@ def _groups(devices: list[int], members: list[int]) -> list[tuple[int, ...]]:
     return found
 
 
-def rivals_of(question: PipelineQuestion) -> tuple[Rival[PipedreamPlan], ...]:
+def baselines_of(question: PipelineQuestion) -> tuple[Baseline[PipedreamPlan], ...]:
     """The plan of every rule beside the best."""
-    return tuple(Rival(name, None, plan) for name, plan in rules(question).items())
+    return tuple(Baseline(name, None, plan) for name, plan in rules(question).items())
 
 
 def best_rule(question: PipelineQuestion) -> PipedreamPlan | None:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream import Level, PipelineQuestion, Profile
-from crossopt.solvers.answer import Found, Limits, Progress, Watch
-from crossopt.solvers.proofs import Counted, Word
-from crossopt.solvers.stages.pipedream.baselines import best_rule, rivals_of
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
+from crossopt.solvers.stages.pipedream.baselines import baselines_of, best_rule
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 from crossopt.solvers.stages.pipedream.prove import countable
 
@@ -475,9 +475,9 @@ class _OverError(Exception):
     """The time is over."""
 
 
-def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> Found[PipedreamPlan]:
+def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> SearchOutcome[PipedreamPlan]:
     """The optimum with its proof; the best rule where the time ends before."""
-    began, rule, rivals = monotonic(), best_rule(question), rivals_of(question)
+    began, rule, rivals = monotonic(), best_rule(question), baselines_of(question)
     known = judge(question, rule).value if rule else None
 
     def tick(share: float) -> None:
@@ -489,12 +489,12 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> Found[Pipe
         ideals = ideals_of(question.profile, question.memory, question.compatible, tick)
         value, stages = best_stages(question, ideals, tick)
     except _OverError:
-        return Found(rule, engine="cuts", stopped="time limit", rivals=rivals)
+        return SearchOutcome(rule, engine="cuts", stopped="time limit", rivals=rivals)
     except KeyboardInterrupt:
-        return Found(rule, engine="cuts", stopped="interrupted", rivals=rivals)
+        return SearchOutcome(rule, engine="cuts", stopped="interrupted", rivals=rivals)
     words, reasons = "dynamic programming over all cuts", () if stages else (_reason(question),)
-    proof = Counted(words) if countable(question) else Word(words)
-    return Found(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, rivals=rivals)
+    proof = RecomputableBound(words) if countable(question) else UnverifiedBound(words)
+    return SearchOutcome(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, rivals=rivals)
 
 
 def _reason(question: PipelineQuestion) -> str:

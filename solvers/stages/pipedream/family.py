@@ -2,13 +2,13 @@
 
 from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.solvers.answer import Number, Result
-from crossopt.solvers.family import Family, Judge, judge_rival, later
-from crossopt.solvers.stages.pipedream.baselines import best_rule, rivals_of
+from crossopt.solvers.family import Judge, ProblemType, judge_baseline, lazy_import
+from crossopt.solvers.stages.pipedream.baselines import baselines_of, best_rule
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, judge
 from crossopt.solvers.stages.pipedream.prove import all_seconds, prove
 
 _ROUNDINGS = 64 * 2.0**-52
-_CUTS = later("crossopt.solvers.stages.pipedream.engine", "cuts")
+_CUTS = lazy_import("crossopt.solvers.stages.pipedream.engine", "cuts")
 
 
 def _lowered(question: PipelineQuestion, bound: Number) -> Number:
@@ -22,7 +22,7 @@ Judging = Judge[PipelineQuestion, PipedreamPlan, PipedreamLoads]
 def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], judging: Judging) -> tuple[str, ...]:
     if saved.stopped == "interrupted" and not saved.rivals:  # perhaps before the rules were asked
         return ()
-    true = tuple(judge_rival(judging, question, rival) for rival in rivals_of(question))
+    true = tuple(judge_baseline(judging, question, rival) for rival in baselines_of(question))
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 
 
@@ -32,7 +32,7 @@ def _quick(question: PipelineQuestion, deadline: float) -> PipedreamPlan | None:
     return best_rule(question)
 
 
-FAMILY: Family[PipelineQuestion, PipedreamPlan, PipedreamLoads] = Family(
+FAMILY: ProblemType[PipelineQuestion, PipedreamPlan, PipedreamLoads] = ProblemType(
     kind="pipedream",
     what="plan",
     unit="s",

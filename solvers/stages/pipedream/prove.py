@@ -22,7 +22,7 @@ from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
 from crossopt.solvers.orders import every_ideal
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, Stage, judge
 
 MOST_CUTS, MOST_STEPS, _CALL = 5_000, 500_000_000, 6_000
@@ -105,7 +105,7 @@ def cuts_of(question: PipelineQuestion) -> Cuts | None:
     handed = _seen(inside, profile) if question.compatible else _handed_on(inside, profile)
     handed[inside.all(axis=1)] = False
     return Cuts(
-        words=_in_words(inside),
+        words=_in_text(inside),
         seconds=np.array([fsum(profile.seconds[held].tolist()) for held in inside]),
         parameters=inside @ profile.parameters,
         activation=inside @ profile.activation,
@@ -142,7 +142,7 @@ def _without_idle_cuts(question: PipelineQuestion, masks: list[int], before: lis
     return sorted(kept, key=lambda mask: (mask.bit_count(), mask)) if len(kept) > 1 else masks
 
 
-def _in_words(inside: Mask) -> NDArray[np.uint64]:
+def _in_text(inside: Mask) -> NDArray[np.uint64]:
     wide = np.zeros((len(inside), -(-inside.shape[1] // 64) * 64), bool)
     wide[:, : inside.shape[1]] = inside
     return np.packbits(wide, axis=1, bitorder="little").view(np.uint64)
@@ -372,7 +372,7 @@ def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoad
     found = least_slowest(question)
     if found is None:
         fault = "proof: counting again takes more steps than a check does"
-        return Proved((), (fault,)) if isinstance(saved.proof, Counted) else by_looking_at_all(saved, lambda: None)
+        return Proved((), (fault,)) if isinstance(saved.proof, RecomputableBound) else by_looking_at_all(saved, lambda: None)
     sure, bound = max(found - _ROUNDINGS * all_seconds(question), 0.0), float("inf") if saved.bound is None else saved.bound
     said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
     fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"

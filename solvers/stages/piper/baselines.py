@@ -9,7 +9,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.stages.piper import Configuration, PiperQuestion, narrowed
-from crossopt.solvers.answer import Rival
+from crossopt.solvers.answer import Baseline
 from crossopt.solvers.stages.piper.cuts import Bundling, Front, Options, options_of, ordered, with_free
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, named
 from crossopt.solvers.stages.piper.search import (
@@ -216,7 +216,7 @@ _MOST_STAGES = 20_000
 """Stages up to which other choices of configurations are tried, as they need tables of their own."""
 
 
-def rivals_of(options: Options, tables: Tables, clock: Callable[[], None]) -> Iterator[Rival[PiperPlan]]:
+def baselines_of(options: Options, tables: Tables, clock: Callable[[], None]) -> Iterator[Baseline[PiperPlan]]:
     """Every rule's value, or why it has none; a rule that is what was asked is left out."""
     question = options.question
     if "data" not in question.without:
@@ -228,7 +228,7 @@ def rivals_of(options: Options, tables: Tables, clock: Callable[[], None]) -> It
     if "recompute" not in question.without and small:
         fewer = narrowed(question, ("recompute",))
         if not all(fewer.graph.offers):
-            yield Rival("no recomputation", None, None, "a layer is offered with recomputation only")
+            yield Baseline("no recomputation", None, None, "a layer is offered with recomputation only")
         elif fewer.graph.offers != question.graph.offers:
             own = options_of(fewer, replace(options.network, graph=fewer.graph))
             yield _searched("no recomputation", own, tables_of(own, tables.cuts, Bundling(), clock), clock)
@@ -236,18 +236,18 @@ def rivals_of(options: Options, tables: Tables, clock: Callable[[], None]) -> It
         greedy = tables_of(options, tables.cuts, Bundling(), clock, rule=greedy_front)
         yield _found("greedy choice", options, greedy, greedy_price(options, greedy), clock)
     for name, stages in equal_stages(question, clock).items():
-        yield _rival(name, options, stages)
+        yield _baseline(name, options, stages)
 
 
-def _searched(name: str, options: Options, tables: Tables, clock: Callable[[], None]) -> Rival[PiperPlan]:
+def _searched(name: str, options: Options, tables: Tables, clock: Callable[[], None]) -> Baseline[PiperPlan]:
     return _found(name, options, tables, price_of(options, tables.cuts), clock)
 
 
-def _found(name: str, options: Options, tables: Tables, price: Price, clock: Callable[[], None]) -> Rival[PiperPlan]:
+def _found(name: str, options: Options, tables: Tables, price: Price, clock: Callable[[], None]) -> Baseline[PiperPlan]:
     known = Known()
     search(known, tables, 0.0, price, clock)
-    return _rival(name, options, known.stages)
+    return _baseline(name, options, known.stages)
 
 
-def _rival(name: str, options: Options, stages: tuple[Stage, ...] | None) -> Rival[PiperPlan]:
-    return Rival(name, None, None, _NOTHING) if stages is None else Rival(name, None, named(options.question, stages))
+def _baseline(name: str, options: Options, stages: tuple[Stage, ...] | None) -> Baseline[PiperPlan]:
+    return Baseline(name, None, None, _NOTHING) if stages is None else Baseline(name, None, named(options.question, stages))

@@ -8,9 +8,9 @@ from time import monotonic
 import numpy as np
 
 from crossopt.instances.stages.piper import PiperQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
-from crossopt.solvers.proofs import Counted, Word
-from crossopt.solvers.stages.piper.baselines import rivals_of
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
+from crossopt.solvers.stages.piper.baselines import baselines_of
 from crossopt.solvers.stages.piper.cuts import Bundling, Late, Options, cuts_near, ideals_of, network_of, options_of
 from crossopt.solvers.stages.piper.judge import PiperPlan, named
 from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, countable, load_bound, too_large
@@ -70,15 +70,15 @@ class _Work:
     """Whether the tables hold all cuts."""
 
 
-def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> Found[PiperPlan]:
+def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> SearchOutcome[PiperPlan]:
     """The quickest stages, with their proof."""
     began = monotonic()
     if reasons := too_large(question):
-        return Found(None, float("inf"), Counted(BY_SIZES), "cuts", reasons=reasons, notes=question.notes)
+        return SearchOutcome(None, float("inf"), RecomputableBound(BY_SIZES), "cuts", reasons=reasons, notes=question.notes)
     clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
     clock.answer = lambda: named(question, clock.known.stages) if clock.known.stages else None
     work = _Work(options_of(question, network_of(question.graph)))
-    stopped, rivals = "complete", list[Rival[PiperPlan]]()
+    stopped, rivals = "complete", list[Baseline[PiperPlan]]()
     try:
         _search_all(work, clock)
     except Late:
@@ -90,7 +90,7 @@ def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> Found[PiperPl
     clock.words = "rules to compare with"
     with suppress(Late, KeyboardInterrupt):
         if stopped == "complete" and clock.known.stages is not None and work.tables is not None:
-            rivals.extend(rivals_of(work.options, work.tables, clock.tick))  # what came before a stop stays
+            rivals.extend(baselines_of(work.options, work.tables, clock.tick))  # what came before a stop stays
     return replace(_found(work, clock.known), stopped=stopped, rivals=tuple(rivals), trace=tuple(clock.trace), seconds=seconds)
 
 
@@ -150,14 +150,14 @@ def _chain(cuts: list[int], count: int) -> list[int]:
     return [*chain[: -1 : -(-len(chain) // count)], chain[-1]]
 
 
-def _found(work: _Work, known: Known) -> Found[PiperPlan]:
+def _found(work: _Work, known: Known) -> SearchOutcome[PiperPlan]:
     tables, question, stages = work.tables, work.options.question, known.stages
     plan, bound = named(question, stages) if stages else None, known.bound if stages or known.bound == float("inf") else None
     if tables is None or not work.every:
         few = () if tables is None else (f"{len(tables.cuts):,} of more cuts were searched",)
-        return Found(plan, bound, Counted(BY_WORK), "cuts", notes=(*question.notes, *few))
+        return SearchOutcome(plan, bound, RecomputableBound(BY_WORK), "cuts", notes=(*question.notes, *few))
     shown = not tables.bundled and countable(question, np.diff([*tables.start, len(tables.work)]))
     reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
-    told = Counted(BY_CUTS) if shown else Word(f"{BY_CUTS}, choices bundled" if tables.bundled else BY_CUTS)
-    proof = Counted(BY_WORK) if known.bound <= load_bound(question) else told
-    return Found(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)
+    told = RecomputableBound(BY_CUTS) if shown else UnverifiedBound(f"{BY_CUTS}, choices bundled" if tables.bundled else BY_CUTS)
+    proof = RecomputableBound(BY_WORK) if known.bound <= load_bound(question) else told
+    return SearchOutcome(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)

@@ -3,11 +3,11 @@
 from typing import Any
 
 from crossopt.instances.stages.piper import PiperQuestion
-from crossopt.solvers.family import Family, later
+from crossopt.solvers.family import ProblemType, lazy_import
 from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan, judge
 from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, prove
 
-_CUTS = later("crossopt.solvers.stages.piper.engine", "cuts")
+_CUTS = lazy_import("crossopt.solvers.stages.piper.engine", "cuts")
 _FIGURES = ("devices", "memory", "bandwidth", "microbatches")
 
 
@@ -16,7 +16,7 @@ def _described(question: PiperQuestion) -> dict[str, Any]:
     return {**{name: getattr(question, name) for name in _FIGURES}, "without": list(question.without)}
 
 
-FAMILY: Family[PiperQuestion, PiperPlan, PiperLoads] = Family(
+FAMILY: ProblemType[PiperQuestion, PiperPlan, PiperLoads] = ProblemType(
     kind="piper",
     what="plan",
     unit="s",

@@ -18,11 +18,11 @@ from crossopt.formulation.model import Linear, Model, Values, variables_of
 from crossopt.formulation.traces.selection import PARTS, Lever, Selection, limit_of, selection
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, Kernel, mix_of
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs
 from crossopt.solvers.backends.whole import Traced, trace
-from crossopt.solvers.proofs import Counted, Integers, Word
+from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
 from crossopt.solvers.traces.benchmark.judge import Runs, judge
 from crossopt.solvers.traces.benchmark.prove import least_of_all
 
@@ -136,7 +136,7 @@ def reasons(question: BenchmarkQuestion, seconds: float) -> tuple[str, ...]:
         asked = selection(question, inner=True, widened=lever)
         told = highs(asked.model, Spend(left))
         if told.value is not None and told.values is not None:
-            found.append(_words(question, lever, told.value, [told.values[variable] for variable in asked.runs]))
+            found.append(_text(question, lever, told.value, [told.values[variable] for variable in asked.runs]))
     return tuple(found) or (_together(question, max(deadline - monotonic(), _SHORTEST_LOOK)),)
 
 
@@ -162,7 +162,7 @@ def _levers(question: BenchmarkQuestion) -> tuple[Lever, ...]:
     return tuple(lever for lever, is_given in given if is_given)
 
 
-def _words(question: BenchmarkQuestion, lever: Lever, value: int, runs: list[int]) -> str:
+def _text(question: BenchmarkQuestion, lever: Lever, value: int, runs: list[int]) -> str:
     file = question.file
     if lever == "deviation":
         none = f"deviation: no runs of any kernels come within {float(file.deviation):.4%} of every total"
@@ -269,13 +269,13 @@ def _nearer(wanted: _Wanted, runs: Whole, deadline: float) -> Whole | None:
 # Rules to compare with: a share of every kernel's runs, rounded; the highest averages; the largest in proportion; kernels dropped.
 
 
-def rivals_of(question: BenchmarkQuestion, seed: int, deadline: float) -> tuple[Rival[Runs], ...]:
+def baselines_of(question: BenchmarkQuestion, seed: int, deadline: float) -> tuple[Baseline[Runs], ...]:
     """All rules, and kernels dropped one after another from rounded shares."""
     shares = rounded(question)
     rows = [("rounded shares", shares), ("highest averages", apportioned(question)), ("largest kernels", largest(question))]
     left = shrunk(question, shares, seed, deadline)
-    dropped = Rival("smallest dropped", None, left, "" if left else "no descent meets every limit")
-    return (*(Rival(name, None, answer) for name, answer in rows), dropped)
+    dropped = Baseline("smallest dropped", None, left, "" if left else "no descent meets every limit")
+    return (*(Baseline(name, None, answer) for name, answer in rows), dropped)
 
 
 def rounded(question: BenchmarkQuestion) -> Runs:
@@ -319,12 +319,12 @@ that which the solver takes, and the tree behind it of the rest."""
 RULES = {"rounding": rounded, "apportion": apportioned, "largest": largest}
 
 
-def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Runs]:
     """HiGHS looks for the best benchmark, a tree of our own proves the bound."""
     if not limits.seconds:
-        return Found(None, engine="highs", stopped="time limit")
+        return SearchOutcome(None, engine="highs", stopped="time limit")
     deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE)
-    rivals = rivals_of(question, limits.seed, monotonic() + (deadline - monotonic()) * _DROPPING)
+    rivals = baselines_of(question, limits.seed, monotonic() + (deadline - monotonic()) * _DROPPING)
     judged = [(judge(question, one.answer), one.answer) for one in rivals if one.answer is not None]
     known = [(int(verdict.value), answer) for verdict, answer in judged if not verdict.violations]
     inside, outside = selection(question, inner=True), selection(question, inner=False)
@@ -335,7 +335,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
 
     root, start = _start(question, inside, outside.model, limits, deadline)
     if root and start and root.bound is not None and (least := sum(start[one] > 0 for one in inside.chosen)) <= root.bound:
-        return Found(Runs(tuple(start[one] for one in inside.runs)), least, _proof(root.certificate), "highs", rivals=rivals)
+        return SearchOutcome(Runs(tuple(start[one] for one in inside.runs)), least, _proof(root.certificate), "highs", rivals=rivals)
     spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, hint=start, watch=see)
     told = highs(inside.model, spend)
     if told.values is not None and told.value is not None:
@@ -349,8 +349,8 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[
     stopped = "time limit" if limits.seconds < inf and shown != value and told.stopped == "time limit" else "complete"
     if answer is None:
         why = reasons(question, _looking(deadline)) if shown == inf else ()
-        return Found(None, shown, proof, "highs", stopped, reasons=why)
-    return Found(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals, solver=told.solver)
+        return SearchOutcome(None, shown, proof, "highs", stopped, reasons=why)
+    return SearchOutcome(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals, solver=told.solver)
 
 
 def _start(
@@ -385,54 +385,54 @@ def _tree(model: Model, value: int | None, deadline: float) -> Traced:
     return root if further.bound is not None and further.bound < (root.bound or 0) else further
 
 
-def _refuted(question: BenchmarkQuestion, model: Model, deadline: float) -> Found[Runs] | None:
+def _refuted(question: BenchmarkQuestion, model: Model, deadline: float) -> SearchOutcome[Runs] | None:
     """That there is no benchmark: by the root of a tree, by a tree about the limits that clash, else by the solver's word; None where it
     does not give that of the outer model."""
     root = trace(model, None, max(deadline - monotonic(), _SHORTEST), most=1)
     if root.bound is None:
-        return Found(None, inf, _proof(root.certificate), "highs", reasons=reasons(question, _looking(deadline)))
+        return SearchOutcome(None, inf, _proof(root.certificate), "highs", reasons=reasons(question, _looking(deadline)))
     clash = clash_of(model, max(deadline - monotonic(), _SHORTEST) * _LOOKING)
     if clash is None:
         return None
     in_the_way = f"in the way: no runs of any kernels keep {', '.join(clash.limits)}, whatever else is asked"
-    proof = Word("highs") if clash.tree is None else _proof(clash.tree)
-    return Found(None, inf, proof, "highs", reasons=(*reasons(question, _looking(deadline)), in_the_way))
+    proof = UnverifiedBound("highs") if clash.tree is None else _proof(clash.tree)
+    return SearchOutcome(None, inf, proof, "highs", reasons=(*reasons(question, _looking(deadline)), in_the_way))
 
 
 def _looking(deadline: float) -> float:
     return min(max(deadline - monotonic(), _SHORTEST), _SHORT)
 
 
-def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Runs]:
     """Every number of runs of every kernel."""
     if not limits.seconds:
-        return Found(None, engine="exhaustive", stopped="time limit")
+        return SearchOutcome(None, engine="exhaustive", stopped="time limit")
     del watch
     try:
         value, answer, count = least_of_all(question)
     except ValueError as error:
         raise RefusedError(f"{error} (`auto` answers)") from error
-    proof = Counted(f"{count:,} choices looked at")
+    proof = RecomputableBound(f"{count:,} choices looked at")
     why = () if answer else reasons(question, _SHORT)
-    rivals = rivals_of(question, limits.seed, monotonic() + _SHORT)
-    return Found(answer, value, proof, "exhaustive", reasons=why, rivals=rivals)
+    rivals = baselines_of(question, limits.seed, monotonic() + _SHORT)
+    return SearchOutcome(answer, value, proof, "exhaustive", reasons=why, rivals=rivals)
 
 
-def dropping(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+def dropping(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Runs]:
     """Rounded shares, less the smallest kernels; no proof."""
     if not limits.seconds:
-        return Found(None, engine="dropping", stopped="time limit")
+        return SearchOutcome(None, engine="dropping", stopped="time limit")
     del watch
     deadline = monotonic() + limits.seconds
     found = shrunk(question, rounded(question), limits.seed, deadline)
-    return Found(found, engine="dropping", stopped="time limit" if monotonic() > deadline else "complete")
+    return SearchOutcome(found, engine="dropping", stopped="time limit" if monotonic() > deadline else "complete")
 
 
-def by_rule(name: str, question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Found[Runs]:
+def by_rule(name: str, question: BenchmarkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Runs]:
     """A rule; no proof."""
     del limits, watch
     answer = RULES[name](question)
-    return Found(None if judge(question, answer).violations else answer, engine=name)
+    return SearchOutcome(None if judge(question, answer).violations else answer, engine=name)
 
 
 rounding, apportion, largest_first = (partial(by_rule, name) for name in RULES)

@@ -3,19 +3,19 @@
 from typing import Any
 
 from crossopt.instances.traces.benchmark import BenchmarkQuestion
-from crossopt.solvers.family import Family, later
+from crossopt.solvers.family import ProblemType, lazy_import
 from crossopt.solvers.traces.benchmark.judge import Runs, Stands, judge
 from crossopt.solvers.traces.benchmark.prove import prove
 
 _ENGINES = "crossopt.solvers.traces.benchmark.engines"
-_PROGRAM = later(_ENGINES, "program")
+_PROGRAM = lazy_import(_ENGINES, "program")
 
 
 def _described(question: BenchmarkQuestion) -> dict[str, Any]:
     return {"unit": question.file.objective}
 
 
-FAMILY: Family[BenchmarkQuestion, Runs, Stands] = Family(
+FAMILY: ProblemType[BenchmarkQuestion, Runs, Stands] = ProblemType(
     kind="benchmark",
     what="benchmark",
     unit="kernels",
@@ -24,11 +24,11 @@ FAMILY: Family[BenchmarkQuestion, Runs, Stands] = Family(
     engines={
         "auto": _PROGRAM,
         "highs": _PROGRAM,
-        "exhaustive": later(_ENGINES, "exhaustive"),
-        "rounding": later(_ENGINES, "rounding"),
-        "apportion": later(_ENGINES, "apportion"),
-        "largest": later(_ENGINES, "largest_first"),
-        "dropping": later(_ENGINES, "dropping"),
+        "exhaustive": lazy_import(_ENGINES, "exhaustive"),
+        "rounding": lazy_import(_ENGINES, "rounding"),
+        "apportion": lazy_import(_ENGINES, "apportion"),
+        "largest": lazy_import(_ENGINES, "largest_first"),
+        "dropping": lazy_import(_ENGINES, "dropping"),
     },
     seeded=frozenset({"dropping", "auto", "highs", "exhaustive"}),
     judge=judge,

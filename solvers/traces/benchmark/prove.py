@@ -10,7 +10,7 @@ from crossopt.formulation.traces.selection import selection
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Counted, Integers, Word
+from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
 from crossopt.solvers.traces.benchmark.judge import Runs, Stands
 
 _MOST_STEPS, _MOST_CHOICES = 100_000, 200_000
@@ -25,10 +25,10 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
         if isinstance(proof, Integers):
             shown, by = _of_tree(question, proof), "a tree of branches in whole numbers"
             done = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
-        elif isinstance(proof, Counted):
+        elif isinstance(proof, RecomputableBound):
             shown, count = least_of_all(question)[::2]
             by, done = f"{count:,} choices looked at", f"{count:,} choices were looked at again"
-        elif isinstance(proof, Word):
+        elif isinstance(proof, UnverifiedBound):
             return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), told=True)
         else:
             return Proved((), ("proof: bounds on benchmarks are shown by a tree or by looking at all",))

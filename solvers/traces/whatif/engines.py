@@ -9,8 +9,8 @@ from time import monotonic
 from crossopt.formulation.traces.whatif import Choice, Model, all_choices, cut, keeps, model_of, packed, places_in, settled
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.whatif import WhatIfQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
-from crossopt.solvers.proofs import Chosen, Counted
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.proofs import Chosen, RecomputableBound
 from crossopt.solvers.traces.whatif.judge import Changes
 from crossopt.solvers.traces.whatif.search import Search, exchanged, filled, gains_of, in_turn, leaner, share_of
 
@@ -20,7 +20,7 @@ _MOST_SUMMED = 20_000
 """Choices of which gains are added up."""
 
 
-def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int], seed: int, deadline: float) -> tuple[Rival[Changes], ...]:
+def baselines_of(model: Model, names: Sequence[str], gains: Sequence[int], seed: int, deadline: float) -> tuple[Baseline[Changes], ...]:
     """The best change alone, the most gain for its cost first, by gains alone or measured anew after each, the greatest sum of gains,
     whatever fits in the question's order, and exchanges from all of these."""
     root, every = settled(model.rules, 0, 0), range(len(names))
@@ -36,7 +36,7 @@ def rivals_of(model: Model, names: Sequence[str], gains: Sequence[int], seed: in
     ]
     rows.append(("exchange search", exchanged(model, [inside for _, inside in rows], seed, deadline)))
     return tuple(
-        Rival(name, None, None if inside is None else made(names, inside), "none" if inside is None else "") for name, inside in rows
+        Baseline(name, None, None if inside is None else made(names, inside), "none" if inside is None else "") for name, inside in rows
     )
 
 
@@ -110,10 +110,10 @@ def _summed(model: Model, gains: Sequence[int]) -> int | None:
 # Who chooses changes: branch and bound, every choice looked at, rules of most gain for its cost, and exchanges.
 
 
-def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
     """The optimum with the tree that proves it."""
     if not limits.seconds:
-        return Found(None, engine="branches", stopped="time limit")
+        return SearchOutcome(None, engine="branches", stopped="time limit")
     began = monotonic()
     deadline, model = began + limits.seconds, model_of(question)
     gains = gains_of(model)
@@ -128,22 +128,22 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Ch
     answer = None if search.best is None else leaner(model, search.best)
     proof = Chosen(f"a tree of {len(search.choices):,} choices", packed(list(search.steps())))
     known = monotonic() - began
-    return Found(
+    return SearchOutcome(
         None if answer is None else made(question.names, answer),
         model.value(search.bound),
         proof,
         "branches",
         "complete" if ended else "time limit",
         () if answer is not None or not ended else _reasons(question, model),
-        rivals=rivals_of(model, question.names, gains, limits.seed, deadline),
+        rivals=baselines_of(model, question.names, gains, limits.seed, deadline),
         seconds=known,
     )
 
 
-def enumerate_all(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+def enumerate_all(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
     """Every choice that keeps the rules."""
     if not limits.seconds:
-        return Found(None, engine="enumerate", stopped="time limit")
+        return SearchOutcome(None, engine="enumerate", stopped="time limit")
     del watch
     model = model_of(question)
     try:
@@ -153,37 +153,37 @@ def enumerate_all(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Fou
     values = model.bounds(choices)
     least = min(values, default=inf)
     answer = None if least == inf else made(question.names, leaner(model, choices[values.index(least)][0]))
-    proof = Counted(f"{len(choices):,} choices looked at")
-    return Found(answer, model.value(least), proof, "enumerate", reasons=() if answer else _reasons(question, model))
+    proof = RecomputableBound(f"{len(choices):,} choices looked at")
+    return SearchOutcome(answer, model.value(least), proof, "enumerate", reasons=() if answer else _reasons(question, model))
 
 
-def by_gain(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+def by_gain(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
     """The most gain for its cost first; no proof."""
     del limits, watch
     model = model_of(question)
     return _ruled(question, model, greedy(model, gains_of(model)), "greedy")
 
 
-def by_measure(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+def by_measure(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
     """The same, measured again after each; no proof."""
     del limits, watch
     model = model_of(question)
     return _ruled(question, model, measured(model), "measured")
 
 
-def by_exchange(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Found[Changes]:
+def by_exchange(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
     """Exchanges from both rules and from drawn choices; no proof."""
     if not limits.seconds:
-        return Found(None, engine="exchange", stopped="time limit")
+        return SearchOutcome(None, engine="exchange", stopped="time limit")
     del watch
     deadline, model = monotonic() + limits.seconds, model_of(question)
     inside = exchanged(model, [greedy(model, gains_of(model)), measured(model)], limits.seed, deadline)
     return replace(_ruled(question, model, inside, "exchange"), stopped="time limit" if monotonic() > deadline else "complete")
 
 
-def _ruled(question: WhatIfQuestion, model: Model, inside: int | None, engine: str) -> Found[Changes]:
+def _ruled(question: WhatIfQuestion, model: Model, inside: int | None, engine: str) -> SearchOutcome[Changes]:
     late = inside is None or model.bounds([(inside, model.rules.all & ~inside)]) == [inf]
-    return Found(None if late or inside is None else made(question.names, inside), engine=engine)
+    return SearchOutcome(None if late or inside is None else made(question.names, inside), engine=engine)
 
 
 def _reasons(question: WhatIfQuestion, model: Model) -> tuple[str, ...]:

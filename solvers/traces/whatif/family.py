@@ -7,8 +7,8 @@ from typing import Any
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of, shown_by, unpacked
 from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Result, Watch
-from crossopt.solvers.family import Family, Proved, later
-from crossopt.solvers.proofs import Chosen, Counted
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.proofs import Chosen, RecomputableBound
 from crossopt.solvers.traces.whatif.judge import Changed, Changes, judge
 
 # Bounds on changes carried out anew: the tree is gone down again, or every choice is looked at; no engine is asked.
@@ -25,7 +25,7 @@ def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -
             steps = unpacked(proof.steps)
             shown, by = _of_tree(model, steps), f"a tree of {len(steps):,} choices"
             done = f"the tree of {len(steps):,} choices was gone down again, each bounded by a replay"
-        elif isinstance(proof, Counted):
+        elif isinstance(proof, RecomputableBound):
             choices = all_choices(model.rules)
             shown, by = model.value(min(model.bounds(choices), default=inf)), f"{len(choices):,} choices looked at"
             done = f"{len(choices):,} choices were looked at again"
@@ -48,7 +48,7 @@ def _of_tree(model: Model, steps: Sequence[int]) -> float:
 # Changes of a trace as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.traces.whatif.engines"
-_BRANCHES = later(_ENGINES, "branches")
+_BRANCHES = lazy_import(_ENGINES, "branches")
 _UNITS = {"time": "ns", "days": "days", "money": "USD"}
 
 
@@ -62,7 +62,7 @@ def _nothing(question: WhatIfQuestion, deadline: float) -> Changes | None:
     return Changes(()) if not judge(question, Changes(())).violations else None
 
 
-FAMILY: Family[WhatIfQuestion, Changes, Changed] = Family(
+FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     kind="what-if",
     what="choice of changes",
     unit="ns",
@@ -71,10 +71,10 @@ FAMILY: Family[WhatIfQuestion, Changes, Changed] = Family(
     engines={
         "auto": _BRANCHES,
         "branches": _BRANCHES,
-        "enumerate": later(_ENGINES, "enumerate_all"),
-        "greedy": later(_ENGINES, "by_gain"),
-        "measured": later(_ENGINES, "by_measure"),
-        "exchange": later(_ENGINES, "by_exchange"),
+        "enumerate": lazy_import(_ENGINES, "enumerate_all"),
+        "greedy": lazy_import(_ENGINES, "by_gain"),
+        "measured": lazy_import(_ENGINES, "by_measure"),
+        "exchange": lazy_import(_ENGINES, "by_exchange"),
     },
     seeded=frozenset({"exchange"}),
     judge=judge,

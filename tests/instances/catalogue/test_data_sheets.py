@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.crossflow.fields import Given
 from crossopt.crossflow.hardware import Link, Memory
-from crossopt.instances.catalogue.entries import CLASSES, DeviceEntry, NetworkEntry, completed, derived_words
+from crossopt.instances.catalogue.entries import CLASSES, DeviceEntry, NetworkEntry, completed, derived_text
 from crossopt.instances.catalogue.registry import device, entry_text, names
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
@@ -70,7 +70,7 @@ def test_everything_that_is_derived_is_told_and_nothing_else() -> None:
         "devices_per_node", "energy_per_flop", "network.cluster", "network.node.latency", "efficiency",
     }  # fmt: skip
     assert not told & given
-    assert derived_words(built).startswith("as of the nearest class, a100-80g: vector_peak 125 TFLOP/s, ")
+    assert derived_text(built).startswith("as of the nearest class, a100-80g: vector_peak 125 TFLOP/s, ")
 
 
 def test_a_file_that_says_everything_asks_no_class() -> None:

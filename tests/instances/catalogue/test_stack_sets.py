@@ -18,7 +18,7 @@ from crossopt.instances.catalogue.entries import (
     completed,
     constants_for,
     lender,
-    set_words,
+    set_text,
 )
 from crossopt.instances.catalogue.registry import build_device, constants_of, device, entry_text, launched_by, names, technology
 from tests.solvers.codesign.questions import ask
@@ -110,11 +110,11 @@ def test_a_device_of_ones_own_carries_the_sets_of_its_class_and_says_so() -> Non
     assert not any(one.rows or one.left_out for one in built.stacks.values()), "nothing was fitted to it"
     own = completed(Given(DeviceEntry, {**sheet.values, "efficiency": {"matrix": 0.6}}), device)
     assert (own.taken_over, own.stacks) == ("", {})
-    assert set_words("mine", own, None) == "mine; guessed, fitted to no run"
-    assert set_words("mine", replace(own, stacks={USUAL: FITTED}), USUAL) == (
+    assert set_text("mine", own, None) == "mine; guessed, fitted to no run"
+    assert set_text("mine", replace(own, stacks={USUAL: FITTED}), USUAL) == (
         "mine with megatron-core (1.0 on); fitted to 40 runs of 2 sources, 7.0% off when a source is left out"
     )
-    assert set_words("mine", replace(own, efficiency={}), None) == "mine; the model's defaults, fitted to no run"
+    assert set_text("mine", replace(own, efficiency={}), None) == "mine; the model's defaults, fitted to no run"
 
 
 def test_what_is_shown_of_a_device_says_where_each_set_is_from() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.catalogue.registry import entry_text, ladder
-from crossopt.instances.codesign.instance import Counted, Instance, Place
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
@@ -18,11 +18,11 @@ TINY = ladder()["tiny"]
 OPEN = "cluster.devices=[16, 8, 32]"
 
 
-def counted(*settings: str, text: str | None = None) -> Counted:
+def counted(*settings: str, text: str | None = None) -> MultiScaleQuestion:
     found = read_again(
         {"text": text or TINY.read_text(encoding="utf-8"), "source": "question.yaml", "settings": list(settings)}, "codesign"
     )
-    assert isinstance(found, Counted)
+    assert isinstance(found, MultiScaleQuestion)
     return found
 
 
@@ -116,7 +116,7 @@ def test_files_of_the_users_are_inside_the_question_that_is_saved(tmp_path: Path
     path.write_text(TINY_FREE.replace("accelerator-7nm", "./process.yaml"), encoding="utf-8")
     asked = read(path, (OPEN,))
     process.unlink()
-    assert isinstance(asked, Counted)
+    assert isinstance(asked, MultiScaleQuestion)
     again = read_again(asked.document, "codesign")
     assert again == asked
     for count, part in zip(asked.counts, asked.parts, strict=True):
@@ -132,7 +132,7 @@ def test_of_several_workloads_one_is_named() -> None:
         read(path, settings)
     first = read(path).parts[0].name  # type: ignore[union-attr]
     asked = read(path, settings, first)
-    assert isinstance(asked, Counted)
+    assert isinstance(asked, MultiScaleQuestion)
     assert [part.cluster.devices for part in asked.parts] == [devices, 2 * devices]
     assert read_again(asked.document, "codesign") == asked
 

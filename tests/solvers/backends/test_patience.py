@@ -73,7 +73,7 @@ def test_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_words_are_in_minutes_and_hours_where_there_are_many() -> None:
-    said = [patience.late_words("highs 1", seconds) for seconds in (61.25, 1800.0, 21_600.0)]
+    said = [patience.late_text("highs 1", seconds) for seconds in (61.25, 1800.0, 21_600.0)]
     assert said == [f"highs 1 did not end within {time}; --time-limit allows more" for time in ("61.2 s", "30 min", "6.0 h")]
 
 

@@ -17,7 +17,7 @@ import pytest
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends import backend, wall
 from crossopt.solvers.backends.answer import Answer, Course, Spend, Watch, attended, go_on, judged
-from crossopt.solvers.backends.wall import LateError, Place
+from crossopt.solvers.backends.wall import LateError, SolverProcess
 from tests.paths import ROOT
 from tests.solvers.backends import rough_work as rough
 from tests.solvers.backends.test_backends import ALL_BEST, SMALL
@@ -65,12 +65,12 @@ def test_what_fails_behind_the_wall_is_told_in_a_sentence(work: Callable[..., An
 
 def test_who_eats_memory_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wall, "MEMORY", 1 << 30)
-    place = Place("eater", "eater 1.0")
+    place = SolverProcess("eater", "eater 1.0")
     with pytest.raises(SolverError, match=r"eater 1.0 failed: there is not enough memory"):
         place.ask(rough.eat)
     with pytest.raises(FailedError, match=r"eater 1.0 has ended before this"):
         place.ask(rough.honest, 1, 2)
-    assert Place("eater").ask(rough.honest, 1, 2) == (1, 2)
+    assert SolverProcess("eater").ask(rough.honest, 1, 2) == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["highs", "cpsat"])
@@ -120,13 +120,13 @@ def test_nonsense_on_the_line_is_no_answer() -> None:
 
 
 def test_what_solvers_print_is_not_seen(capfd: pytest.CaptureFixture[str]) -> None:
-    assert Place("rough").ask(rough.chatter) == "done"
+    assert SolverProcess("rough").ask(rough.chatter) == "done"
     assert capfd.readouterr() == ("", "")
 
 
 def test_one_process_does_what_comes_one_after_another() -> None:
     def process() -> int:
-        place = Place("counted")
+        place = SolverProcess("counted")
         try:
             return int(place.ask(os_number))
         finally:
@@ -134,22 +134,22 @@ def test_one_process_does_what_comes_one_after_another() -> None:
 
     one = process()
     assert process() == one
-    held = Place("counted")
+    held = SolverProcess("counted")
     assert held.ask(os_number) == process() == one
 
 
 def test_a_process_that_is_ended_while_it_has_nothing_to_do_costs_nothing() -> None:
-    one = Place("idle")
+    one = SolverProcess("idle")
     number = one.ask(os_number)
     one.close()
     os.kill(number, signal.SIGKILL)
     assert gone(number)
-    assert Place("idle").ask(os_number) != number
+    assert SolverProcess("idle").ask(os_number) != number
 
 
 def test_a_place_that_is_collected_while_a_process_is_borrowed_waits_for_nobody() -> None:
     """Garbage is collected in any thread, also in one that the borrower waits for with the lock in its hands."""
-    place = Place("highs")
+    place = SolverProcess("highs")
     child = place._child
     assert child is not None
     held, collector = child.holders, Thread(target=place.close, daemon=True)
@@ -163,8 +163,8 @@ def test_a_place_that_is_collected_while_a_process_is_borrowed_waits_for_nobody(
 
 def test_work_that_comes_to_a_process_as_it_ends_is_taken_to_another() -> None:
     """The system may still count a process among the living that was killed a moment ago."""
-    number = Place("ending").ask(os_number)
-    place = Place("ending")
+    number = SolverProcess("ending").ask(os_number)
+    place = SolverProcess("ending")
     os.kill(number, signal.SIGKILL)
     assert place.ask(os_number) != number
     os.kill(place.ask(os_number), signal.SIGKILL)
@@ -223,5 +223,5 @@ def test_a_machine_that_starts_no_process_has_solvers_all_the_same(monkeypatch: 
 
 def test_late_work_is_a_failing_solver_to_who_knows_no_better() -> None:
     with pytest.raises(SolverError, match="slow did not stop in time"):
-        Place("slow").ask(rough.hang, until=0.0)
+        SolverProcess("slow").ask(rough.hang, until=0.0)
     assert issubclass(LateError, SolverError)

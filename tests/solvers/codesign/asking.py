@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.solvers.answer import Limits, Progress, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
@@ -19,7 +19,7 @@ def silent(progress: Progress) -> None:
 
 
 def answered(
-    question: Instance | Portfolio | Counted, engine: str = "exhaustive", limits: Limits = WHOLE, watch: Watch = silent
+    question: Instance | Portfolio | MultiScaleQuestion, engine: str = "exhaustive", limits: Limits = WHOLE, watch: Watch = silent
 ) -> DesignResult:
     return solve(FAMILY, question, engine, limits, watch)
 

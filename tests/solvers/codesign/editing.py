@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.codesign import claims
 from crossopt.solvers.codesign.answer import Designs, Priced
 from crossopt.solvers.codesign.family import FAMILY
-from crossopt.solvers.family import Family
+from crossopt.solvers.family import ProblemType
 from tests.once import once
 from tests.solvers.codesign.asking import checked, reread
 
@@ -72,7 +72,9 @@ def refused(data: dict[str, Any]) -> bool:
         return True
 
 
-def accepted_edits(question: Instance | Portfolio | Counted, data: dict[str, Any], paths: Sequence[Path]) -> list[tuple[Path, object]]:
+def accepted_edits(
+    question: Instance | Portfolio | MultiScaleQuestion, data: dict[str, Any], paths: Sequence[Path]
+) -> list[tuple[Path, object]]:
     """The single edits of a result that would be accepted; the data is left as it was."""
     found: list[tuple[Path, object]] = []
     with remembering() as family:
@@ -87,7 +89,7 @@ def accepted_edits(question: Instance | Portfolio | Counted, data: dict[str, Any
     return found
 
 
-def passes(family: Family[Any, Designs, Priced], question: Instance | Portfolio | Counted, data: dict[str, Any]) -> bool:
+def passes(family: ProblemType[Any, Designs, Priced], question: Instance | Portfolio | MultiScaleQuestion, data: dict[str, Any]) -> bool:
     """Whether a result that asks this question is one, and is accepted."""
     try:
         return check_answer(family, result_in(data, Designs, Priced), question).accepted
@@ -96,12 +98,12 @@ def passes(family: Family[Any, Designs, Priced], question: Instance | Portfolio 
 
 
 @contextmanager
-def remembering() -> Iterator[Family[Any, Designs, Priced]]:
+def remembering() -> Iterator[ProblemType[Any, Designs, Priced]]:
     """The family of questions that judges a design once: most edits leave the designs as they are."""
     with pytest.MonkeyPatch.context() as patches:
         judge = _remembered(FAMILY.judge)
         patches.setattr(claims, "judge", judge)
-        patches.setattr(claims, "recipes_rivals", once(claims.recipes_rivals))
+        patches.setattr(claims, "recipes_baselines", once(claims.recipes_baselines))
         yield replace(FAMILY, judge=judge)
 
 

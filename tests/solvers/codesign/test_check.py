@@ -14,7 +14,7 @@ import pytest
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
-from crossopt.solvers.answer import Found, Limits, Progress, to_text
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, to_text
 from crossopt.solvers.codesign.answer import DesignResult, Designs, answer_of, candidate, candidate_in
 from crossopt.solvers.codesign.boxes.branch import root_node
 from crossopt.solvers.codesign.claims import by_boxes
@@ -169,7 +169,9 @@ def test_an_answer_that_was_cut_short_is_accepted_for_what_it_claims() -> None:
 
 def test_a_search_that_was_stopped_without_a_design_tells_no_bound_and_is_accepted() -> None:
     """Where there is no design a search has a bound on what is left to be looked at, of which nothing can be said yet."""
-    found: Found[Designs] = Found(None, 1.0, solved(INFEASIBLE, "boxes").proof, "boxes", "time limit", trace=((0.1, None, 1.0),))
+    found: SearchOutcome[Designs] = SearchOutcome(
+        None, 1.0, solved(INFEASIBLE, "boxes").proof, "boxes", "time limit", trace=((0.1, None, 1.0),)
+    )
     result = certify(FAMILY, INFEASIBLE, found, WHOLE, 0.2)
     assert (result.status, result.bound, result.proof, result.proved_by) == ("UNKNOWN", None, None, "")
     assert checked(again(result)).accepted

@@ -14,7 +14,7 @@ from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.codesign import claims
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.claims import by_boxes, enumerated, relaxed
-from crossopt.solvers.proofs import Boxes, Enumerated, Proof, Relaxation, Space, Tree, Word
+from crossopt.solvers.proofs import Boxes, Enumerated, Proof, Relaxation, Space, Tree, UnverifiedBound
 from tests.every import every
 from tests.once import once
 from tests.solvers.codesign.asking import WHOLE, answered, checked
@@ -97,7 +97,7 @@ Change = Callable[[Any], Proof | None]
         *((engine, lambda _: enumerated(MANY, ()), f"proof: the engine {engine} proves nothing so") for engine in ("boxes", "expert")),
         *((engine, lambda _: by_boxes(CUT), f"proof: the engine {engine} proves nothing so") for engine in ("exhaustive", "milp")),
         *((engine, lambda _: relaxed(SOLVED), f"proof: the engine {engine} proves nothing so") for engine in ("boxes",)),
-        *((engine, lambda _: Word("hand"), f"proof: the engine {engine} proves nothing so") for engine in ("boxes", "milp")),
+        *((engine, lambda _: UnverifiedBound("hand"), f"proof: the engine {engine} proves nothing so") for engine in ("boxes", "milp")),
         *((engine, lambda _: None, "a proof is told with what it proves, and only then") for engine in ("exhaustive", "milp")),
         *((engine, lambda proof: replace(proof, by="hand"), "proof: it is ") for engine in ("boxes", "exhaustive", "milp")),
         ("milp", lambda _: relaxed(replace(SOLVED, solver="cpsat 9.14")), "engine: milp does not solve by cpsat 9.14"),

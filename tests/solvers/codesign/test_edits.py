@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import to_text
@@ -28,10 +28,10 @@ def tiny(*settings: str) -> Instance:
     return read_instance(INSTANCES / "tiny.yaml", settings)
 
 
-def batches() -> Counted:
+def batches() -> MultiScaleQuestion:
     settings = ["workload.global_batch=[32, 64, 128]", "cluster.devices=8"]
     asked = read_again({"text": FIXED, "source": "question.yaml", "settings": settings}, "codesign")
-    assert isinstance(asked, Counted)
+    assert isinstance(asked, MultiScaleQuestion)
     return asked
 
 
@@ -70,7 +70,7 @@ def claims(data: dict[str, Any]) -> list[Path]:
     ],
 )
 def test_every_single_edit_is_refused(
-    question: Callable[[], Instance | Portfolio | Counted],
+    question: Callable[[], Instance | Portfolio | MultiScaleQuestion],
     engine: str,
     edited_here: Callable[[Path], bool],
     least: int,

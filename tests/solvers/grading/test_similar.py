@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.solvers.grading.assignments import alternating
-from crossopt.solvers.grading.classes import JUDGES, UNREAD, find_class, find_similar, prints_of, words_of
+from crossopt.solvers.grading.classes import JUDGES, UNREAD, find_class, find_similar, prints_of, text_of
 from crossopt.solvers.grading.marks import HANDOUTS
 from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 
@@ -40,8 +40,8 @@ def test_programs_with_other_names_and_comments_are_alike_and_others_are_not(tmp
     for student, program in (("ada", RIGHT), ("bob", renamed), ("eve", other), ("joe", starter), ("sue", "")):
         handed_in(tmp_path, student, {"solution.py": program})
     assert alike(tmp_path) == [("ada", "bob", 1.0)]
-    assert prints_of(words_of(RIGHT)) == prints_of(words_of(renamed))
-    assert prints_of(words_of("x = (")) == frozenset()
+    assert prints_of(text_of(RIGHT)) == prints_of(text_of(renamed))
+    assert prints_of(text_of("x = (")) == frozenset()
 
 
 def test_every_file_is_compared_under_whatever_name_in_notebooks_and_zips(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Found, Limits
+from crossopt.solvers.answer import Limits, SearchOutcome
 from crossopt.solvers.family import certify
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.answer import placement_of
@@ -19,7 +19,7 @@ from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import UnverifiedBound
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
@@ -160,13 +160,13 @@ def test_a_saved_proof_is_carried_out_anew_and_one_that_claims_too_much_is_refus
     report = checked(found)
     assert (report.accepted, report.told) == (True, False)
     assert f"the bound was proved anew by {best_proof(asked)}" in report.checked
-    by_solver = checked(replace(found, status="FEASIBLE", proved=False, proof=Word("CP-SAT")))
+    by_solver = checked(replace(found, status="FEASIBLE", proved=False, proof=UnverifiedBound("CP-SAT")))
     assert (by_solver.accepted, by_solver.told) == (True, False)
     alone = placement_of(asked, np.zeros(len(asked.graph), np.int64))
-    worse = certify(FAMILY, asked, Found(alone, found.value, Word("a lie"), "stages"), Limits(), 0.0)
+    worse = certify(FAMILY, asked, SearchOutcome(alone, found.value, UnverifiedBound("a lie"), "stages"), Limits(), 0.0)
     assert worse.value is not None
     assert checked(worse).accepted
-    lie = certify(FAMILY, asked, Found(alone, worse.value, Word("a lie"), "stages"), Limits(), 0.0)
+    lie = certify(FAMILY, asked, SearchOutcome(alone, worse.value, UnverifiedBound("a lie"), "stages"), Limits(), 0.0)
     assert any("a placement takes" in reason for reason in checked(lie).refused)
 
 

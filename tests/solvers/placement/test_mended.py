@@ -15,7 +15,7 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits, Rival
+from crossopt.solvers.answer import Baseline, Limits, SearchOutcome
 from crossopt.solvers.checking import trace_holds
 from crossopt.solvers.family import certify
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
@@ -23,7 +23,7 @@ from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.throughput import portfolio, stages
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import UnverifiedBound
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.solvers.placement.asking import answered, checked, silent
@@ -116,7 +116,7 @@ def found_in(folder: Path, **more: object) -> Answer:
 def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path: Path) -> None:
     found = found_in(tmp_path)
     forged = replace(found, status="INFEASIBLE", value=None, bound=None, gap=None, answer=None, details=None, trace=(), reasons=("no",))
-    told = replace(forged, status="UNKNOWN", proved=False, rivals=(), proof=Word("somebody"))
+    told = replace(forged, status="UNKNOWN", proved=False, rivals=(), proof=UnverifiedBound("somebody"))
     assert any("bound: a placement takes" in line for line in checked(told).refused)
     assert "that there is none is proved by nobody's word" in checked(replace(told, status="INFEASIBLE", proved=True)).refused
     counted = found_in(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
@@ -126,7 +126,7 @@ def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path:
 
 def test_a_rule_below_the_bound_is_refused(tmp_path: Path) -> None:
     found = found_in(tmp_path)
-    lower = (Rival("a rule", 0.01, found.answer), *found.rivals)
+    lower = (Baseline("a rule", 0.01, found.answer), *found.rivals)
     assert any("bound: 'a rule'" in line for line in checked(replace(found, rivals=lower)).refused)
 
 
@@ -135,7 +135,7 @@ def test_a_bound_that_only_sums_in_another_order_put_above_a_value_is_that_value
     asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
     found = answered(asked, "auto", Limits(), silent)
     assert found.value is not None
-    above = Found(found.answer, found.value * (1.0 + 1e-13), Word("floats"), "portfolio")
+    above = SearchOutcome(found.answer, found.value * (1.0 + 1e-13), UnverifiedBound("floats"), "portfolio")
     assert certify(FAMILY, asked, above, Limits(), 0.0).bound == found.value
     with pytest.raises(VerificationError, match="below the bound"):
         certify(FAMILY, asked, replace(above, bound=found.value * (1.0 + 1e-11)), Limits(), 0.0)
@@ -146,11 +146,11 @@ def test_the_trace_ends_at_the_value_and_no_bound_of_it_is_above() -> None:
     asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
     placement = answered(asked, "auto", Limits(), silent).answer
     told = ((0.1, None, None), (0.2, 9.0, 8.0), (0.3, 9.5, 7.0), (0.4, 8.8, 9.0))
-    found = ended(asked, "portfolio", Found(placement, 8.885, trace=told), (), 0.0)
+    found = ended(asked, "portfolio", SearchOutcome(placement, 8.885, trace=told), (), 0.0)
     assert [step[1:] for step in found.trace] == [(None, None), (9.0, 8.0), (9.0, 8.0), (8.885, 8.885)]
-    late = ended(asked, "portfolio", Found(placement, 8.0, trace=told[:2]), (), 0.0)
+    late = ended(asked, "portfolio", SearchOutcome(placement, 8.0, trace=told[:2]), (), 0.0)
     assert late.trace[-1][1:] == (8.885, 8.0)
-    assert ended(asked, "portfolio", Found(None, trace=told), (), 0.0).trace[-1][1:] == (None, 9.0)
+    assert ended(asked, "portfolio", SearchOutcome(None, trace=told), (), 0.0).trace[-1][1:] == (None, 9.0)
 
 
 def test_a_trace_tells_no_bound_above_a_later_one() -> None:
@@ -159,7 +159,7 @@ def test_a_trace_tells_no_bound_above_a_later_one() -> None:
     answer = answered(asked, "auto", Limits(), silent)
     above = float(np.nextafter(8.0, 9.0))
     told = ((0.1, 9.5, 7.0), (0.2, 9.0, above), (0.3, 9.0, None), (0.4, 8.885, 8.0))
-    found = Found(answer.answer, 8.5, Word("nobody"), "portfolio", trace=told)
+    found = SearchOutcome(answer.answer, 8.5, UnverifiedBound("nobody"), "portfolio", trace=told)
     result = certify(FAMILY, asked, found, Limits(), 1.0)
     assert [bound for _, _, bound in result.trace] == [7.0, 8.0, None, 8.0]
     assert trace_holds(result.trace, result.value, result.bound)

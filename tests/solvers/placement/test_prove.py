@@ -12,7 +12,7 @@ from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.throughput import contract, machine_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Found, Limits
+from crossopt.solvers.answer import Limits, SearchOutcome
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import certify
 from crossopt.solvers.placement.bounds import along as along_bound
@@ -25,7 +25,7 @@ from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.placement.throughput import portfolio
 from crossopt.solvers.placement.throughput.run import Run
-from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
+from crossopt.solvers.proofs import MultiplierBound, OnPath, Proof, Surrounded, Swept, UnverifiedBound
 from tests.extent import examples
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
@@ -44,7 +44,7 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
     held = least_busiest(asked, blocks, limit)
     found: list[tuple[float, Proof]] = [(held.bound, Surrounded(blocks_bound.PROOF, limit, held.block))]
     found += [
-        (one.bound, Priced(set_partitioning.PROOF, limit, tuple(one.prices.tolist())))
+        (one.bound, MultiplierBound(set_partitioning.PROOF, limit, tuple(one.prices.tolist())))
         for one in [*priced(blocks, machine, limit, 0.0, inf)][-1:]
     ]
     return found + [(one.bound, Swept(along_bound.PROOF, limit, one.states)) for one in [*along(blocks, machine, limit, 0.0)][-1:]]
@@ -53,7 +53,7 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
 def result_of(asked: PlacementQuestion, bound: float, proof: Proof) -> Answer:
     """The best placement with this bound and this proof."""
     best = answered(asked, "auto", Limits(), silent)
-    return certify(FAMILY, asked, Found(best.answer, bound, proof, "portfolio", rivals=best.rivals), Limits(), 0.0)
+    return certify(FAMILY, asked, SearchOutcome(best.answer, bound, proof, "portfolio", rivals=best.rivals), Limits(), 0.0)
 
 
 @pytest.mark.parametrize("seeds", [range(0, 24, 8), pytest.param(range(4, 24, 8), marks=pytest.mark.slow)], ids=str)
@@ -65,7 +65,7 @@ def test_what_engines_found_is_shown_again_to_the_last_bit(seeds: range, monkeyp
             for bound, proof in proofs_of(asked, share * true):
                 assert shown_by(asked, proof) == bound, (seed, share, proof)
                 assert (shown_by(asked, proof, 0.5 * bound) or 0.0) >= 0.5 * bound
-    assert {type(proof) for _, proof in proofs_of(RING, 9.0)} == {Surrounded, Priced, Swept}
+    assert {type(proof) for _, proof in proofs_of(RING, 9.0)} == {Surrounded, MultiplierBound, Swept}
 
 
 def test_an_honest_result_is_accepted_and_not_told() -> None:
@@ -88,14 +88,14 @@ def test_a_bound_above_what_its_proof_shows_is_refused(change: float) -> None:
 
 def test_proofs_of_another_question_or_of_none_show_nothing() -> None:
     wrong: list[Proof] = [
-        *(Priced("", 8.0, prices) for prices in ((), (1,), (1,) * 5, (-1, 5, 5, 5), (1 << 40,) * 4, (10**400, 1, 1, 1))),
-        *(Priced("", limit, (1, 1, 1, 1)) for limit in (0.0, -1.0, inf, float("nan"))),
+        *(MultiplierBound("", 8.0, prices) for prices in ((), (1,), (1,) * 5, (-1, 5, 5, 5), (1 << 40,) * 4, (10**400, 1, 1, 1))),
+        *(MultiplierBound("", limit, (1, 1, 1, 1)) for limit in (0.0, -1.0, inf, float("nan"))),
         *(Surrounded("", limit, 0) for limit in (-1.0, inf, float("nan"))),
         *(Surrounded("", 8.0, block) for block in (-1, 4, 10**400)),
         *(Swept("", limit, 100) for limit in (0.0, -1.0, inf, float("nan"))),
         *(Swept("", 8.0, states) for states in (-1, MOST_REPEATED + 1, 10**400)),
         OnPath("", "cpu", 0),
-        Word(""),
+        UnverifiedBound(""),
     ]
     assert [proof for proof in wrong if shown_by(RING, proof) is not None] == []
     sample = replace(RING, problem="latency")
@@ -107,7 +107,14 @@ def test_proofs_of_another_question_or_of_none_show_nothing() -> None:
 def test_a_proof_does_not_show_that_there_is_none() -> None:
     for _, proof in proofs_of(RING, 8.0):
         none = replace(
-            result_of(RING, 8.0, Word("nobody")), value=None, bound=None, gap=None, answer=None, details=None, rivals=(), trace=()
+            result_of(RING, 8.0, UnverifiedBound("nobody")),
+            value=None,
+            bound=None,
+            gap=None,
+            answer=None,
+            details=None,
+            rivals=(),
+            trace=(),
         )
         report = check_answer(FAMILY, replace(none, status="INFEASIBLE", proved=True, proof=proof, reasons=("no",)), RING)
         assert any(line.startswith("proof: ") for line in report.refused)
@@ -120,7 +127,7 @@ def test_no_prices_and_no_limit_show_more_than_the_best_placement(seed: int, pow
     limit = (true or 1.0) * 2.0**power
     left = contract(blocks_of(asked.graph, staged=False), machine_of(asked), limit)
     prices = np.random.default_rng(draw).integers(0, most, len(left))
-    assert (shown_by(asked, Priced("", limit, tuple(prices.tolist()))) or 0.0) <= true
+    assert (shown_by(asked, MultiplierBound("", limit, tuple(prices.tolist()))) or 0.0) <= true
 
 
 @examples(50)
@@ -148,10 +155,10 @@ def test_rounds_that_end_early_show_less_and_never_too_much(seed: int, power: fl
 def test_what_anybody_can_show_again_is_taken_before_a_higher_word_within_the_gap() -> None:
     run = Run(RING, np.array([0, 0, 1, 1]), 8.0, near=1e-3)
     run.raise_bound(7.9, Surrounded("cut", 8.0, 0))
-    run.raise_bound(8.0, Word("somebody"))
-    assert (run.found().bound, run.found().proof) == (8.0, Word("somebody"))
-    run.raise_bound(7.995, Priced("prices", 8.0, (1,)))
-    assert (run.found().bound, run.found().proof) == (7.995, Priced("prices", 8.0, (1,)))
+    run.raise_bound(8.0, UnverifiedBound("somebody"))
+    assert (run.found().bound, run.found().proof) == (8.0, UnverifiedBound("somebody"))
+    run.raise_bound(7.995, MultiplierBound("prices", 8.0, (1,)))
+    assert (run.found().bound, run.found().proof) == (7.995, MultiplierBound("prices", 8.0, (1,)))
 
 
 def test_rounds_of_too_many_states_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +168,7 @@ def test_rounds_of_too_many_states_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     asked = question(chain, 2, contiguity="no")
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, Swept)
     monkeypatch.setattr(portfolio, "MOST_REPEATED", -1)
-    assert isinstance(answered(asked, "auto", Limits(), silent).proof, Word)
+    assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
 
 
 @pytest.mark.data
@@ -171,7 +178,7 @@ def test_a_published_graph_is_proved_anew_by_prices() -> None:
     found = answered(asked, "auto", Limits(60.0), silent)
     report = checked(found)
     assert (report.refused, report.told) == ((), False)
-    assert isinstance(found.proof, Priced)
+    assert isinstance(found.proof, MultiplierBound)
     cheaper = replace(found.proof, prices=(0, *found.proof.prices[1:]))
     assert not checked(replace(found, proof=replace(cheaper, prices=cheaper.prices[1:]))).accepted
     assert not checked(replace(found, proof=replace(found.proof, limit=0.99 * found.proof.limit))).accepted
@@ -196,5 +203,9 @@ def test_limits_and_memory_that_are_met_to_the_last_digit_show_nothing_too_much(
     true = brute_force(asked)
     limit = (1.0 if true == inf else true) * (1.0 + digits * 2.0**-52)
     left = contract(blocks_of(asked.graph, staged=False), machine_of(asked), limit)
-    proofs = [*(Surrounded("", limit, block) for block in range(3)), Swept("", limit, 10_000), Priced("", limit, (1000,) * len(left))]
+    proofs = [
+        *(Surrounded("", limit, block) for block in range(3)),
+        Swept("", limit, 10_000),
+        MultiplierBound("", limit, (1000,) * len(left)),
+    ]
     assert [proof for proof in proofs if (shown_by(asked, proof) or 0.0) > true] == []

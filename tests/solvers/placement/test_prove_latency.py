@@ -16,7 +16,7 @@ from crossopt.solvers.placement.latency import engine
 from crossopt.solvers.placement.latency.engine import Exactly
 from crossopt.solvers.placement.latency.paths import FIGURES
 from crossopt.solvers.placement.shown import shown_by
-from crossopt.solvers.proofs import OnPath, Surrounded, Word
+from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
 from tests.extent import examples
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
@@ -32,7 +32,7 @@ def test_an_honest_result_is_accepted_and_told_only_where_a_solver_was_asked(see
     found = answered(asked, "auto", Limits(), silent)
     report = check_answer(FAMILY, found, asked)
     assert report.refused == ()
-    assert report.told == isinstance(found.proof, Word)
+    assert report.told == isinstance(found.proof, UnverifiedBound)
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     for module in (engine, shown):
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
     assert shown_by(asked, OnPath("", "cpu", 9)) == alone
-    assert isinstance(answered(asked, "auto", Limits(), silent).proof, Word)
+    assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
 
 
 @pytest.mark.data
@@ -88,6 +88,6 @@ def test_what_a_path_shows_is_taken_before_a_higher_word_within_the_gap(monkeypa
     monkeypatch.setattr(engine, "branched", lambda *asked: None)
     gap = (best - sure) / best
     told = answered(asked, "auto", Limits(gap=0.5 * gap), silent)
-    assert (told.bound, told.proof) == (best, Word("somebody"))
+    assert (told.bound, told.proof) == (best, UnverifiedBound("somebody"))
     shown = answered(asked, "auto", Limits(gap=1.001 * gap), silent)
     assert isinstance(shown.proof, OnPath)

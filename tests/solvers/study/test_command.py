@@ -18,7 +18,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.study import study_sheet
-from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Designs
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.family import FAMILY
@@ -262,7 +262,7 @@ def test_an_alias_is_the_engine_that_it_names(capsys: Captured) -> None:
     assert json.loads(capsys.readouterr().out)["engine"] == "expert"
 
 
-def refusing(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+def refusing(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     del instance, limits, watch
     raise RefusedError("not such questions")
 
@@ -274,7 +274,7 @@ def test_an_engine_that_does_not_answer_says_so_and_the_others_go_on(monkeypatch
 
 
 def test_an_interrupt_ends_all_and_what_is_known_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured) -> None:
-    def interrupted(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
+    def interrupted(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
         raise KeyboardInterrupt
 
     monkeypatch.setitem(ENGINES, "expert", interrupted)

@@ -9,7 +9,7 @@ from crossopt.reports.render.html import html
 from crossopt.reports.render.page import page as page_file
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.sheet import Table
-from crossopt.reports.sheets.study import course_words, partial_words, refuted_words, study_sheet
+from crossopt.reports.sheets.study import course_text, partial_text, refuted_text, study_sheet
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.figures import (
@@ -18,10 +18,10 @@ from crossopt.solvers.study.figures import (
     asked_in_full,
     bound_of,
     cell,
+    consistency_faults,
     courses,
     flips_along,
     gains_along,
-    hold_together,
     level_from,
     overall,
     values_along,
@@ -118,8 +118,8 @@ def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_thei
     assert (found.questions, found.near, found.proved, found.refuted) == (1, 1, 1, 2)
     assert found.proved_after == Spread(4.0, 4.0, 4.0)
     assert (lost.questions, lost.near, lost.proved, lost.refuted) == (1, 0, 0, 0)
-    assert refuted_words(study) == "2 questions beside these without a design, proved by boxes of 2"
-    assert refuted_words(study_of(RUN)) == ""
+    assert refuted_text(study) == "2 questions beside these without a design, proved by boxes of 2"
+    assert refuted_text(study_of(RUN)) == ""
     table = study_sheet(study).sections[0].parts[0]
     assert isinstance(table, Table)
     assert [column.words[0] for column in table.columns] == ["boxes", "0.00%", "0.00%", "1 of 1", "1 of 1", "2"]
@@ -134,12 +134,12 @@ def test_figures_are_headed_as_distances_only_where_there_is_a_bound() -> None:
 
 
 def test_engines_that_contradict_each_other_are_refused() -> None:
-    hold_together("q", [RUN, searched(100.0)])
+    consistency_faults("q", [RUN, searched(100.0)])
     with pytest.raises(VerificationError, match=r"q: boxes proves a bound of 100\.0, and random finds a design of 99\.9"):
-        hold_together("q", [RUN, searched(99.9)])
+        consistency_faults("q", [RUN, searched(99.9)])
     none = replace(RUN, status="INFEASIBLE", value=None, bound=None, design=None)
     with pytest.raises(VerificationError, match="proves that there is no design"):
-        hold_together("q", [none, searched(1e9)])
+        consistency_faults("q", [none, searched(1e9)])
 
 
 def test_a_course_has_its_values_its_steps_and_its_flips() -> None:
@@ -190,7 +190,7 @@ def test_of_an_interrupted_comparison_nothing_is_said_of_what_was_not_asked() ->
     [course] = courses(study)
     assert asked_in_full(study) == (0, 1)
     assert values_along(study, course) == (100.0, 60.0, None, None)
-    assert course_words(study, course.questions) == ["not asked of every engine at 512, 1024", "one plan at the others"]
+    assert course_text(study, course.questions) == ["not asked of every engine at 512, 1024", "one plan at the others"]
     assert overall(study, "random").questions == 2
     text, page = study_text(study), study_page(study)
     for words in ("no design at", "one plan throughout", "none found", "gains 10 %"):
@@ -214,17 +214,17 @@ def test_seeds_that_are_missing_leave_a_question_half_asked() -> None:
     study = study_of(RUN, searched(101.0), searched(102.0, seed=1))
     assert asked_in_full(study) == (0,)
     assert asked_in_full(partly(study)) == ()
-    assert "not whole: 0 of 1 question was asked of every engine" in partial_words(partly(study))
+    assert "not whole: 0 of 1 question was asked of every engine" in partial_text(partly(study))
 
 
 def test_what_nobody_found_is_no_proof_that_there_is_none_and_plans_are_compared_across_gaps() -> None:
     axes, at = (Axis("x", "x", ("a", "b", "c")),), (("a",), ("b",), ("c",))
     lost = replace(LOST, engine="boxes", answered_by="boxes", question=1)
     study = study_of(planned("A", 3.0, 0), lost, planned("B", 2.0, 2), at=at, axes=axes)
-    assert course_words(study, (0, 1, 2)) == ["none found at b", "another plan at c"]
+    assert course_text(study, (0, 1, 2)) == ["none found at b", "another plan at c"]
     refuted = replace(lost, status="INFEASIBLE", proved=True)
     study = study_of(planned("A", 3.0, 0), refuted, planned("A", 2.0, 2), at=at, axes=axes)
-    assert course_words(study, (0, 1, 2)) == ["no design at b", "one plan at the others"]
+    assert course_text(study, (0, 1, 2)) == ["no design at b", "one plan at the others"]
 
 
 def test_engines_that_search_by_a_seed_are_those_that_families_name() -> None:

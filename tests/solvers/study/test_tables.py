@@ -10,7 +10,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.render.tables import digest
 from crossopt.reports.sheets.amounts import bound_amount
-from crossopt.reports.sheets.study import course_words, ends_of, study_sheet
+from crossopt.reports.sheets.study import course_text, ends_of, study_sheet
 from crossopt.reports.tables.runs import runs_csv
 from crossopt.solvers.study.figures import NEVER, Spread
 from crossopt.solvers.sweeps.listed import Axis
@@ -58,7 +58,7 @@ def test_levels_are_told_only_where_values_fall() -> None:
     axis = Axis("devices", "cluster.devices", ("8", "16"))
 
     def told(first: float, second: float) -> str:
-        return course_words(study_of(planned("a", first, 0), planned("a", second, 1), at=(("8",), ("16",)), axes=(axis,)), (0, 1))[0]
+        return course_text(study_of(planned("a", first, 0), planned("a", second, 1), at=(("8",), ("16",)), axes=(axis,)), (0, 1))[0]
 
     assert told(5.0, 6.0) == told(5.0, 5.0) == "no step makes it less"
     assert told(5.0, 4.9) == "from 8 on no step gains 10 %"

@@ -13,7 +13,7 @@ from crossopt.solvers.sweeps import supervisor
 from crossopt.solvers.sweeps.leases import held, release, start, take
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
-from crossopt.solvers.sweeps.worker import Answer, Job, failed_words
+from crossopt.solvers.sweeps.worker import Answer, Job, failed_text
 from tests.solvers.sweeps.hooks import at_once, dying, endless, idle, job, refusing, slowly
 
 
@@ -123,7 +123,7 @@ def test_asked_to_end_it_reads_on_so_that_the_list_is_whole_and_begins_nothing(f
 
 
 def test_where_python_has_no_room_to_read_its_own_files_memory_is_named() -> None:
-    assert failed_words(SyntaxError("expected ':'"))[0] == failed_words(MemoryError())[0]
+    assert failed_text(SyntaxError("expected ':'"))[0] == failed_text(MemoryError())[0]
 
 
 def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_taken(folder: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of
 from crossopt.instances.traces.graph_file import Trace, document_of
-from crossopt.reports.sheets.traces.whatif import nearest_words
+from crossopt.reports.sheets.traces.whatif import nearest_text
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.traces.whatif.family import FAMILY
@@ -50,7 +50,7 @@ def test_one_change_for_three_is_found_among_twelve() -> None:
     assert result.answer.changes == ("a", "b", "c")
     told = "without a, b, c and with d it takes 1 ns more, and is as quick if what it lacks saved 1.1% less than is assumed"
     model = model_of(question)
-    assert nearest_words(question, model, [0, 1, 2]) == f"Too close to call: {told}."
+    assert nearest_text(question, model, [0, 1, 2]) == f"Too close to call: {told}."
     near = nearest(model_of(question), 0b111, most_runs=1)
     assert near is not None
     assert (near.is_nearest, round(near.share, 3)) == (False, 0.8)

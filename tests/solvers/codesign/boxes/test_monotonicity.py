@@ -16,13 +16,13 @@ from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign import pricing
-from crossopt.solvers.codesign.baselines.recipes import recipes_rivals
+from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
 from crossopt.solvers.codesign.boxes import search as guard
 from crossopt.solvers.codesign.boxes.search import refuse_broken_bounds
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.family import judge_rival
+from crossopt.solvers.family import judge_baseline
 from tests.offloading_questions import slow_link
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
@@ -89,7 +89,7 @@ def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatc
     instance = ask(TINY_FREE)
     result = answered(instance, "boxes")
     slower_with("stacks", monkeypatch)
-    rivals = tuple(judge_rival(FAMILY.judge, instance, rival) for rival in recipes_rivals(instance))
+    rivals = tuple(judge_baseline(FAMILY.judge, instance, rival) for rival in recipes_baselines(instance))
     result = replace(result, rivals=rivals)  # which are chosen by these prices too
     assert any("bounds prove nothing here" in reason for reason in checked(result).refused)
 

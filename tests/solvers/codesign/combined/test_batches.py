@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.instance import MultiScaleQuestion
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import page_of
@@ -18,9 +18,9 @@ OPEN = f"workload.global_batch={list(BATCHES)}"
 ONE = "cluster.devices=8"
 
 
-def counted(text: str, *settings: str) -> Counted:
+def counted(text: str, *settings: str) -> MultiScaleQuestion:
     asked = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, "codesign")
-    assert isinstance(asked, Counted)
+    assert isinstance(asked, MultiScaleQuestion)
     return asked
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.instance import MultiScaleQuestion
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import text_of
@@ -33,9 +33,9 @@ FREE = TINY_FREE.replace("devices: 8", "devices: [4, 8, 16]") + (
 )
 
 
-def counted(text: str, *settings: str) -> Counted:
+def counted(text: str, *settings: str) -> MultiScaleQuestion:
     asked = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, "codesign")
-    assert isinstance(asked, Counted)
+    assert isinstance(asked, MultiScaleQuestion)
     return asked
 
 

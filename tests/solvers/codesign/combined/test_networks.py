@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.formulation.codesign.forms import FORMS
-from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.instance import MultiScaleQuestion
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
@@ -38,9 +38,9 @@ FREE = TINY_FREE.replace("cluster: {devices: 8, devices_per_node: 4}", "cluster:
 )
 
 
-def counted(text: str, *settings: str) -> Counted:
+def counted(text: str, *settings: str) -> MultiScaleQuestion:
     asked = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, "codesign")
-    assert isinstance(asked, Counted)
+    assert isinstance(asked, MultiScaleQuestion)
     return asked
 
 
@@ -134,7 +134,7 @@ def _agree(network: str, objective: str, *settings: str) -> None:
     except InstanceError as refused:
         assert "cluster.network" in str(refused)
         return
-    for part in (asked.parts if isinstance(asked, Counted) else (asked,))[:3]:
+    for part in (asked.parts if isinstance(asked, MultiScaleQuestion) else (asked,))[:3]:
         exact, boxed = answered(part, "exhaustive"), answered(part, "boxes")
         assert (exact.value, exact.status) == (boxed.value, boxed.status)
         assert exact.value is None or boxed.bound is None or boxed.bound <= exact.value

@@ -10,11 +10,11 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.reports.sheets.codesign.design import baseline_label, baseline_words
+from crossopt.reports.sheets.codesign.design import baseline_label, baseline_text
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.baselines import recipes
 from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point
-from crossopt.solvers.codesign.baselines.recipes import RECIPES, own_recipe, practice_of, recipes_design, recipes_rivals, simplest_design
+from crossopt.solvers.codesign.baselines.recipes import RECIPES, own_recipe, practice_of, recipes_baselines, recipes_design, simplest_design
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
@@ -163,7 +163,7 @@ def test_settings_that_are_asked_to_the_letter_stay_so() -> None:
 
 
 def test_what_stands_beside_an_answer_names_the_recipe() -> None:
-    (rival,) = recipes_rivals(read_instance(INSTANCES / "tiny.yaml"))
+    (rival,) = recipes_baselines(read_instance(INSTANCES / "tiny.yaml"))
     assert rival.name == "recipes"
     assert rival.note in {*(recipe.name for recipe in RECIPES), "Megatron-LM"}
 
@@ -172,7 +172,7 @@ def test_a_network_of_which_nvidia_publishes_a_plan_has_that_very_plan_beside_it
     """Qwen3 235B on H100: its degrees on twice the devices; not on another device, and not of a question without its settings."""
     asked = ask(PUBLISHED)
     practice = practice_of(asked)
-    assert recipes_rivals(asked)[-1].note == practice.by == "Megatron-Bridge's own for qwen3-235b-a22b"
+    assert recipes_baselines(asked)[-1].note == practice.by == "Megatron-Bridge's own for qwen3-235b-a22b"
     assert practice.nvidia is not None
     plan = practice.nvidia.plan
     assert isinstance(plan, Plan)
@@ -202,14 +202,14 @@ def test_nvidias_own_plan_that_does_not_fit_is_told_with_the_facts_of_its_run() 
         "choices: {tensor: 8, context: [1, 2], pipeline: 8, interleave: [1, 8], sequence_parallel: true, recompute: [none, full], zero: 1, "
         "overlap: both, tensor_exchange: [exposed, hidden]}"
     )
-    best, *_, own = recipes_rivals(ask(question))
+    best, *_, own = recipes_baselines(ask(question))
     assert best.answer is not None
     assert (own.name, own.value, own.answer) == ("nvidia-own", None, None)
     assert own.note.startswith("tensor 8 · context 2 · pipeline 8 · data 4 · microbatch 1 · interleave 8 · ")
     assert "needs 104.7% of the memory here; with workload.gradient_bytes: 2, as NVIDIA ran it, it takes " in own.note
-    assert baseline_words(own) == own.note
+    assert baseline_text(own) == own.note
     assert baseline_label(own) == "NVIDIA's own plan"
-    assert all(one.name != "nvidia-own" for one in recipes_rivals(ask(question, "workload.gradient_bytes=2")))
+    assert all(one.name != "nvidia-own" for one in recipes_baselines(ask(question, "workload.gradient_bytes=2")))
 
 
 def test_nvidias_recipe_stands_beside_a_better_one() -> None:
@@ -223,7 +223,7 @@ def test_nvidias_recipe_stands_beside_a_better_one() -> None:
 def test_where_no_plan_fits_that_is_told() -> None:
     instance = read_instance(INSTANCES / "tiny.yaml", ("budget.power=100 W",))
     assert expert_point(instance) is None
-    (rival,) = recipes_rivals(instance)
+    (rival,) = recipes_baselines(instance)
     assert (rival.answer, rival.note) == (None, "no plan of the question fits the device the rule chooses")
 
 

@@ -8,10 +8,10 @@ import pytest
 from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits, Result
+from crossopt.solvers.answer import Limits, Result, SearchOutcome
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import certify
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import UnverifiedBound
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan
 from tests.every import every
@@ -31,8 +31,11 @@ def test_a_bound_above_another_plan_is_neither_answered_nor_accepted() -> None:
     question = asked_of(chain_text(SHAPES["gpt3"]))
     best = answered(question)
     split = next(rival for rival in best.rivals if rival.name == "equal split")
-    word = Word("somebody")
-    for found in (Found(split.answer, split.value, word, rivals=best.rivals), Found(None, float("inf"), word, rivals=best.rivals)):
+    word = UnverifiedBound("somebody")
+    for found in (
+        SearchOutcome(split.answer, split.value, word, rivals=best.rivals),
+        SearchOutcome(None, float("inf"), word, rivals=best.rivals),
+    ):
         with pytest.raises(VerificationError, match=r"bound: 'divisible' takes"):
             certify(FAMILY, question, found, Limits(), 0.0)
         wrong = replace(certify(FAMILY, question, replace(found, rivals=()), Limits(), 0.0), rivals=best.rivals)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.answer import Found, Limits, Result, gap_between
+from crossopt.solvers.answer import Limits, Result, SearchOutcome, gap_between
 from crossopt.solvers.checking import check
 from crossopt.solvers.family import certify
-from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.chain import prove
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
@@ -22,7 +22,7 @@ from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random
 from tests.solvers.stages.chain.test_optimum import SCHEDULES
 
 LONG = text_of(SHAPES["bert"])
-COUNTED = Counted("dynamic programming over all cuts")
+COUNTED = RecomputableBound("dynamic programming over all cuts")
 MERGED = "schedule: two-versions\nmicrobatch: [1, 2]\noverhead: 2 ms"
 
 
@@ -53,7 +53,7 @@ def test_it_shows_what_the_search_finds_on_chains_of_too_many_plans(more: str) -
         result = answered(asked_of(text.replace("microbatches: 1\n", "microbatches: 2\n") if more == MERGED else text))
         report = check(FAMILY, result, Path())
         assert (report.refused, report.told) == ((), False)
-        assert isinstance(result.proof, Counted)
+        assert isinstance(result.proof, RecomputableBound)
 
 
 def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() -> None:
@@ -70,7 +70,7 @@ def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() 
 @pytest.mark.parametrize("name", ["HiGHS 99, proved in Coq", "dynamic programming over 3 cuts", "dynamic programming over all cuts, twice"])
 def test_a_proof_by_another_name_is_refused(name: str) -> None:
     found = answered(asked_of(LONG))
-    assert isinstance(found.proof, Counted)
+    assert isinstance(found.proof, RecomputableBound)
     assert f"nothing is proved by {name!r}" in refused(replace(found, proof=replace(found.proof, by=name)))
 
 
@@ -82,10 +82,10 @@ def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
     plans = [rival.answer for rival in best.rivals if rival.value is not None and rival.value > (best.value or 0.0) * (1.0 + 1e-6)]
     assert plans
     for plan in plans:
-        claimed = Found(plan, judge(question, plan).value, COUNTED, "cuts")
+        claimed = SearchOutcome(plan, judge(question, plan).value, COUNTED, "cuts")
         wrong = certify(FAMILY, question, claimed, Limits(), 0.0)
         assert "bound: a second dynamic program shows no more than" in refused(wrong)
-    none = certify(FAMILY, question, Found(None, inf, COUNTED, "cuts", reasons=("no",)), Limits(), 0.0)
+    none = certify(FAMILY, question, SearchOutcome(None, inf, COUNTED, "cuts", reasons=("no",)), Limits(), 0.0)
     assert "the result says that nothing is possible" in refused(none)
 
 
@@ -100,7 +100,7 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
     counted = answered(question)
     monkeypatch.setattr(prove, "MOST_STEPS", 1000)
     told = answered(question)
-    assert isinstance(told.proof, Word)
+    assert isinstance(told.proof, UnverifiedBound)
     report = check(FAMILY, told, Path())
     assert (report.refused, report.told) == ((), True)
     assert "proof: counting again takes more steps than a check does" in refused(counted)
@@ -108,5 +108,5 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
 
 def test_a_word_is_held_against_it_all_the_same() -> None:
     found = answered(asked_of(LONG))
-    report = check(FAMILY, replace(found, status="FEASIBLE", proved=False, proof=Word("somebody")), Path())
+    report = check(FAMILY, replace(found, status="FEASIBLE", proved=False, proof=UnverifiedBound("somebody")), Path())
     assert (report.refused, report.told) == ((), False)

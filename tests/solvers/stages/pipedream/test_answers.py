@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits
+from crossopt.solvers.answer import Limits, SearchOutcome
 from crossopt.solvers.family import certify
-from crossopt.solvers.proofs import Word
-from crossopt.solvers.stages.pipedream.baselines import rivals_of
+from crossopt.solvers.proofs import UnverifiedBound
+from crossopt.solvers.stages.pipedream.baselines import baselines_of
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.prove import every_plan
@@ -32,7 +32,7 @@ def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
     question = asked_of(random_profile(3, 6), ("devices=3",))
     every = {verdict.value: plan for plan in every_plan(question) if not (verdict := judge(question, plan)).violations}
     value = sorted(every)[1]
-    found = Found(every[value], value, Word("a guess"), "cuts", rivals=rivals_of(question))
+    found = SearchOutcome(every[value], value, UnverifiedBound("a guess"), "cuts", rivals=baselines_of(question))
     refused = checked(certify(FAMILY, question, found, Limits(), 0.0)).refused
     assert len(refused) == 1
     assert refused[0].startswith("bound: an answer takes")

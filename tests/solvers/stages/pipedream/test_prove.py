@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Found, Limits, Progress, gap_between
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, gap_between
 from crossopt.solvers.family import certify
-from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.pipedream import prove
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
@@ -57,7 +57,7 @@ def test_it_shows_what_the_search_finds_where_plans_are_too_many(way: tuple[str,
         result = answered(asked_of(random_profile(seed, 12, 1), way))
         report = checked(result)
         assert (report.refused, report.told) == ((), False), (seed, report)
-        assert isinstance(result.proof, Counted)
+        assert isinstance(result.proof, RecomputableBound)
 
 
 @pytest.mark.data
@@ -88,10 +88,20 @@ def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None
     for plan in plans:
         assert plan is not None
         wrong = certify(
-            FAMILY, question, Found(plan, judge(question, plan).value, Counted("dynamic programming over all cuts"), "cuts"), Limits(), 0.0
+            FAMILY,
+            question,
+            SearchOutcome(plan, judge(question, plan).value, RecomputableBound("dynamic programming over all cuts"), "cuts"),
+            Limits(),
+            0.0,
         )
         assert "bound: a second dynamic program shows no more than" in " ".join(FAMILY.prove(question, wrong, silent).refused)
-    none = certify(FAMILY, question, Found(None, inf, Counted("dynamic programming over all cuts"), "cuts", reasons=("no",)), Limits(), 0.0)
+    none = certify(
+        FAMILY,
+        question,
+        SearchOutcome(None, inf, RecomputableBound("dynamic programming over all cuts"), "cuts", reasons=("no",)),
+        Limits(),
+        0.0,
+    )
     assert "the result says that nothing is possible" in " ".join(FAMILY.prove(question, none, silent).refused)
 
 
@@ -106,13 +116,13 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
     counted = answered(question)
     monkeypatch.setattr(prove, "MOST_STEPS", 1000)
     told = answered(question)
-    assert isinstance(told.proof, Word)
+    assert isinstance(told.proof, UnverifiedBound)
     report = checked(told)
     assert (report.refused, report.told) == ((), True)
     assert "proof: counting again takes more steps than a check does" in refused(counted)
     monkeypatch.setattr(prove, "MOST_STEPS", 1 << 60)
     monkeypatch.setattr(prove, "MOST_CUTS", 3)
-    assert isinstance(answered(question).proof, Word)
+    assert isinstance(answered(question).proof, UnverifiedBound)
 
 
 def test_more_cuts_members_and_levels_take_more_steps() -> None:

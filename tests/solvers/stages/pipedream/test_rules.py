@@ -7,10 +7,10 @@ import pytest
 from crossopt.instances.errors import VerificationError
 from crossopt.instances.question import read
 from crossopt.instances.stages.pipedream import PipelineQuestion
-from crossopt.solvers.answer import Found, Limits
+from crossopt.solvers.answer import Limits, SearchOutcome
 from crossopt.solvers.family import certify
-from crossopt.solvers.proofs import Word
-from crossopt.solvers.stages.pipedream.baselines import rivals_of, rules
+from crossopt.solvers.proofs import UnverifiedBound
+from crossopt.solvers.stages.pipedream.baselines import baselines_of, rules
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, judge
 from tests.paths import reference
@@ -36,16 +36,16 @@ def test_one_node_on_groups_of_devices_is_one_stage() -> None:
 
 
 @pytest.fixture
-def beaten() -> tuple[PipelineQuestion, list[Found[PipedreamPlan]]]:
+def beaten() -> tuple[PipelineQuestion, list[SearchOutcome[PipedreamPlan]]]:
     """A plan of a profile too large to look at all plans, said to be the best, with a value that a rule's plan is below; and none."""
     question = asked_of(random_profile(1, 14))
-    plan, rivals = rules(question)["one device"], rivals_of(question)
-    found = Found(plan, judge(question, plan).value, Word("a guess"), "cuts", rivals=rivals)
-    return question, [found, Found(None, float("inf"), Word("a guess"), "cuts", rivals=rivals)]
+    plan, rivals = rules(question)["one device"], baselines_of(question)
+    found = SearchOutcome(plan, judge(question, plan).value, UnverifiedBound("a guess"), "cuts", rivals=rivals)
+    return question, [found, SearchOutcome(None, float("inf"), UnverifiedBound("a guess"), "cuts", rivals=rivals)]
 
 
 def test_a_bound_above_the_plan_of_a_rule_is_neither_answered_nor_accepted(
-    beaten: tuple[PipelineQuestion, list[Found[PipedreamPlan]]],
+    beaten: tuple[PipelineQuestion, list[SearchOutcome[PipedreamPlan]]],
 ) -> None:
     question, both = beaten
     rivals = answered(question).rivals

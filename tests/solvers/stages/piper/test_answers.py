@@ -10,9 +10,9 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.kinds import kind_asked
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits, Rival
+from crossopt.solvers.answer import Baseline, Limits, SearchOutcome
 from crossopt.solvers.family import certify
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.stages.piper.family import FAMILY
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, judge, judge_rows, named
 from crossopt.solvers.stages.piper.prove import none_below
@@ -32,9 +32,9 @@ def test_a_bound_above_the_stages_of_a_rule_is_neither_answered_nor_accepted(res
     """All layers on one device, called the quickest, with the best beside it; and none at all."""
     question = read(written(tmp_path, document()))
     slow = named(question, (Stage((0, 1, 2), 1, 1, (PLAIN,) * 3),))
-    better: tuple[Rival[PiperPlan], ...] = (Rival("a rule", None, result.answer),)
+    better: tuple[Baseline[PiperPlan], ...] = (Baseline("a rule", None, result.answer),)
     for plan, bound in ((slow, judge(question, slow).value), (None, float("inf"))):
-        found = Found(plan, bound, Counted("a guess"), "cuts", rivals=better)
+        found = SearchOutcome(plan, bound, RecomputableBound("a guess"), "cuts", rivals=better)
         with pytest.raises(VerificationError, match="bound: 'a rule' takes"):
             certify(FAMILY, question, found, Limits(), 0.0)
         wrong = replace(

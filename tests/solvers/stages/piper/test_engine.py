@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.stages.piper import cuts, prove
 from crossopt.solvers.stages.piper.judge import Stage, judge_rows
 from crossopt.solvers.stages.piper.prove import none_below
@@ -92,7 +92,7 @@ def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatc
     assert not result.proved
     assert checked(result).accepted
     assert checked(result).told
-    forged = replace(result, proof=Counted(result.proved_by), proved=True, status="OPTIMAL")
+    forged = replace(result, proof=RecomputableBound(result.proved_by), proved=True, status="OPTIMAL")
     assert "nothing that is only told is called proved" in checked(forged).refused[0]
 
 
