@@ -6,8 +6,7 @@ from typing import Any
 
 from crossopt.crossflow.traces.graph import SPAN_ENDS, graph_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.chakra.graph import imported_chakra
-from crossopt.instances.traces.chakra.reading import chakra_in, chakra_json_in, is_chakra
+from crossopt.instances.traces.chakra import chakra_in, chakra_json_in, imported_chakra, is_chakra
 from crossopt.instances.traces.graph_file import Imported, Trace, counted, refuse_cycle, trace_in
 from crossopt.instances.traces.kineto import (
     DEVICE_GAP,

@@ -32,9 +32,21 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import file_name, naming
-from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
-from crossopt.instances.traces.chakra.recount import Sums, about
-from crossopt.instances.traces.chakra.written import ABOUT, GROUPS, STEP, write_traces
+from crossopt.instances.traces.chakra_archive import (
+    ABOUT,
+    GROUPS,
+    STEP,
+    Compute,
+    Exchange,
+    Item,
+    Receive,
+    Send,
+    Sums,
+    Writer,
+    about,
+    pieces_of,
+    write_traces,
+)
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.facts.schedule import Passes, stage_passes
 from crossopt.reports.render.width import fitted
@@ -428,8 +440,6 @@ def _strides(order: list[str], degrees: dict[str, int]) -> dict[str, int]:
         inside *= degrees[name]
     return found
 
-
-# The command `export --as chakra`: a trace for each device of the plan of a result.
 
 MOST = 1 << 16
 """Devices, each of which has a file."""

@@ -35,9 +35,8 @@ from crossopt.crossflow.astra.phases import (
     route,
     unhindered,
 )
-from crossopt.instances.traces.chakra.messages import messages_in, node_in
-from crossopt.instances.traces.chakra.program import Compute, Exchange, Item, Receive, Send, Writer, pieces_of
-from crossopt.instances.traces.chakra.tasks import Roofline, task_of
+from crossopt.instances.traces.chakra import messages_in, node_in
+from crossopt.instances.traces.chakra_archive import Compute, Exchange, Item, Receive, Roofline, Send, Writer, pieces_of, task_of
 from tests.paths import reference
 
 # ASTRA-sim's analytical back end to the nanosecond: its own runs, worked examples, and message by message against the closed form.

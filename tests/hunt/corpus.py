@@ -13,7 +13,7 @@ import yaml
 
 from crossopt.instances.catalogue.registry import entry_text, shipped
 from crossopt.instances.kinds import KINDS
-from crossopt.instances.traces.chakra.messages import COLLECTIVE, COMP, Attribute, Metadata, Node, written
+from crossopt.instances.traces.chakra import COLLECTIVE, COMP, Attribute, Metadata, Node, written
 from tests.instances.catalogue.sections import LLAMA
 from tests.instances.placement.test_formats import document as graph_document
 from tests.instances.sharding.files import document as problem_document

@@ -12,10 +12,8 @@ from crossopt.crossflow.astra.phases import GIGABYTE, Collective, Dimension, End
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.network.collective import Simulated, simulated
-from crossopt.instances.traces.chakra.messages import messages_in, node_in
-from crossopt.instances.traces.chakra.recount import Sums, recounted
-from crossopt.instances.traces.chakra.tasks import Roofline, task_of
-from crossopt.instances.traces.chakra.written import STEP, Archive, archive_at, traces_in
+from crossopt.instances.traces.chakra import messages_in, node_in
+from crossopt.instances.traces.chakra_archive import STEP, Archive, Roofline, Sums, archive_at, recounted, task_of, traces_in
 from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.amounts import several
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from crossopt.crossflow.traces.graph import APART, EDGES, RULE, replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
-from crossopt.instances.traces.chakra.messages import (
+from crossopt.instances.traces.chakra import (
     COLLECTIVE,
     COMP,
-    KINDS,
+    VALUE_KINDS,
     Attribute,
     Metadata,
     Node,
@@ -53,7 +53,7 @@ def values(kind: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def attributes(draw: st.DrawFn) -> Attribute:
-    kind = draw(st.sampled_from(list(KINDS)))
+    kind = draw(st.sampled_from(list(VALUE_KINDS)))
     return Attribute(draw(TEXTS), kind, draw(values(kind)))
 
 
@@ -209,7 +209,7 @@ def test_protobuf_is_imported_only_for_chakra_files(tmp_path: Path) -> None:
     path = put(tmp_path, A, B)
     program = (
         "import sys\nfrom pathlib import Path\nimport crossopt.reports.cli\n"
-        "from crossopt.instances.traces.any_form import read_any\nfrom crossopt.reports.launching.chakra import export\n"
+        "from crossopt.instances.traces.any_form import read_any\nimport crossopt.reports.launching.chakra\n"
         f"print('google.protobuf' in sys.modules, len(read_any(Path({str(path)!r})).trace.graph), 'google.protobuf' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600).stdout == (

@@ -14,11 +14,8 @@ from crossopt.crossflow.plan import PLACEMENTS, Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.traces.chakra.messages import COLLECTIVE, Node, messages_in, metadata_in, node_in, written
-from crossopt.instances.traces.chakra.program import Compute, Exchange, Send, Writer, pieces_of
-from crossopt.instances.traces.chakra.recount import recounted
-from crossopt.instances.traces.chakra.tasks import task_of
-from crossopt.instances.traces.chakra.written import archive_at
+from crossopt.instances.traces.chakra import COLLECTIVE, Node, messages_in, metadata_in, node_in, written
+from crossopt.instances.traces.chakra_archive import Compute, Exchange, Send, Writer, archive_at, pieces_of, recounted, task_of
 from crossopt.reports.cli import main
 from crossopt.reports.launching.chakra import (
     AFTER,

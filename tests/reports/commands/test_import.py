@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.traces.chakra.messages import COMP, Metadata, Node, written
+from crossopt.instances.traces.chakra import COMP, Metadata, Node, written
 from crossopt.instances.traces.graph_file import read_trace
 from crossopt.reports.cli import main
 from tests.instances.traces.test_kineto import LAUNCHED, call, kernel, put, rank, steps

@@ -1,1 +1,0 @@
-"""Chakra execution traces (github.com/mlcommons/chakra): in protobuf and in JSON."""
