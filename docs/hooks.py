@@ -61,13 +61,31 @@ def api() -> str:
     parts = [inspect.cleandoc(module.__doc__ or "")]
     for name in crossopt.__all__:
         found = getattr(crossopt, name)
-        parts += [f"## {name}", f"```python\n{name}{inspect.signature(found)}\n```", inspect.cleandoc(found.__doc__ or "")]
+        parts += [f"## {name}", f"```python\n{signature(name, found)}\n```", inspect.cleandoc(found.__doc__ or "")]
         members = vars(found).items() if inspect.isclass(found) else ()
         rows = [
             f"- `{key}`: {inspect.cleandoc(value.__doc__)}" for key, value in members if key[0] != "_" and getattr(value, "__doc__", None)
         ]
         parts.append("\n".join(rows))
     return "\n\n".join(part for part in parts if part)
+
+
+def signature(name: str, found: Any) -> str:  # noqa: ANN401 - a function or a class
+    """The call with types by their short names, a parameter a line where it is long."""
+    call = inspect.signature(found)
+    whole = short(f"{name}{call}")
+    if len(whole) <= 90:
+        return whole
+    parts = [short(str(part)) for part in call.parameters.values()]
+    keywords = [part.kind is part.KEYWORD_ONLY for part in call.parameters.values()]
+    if True in keywords and not any(part.kind is part.VAR_POSITIONAL for part in call.parameters.values()):
+        parts.insert(keywords.index(True), "*")
+    return "\n    ".join([f"{name}(", *(f"{part}," for part in parts)]) + f"\n){whole.rpartition(')')[2]}"
+
+
+def short(types: str) -> str:
+    """Types without the modules that define them."""
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", types)
 
 
 def commands() -> str:
@@ -77,8 +95,13 @@ def commands() -> str:
 
 
 def registries() -> str:
-    """What `crossopt list` prints of each registry."""
-    return "\n".join(f"## {name.capitalize()}\n\n```text\n{printed('list', name)}```\n" for name in REGISTRIES)
+    """What `crossopt list` prints of each registry, as tables."""
+    return "\n".join(f"## {name.capitalize()}\n\n| name | content |\n|---|---|\n{rows(printed('list', name))}\n" for name in REGISTRIES)
+
+
+def rows(text: str) -> str:
+    """A row of a table for each line with a name and what it stands for."""
+    return "\n".join(f"| `{name}` | {rest.strip()} |" for name, _, rest in (line.partition(" ") for line in text.splitlines() if line))
 
 
 def printed(*words: str) -> str:

@@ -39,7 +39,7 @@ class Fault:
 
 
 class InstanceError(Exception):
-    """The user's file cannot be used; lists every fault with its place, and what was left undone for them."""
+    """An invalid file: every fault with its place, and what was not done."""
 
     def __init__(self, source: str, faults: Iterable[Fault], undone: str = "nothing solved") -> None:
         self.source = source

@@ -1,7 +1,7 @@
 """The commands as functions, for programs and notebooks: the same questions, the same answers, no printing.
 
-A question is a path, a name from `crossopt list instances`, the text of a YAML file, or a mapping. Settings are laid over it, as `--set`
-does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. What is wrong with a question is an InstanceError with every fault.
+A question is a path, a name from `crossopt list instances`, the text of a YAML file, or a mapping. `settings` replace values, as `--set`
+does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid question raises an InstanceError with every fault.
 """
 
 import json
@@ -30,7 +30,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its proof: `answer.answer.design.plan.tensor` and `answer.details.evaluation.step_time` of a joint design."""
+    """An answer with its proof. Of a joint design: `answer.answer.design.plan.tensor`, `answer.details.evaluation.step_time`."""
 
     result: Result[Any, Any]
     """All of it."""
@@ -39,7 +39,7 @@ class Answer:
 
     @property
     def data(self) -> dict[str, Any]:
-        """All of it as plain data, as `crossopt solve --out` writes it."""
+        """The result as plain data, as `crossopt solve --out` writes it."""
         return plain_result(self.result)
 
     @property
@@ -49,12 +49,12 @@ class Answer:
 
     @property
     def value(self) -> Number | None:
-        """What is minimised, as the full model prices it; None where there is no answer."""
+        """The objective of the answer, priced by the full model; None where there is no answer."""
         return self.result.value
 
     @property
     def bound(self) -> Number | None:
-        """Nothing is below this."""
+        """The lower bound."""
         return self.result.bound
 
     @property
@@ -64,25 +64,25 @@ class Answer:
 
     @property
     def proved(self) -> bool:
-        """Whether the bound is as near as was asked."""
+        """Whether the lower bound is within the requested gap."""
         return self.result.proved
 
     @property
     def answer(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
-        """What was chosen: Designs, or the dataclass of another kind; None where there is no answer."""
+        """The answer itself: Designs, or the dataclass of another kind; None where there is no answer."""
         return self.result.answer
 
     @property
     def details(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
-        """What the full model says of the answer beside its value; None where there is no answer."""
+        """The full model's evaluation of the answer; None where there is no answer."""
         return self.result.details
 
     def save(self, path: str | Path) -> None:
-        """Write it as a file that `check` and `report` take."""
+        """Write the result to a file for `check` and `report`."""
         write_whole(Path(path), to_text(self.result))
 
     def table(self) -> list[dict[str, Any]]:
-        """Its figures, one a row, with every digit: `pandas.DataFrame(answer.table())`."""
+        """All figures as rows, unrounded: `pandas.DataFrame(answer.table())`."""
         from csv import DictReader  # noqa: PLC0415
         from io import StringIO  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ class Answer:
 
 
 def read(question: Asked, settings: Settings | None = None, workload: str | None = None) -> Any:  # noqa: ANN401 - a question of any kind
-    """The question, checked: an InstanceError with every fault, an object of its kind otherwise."""
+    """Read a question without solving it. An invalid one raises an InstanceError with every fault."""
     return _read(question, settings, workload)[1]
 
 
@@ -112,7 +112,7 @@ def solve(
     workload: str | None = None,
     settings: Settings | None = None,
 ) -> Answer:
-    """The best answer with its proof."""
+    """Find the best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, asked = _read(question, settings, workload)
     from crossopt.reports.shown import text_of  # noqa: PLC0415
@@ -123,7 +123,7 @@ def solve(
 
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
-    """The design that a question leaves, and what the full model says of it, with the network's size and FLOPs, and whose constants."""
+    """Price the one design that a question leaves, with the network's size and FLOPs, and the source of the constants."""
     from crossopt.reports.facts.question import told_of  # noqa: PLC0415
     from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
@@ -133,7 +133,7 @@ def evaluate(question: Asked, settings: Settings | None = None, workload: str | 
 
 
 def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:
-    """Everything that a result says, said again from its question alone: `.accepted`, `.checked`, `.refused`, `.told`."""
+    """Verify a saved result from its question alone: `.accepted`, `.checked`, `.refused`, `.told` (solver-reported)."""
     from crossopt.reports.commands.families import check as checked  # noqa: PLC0415
 
     with _file(result) as path:
@@ -148,7 +148,7 @@ def compare(
     seeds: int = 1,
     settings: Settings | None = None,
 ) -> list[dict[str, Any]]:
-    """Engines on questions, a row for each run: `auto` and `recipes` on joint designs, all there are on other kinds, or those named."""
+    """Compare engines on questions, a row for each run. Default: `auto` and `recipes` on joint designs, all engines on other kinds."""
     from crossopt.solvers.study.records import Plan  # noqa: PLC0415
     from crossopt.solvers.study.running import ask, engine_named, run_all  # noqa: PLC0415
 
@@ -184,7 +184,7 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
 
 
 def explain(question: Asked, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None) -> str:
-    """Why the answer is what it is: what binds, what more of a budget would buy, or which limits clash; of several workloads each alone."""
+    """Explain an answer: binding limits, the value of larger budgets, or conflicting limits; several workloads each alone."""
     from crossopt.reports.commands.explain import alone_text, explained, parts_of  # noqa: PLC0415
 
     parts, limits = parts_of(_on_one_number(question, settings, None)), Limits(_seconds(time_limit))
@@ -192,9 +192,9 @@ def explain(question: Asked, settings: Settings | None = None, near: float | Non
 
 
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str:
-    """Results as one page of HTML, or as tables (`latex`, `csv`, `markdown`, `text`); also written to a file where one is named.
+    """Draw results as one HTML page, or as tables (`latex`, `csv`, `markdown`, `text`); `out` also writes a file.
 
-    Proofs are told as the results tell them, unless `check` carries them out anew.
+    Proofs are shown as the files state them, unless `check` repeats them.
     """
     from crossopt.reports.commands.report import page_of, tables_on  # noqa: PLC0415
 
@@ -206,7 +206,7 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
 
 
 def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
-    """How far the model is from measured runs in a CSV file, or from measured kernels, which are told apart in all ways at once."""
+    """The model's errors on measured runs in a CSV file, or on measured kernels, which are grouped in all ways at once."""
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
     from crossopt.reports.sheets.accuracy import document  # noqa: PLC0415

@@ -211,7 +211,7 @@ def _default(slot: Slot, field: Field[Any]) -> str:
     value = field.default
     if slot.required:
         return "**needed**"
-    if value is MISSING or value is None or value == () or is_dataclass(value) or slot.nullable:
+    if value is MISSING or value is None or value in ((), "") or is_dataclass(value) or slot.nullable:
         return ""
     unit = slot.mark(Unit)
     if unit and isinstance(value, float) and value:
