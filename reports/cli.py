@@ -23,7 +23,7 @@ from crossopt.reports.commands.console import (
     seconds_of,
     usage,
 )
-from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, NO_DESIGN, code_of, code_of_ending
+from crossopt.reports.commands.exit_codes import ANSWERED, ENDED_EARLY, NO_DESIGN, code_of, code_of_ending
 
 if TYPE_CHECKING:
     from crossopt.instances.measured.kernels import Of

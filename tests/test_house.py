@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,16 @@ TABLES = ("instances/__init__.py", "instances/editors.py")
 HANDED_OUT = "instances/course/"
 """Programs and tests of students, which print and assert."""
 LONGEST_FILE, LONGEST_FUNCTION = 1000, 60
+SMALL = 150
+"""Lines below which a module with one importer belongs into that."""
+SMALL_WITH_ONE_IMPORTER = 19
+"""How many of these stand. Lower it whenever some are merged; never raise it."""
+DEEPEST = 2
+"""Folders inside a room, one in another."""
+DEEPER: set[str] = set()
+"""Folders that are deeper still, until they are flattened."""
+OPEN_CYCLES: set[tuple[str, str]] = set()
+"""Imports, by importer and imported, that close a cycle until they are gone."""
 FILES = {str(path.relative_to(ROOT)): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))}
 OURS = [name for name in FILES if not name.startswith(HANDED_OUT)]
 
@@ -42,6 +53,7 @@ def _kept_for_these_tests() -> Iterator[None]:
     yield
     trees.cache_clear()
     imports.cache_clear()
+    imported_modules.cache_clear()
 
 
 @cache
@@ -207,3 +219,57 @@ def test_every_file_says_what_it_is_for() -> None:
 
 def test_no_function_hides_its_arguments() -> None:
     assert [(name, node.name) for name, tree in trees().items() for node in functions(tree) if node.args.kwarg] == []
+
+
+def modules() -> dict[str, str]:
+    """Every module of the rooms by its dotted name, with its file."""
+    return {".".join(("crossopt", *Path(name).with_suffix("").parts)).removesuffix(".__init__"): name for name in OURS}
+
+
+@cache
+def imported_modules() -> dict[str, frozenset[str]]:
+    """Of each module those that it imports, at the top or inside a function; what only a type checker reads does not count."""
+    known = modules()
+    found: dict[str, frozenset[str]] = {}
+    for module, name in known.items():
+        names = {dotted for node in without_typing(trees()[name]) for dotted in imports(node)}
+        packages = {dotted.rpartition(".")[0] for dotted in names - known.keys()}
+        found[module] = frozenset((names | packages) & known.keys() - {module})
+    return found
+
+
+def without_typing(tree: ast.Module) -> Iterator[ast.stmt]:
+    return (node for node in tree.body if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"))
+
+
+def test_no_import_runs_in_a_circle() -> None:
+    """Whether at the top or inside a function: two modules that need each other are one."""
+    graph = {module: others - {b for a, b in OPEN_CYCLES if a == module} for module, others in imported_modules().items()}
+    TopologicalSorter(graph).prepare()  # a CycleError names the cycle
+
+
+def test_listed_cycles_are_still_open() -> None:
+    assert {(a, b) for a, b in OPEN_CYCLES if b not in imported_modules().get(a, ())} == set()
+
+
+def test_small_modules_with_one_importer_become_fewer() -> None:
+    """One follows a subject through fewer files where what only one module needs stands in that."""
+    importers: dict[str, set[str]] = {}
+    for module, others in imported_modules().items():
+        for other in others:
+            importers.setdefault(other, set()).add(module)
+    small = [
+        name
+        for module, name in modules().items()
+        if len(importers.get(module, ())) == 1
+        and not name.endswith("__init__.py")
+        and len(FILES[name].read_text(encoding="utf-8").splitlines()) < SMALL
+    ]
+    assert len(small) <= SMALL_WITH_ONE_IMPORTER, small
+
+
+def test_folders_are_few_deep() -> None:
+    """Two inside a room."""
+    deeper = {str(Path(name).parent) for name in OURS if len(Path(name).parent.parts) - 1 > DEEPEST}
+    assert deeper <= DEEPER, "put these files into the folder above"
+    assert deeper >= DEEPER, "take these off the list"

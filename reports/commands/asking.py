@@ -12,7 +12,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, refuse_overwriting_question, seconds_of, usage
-from crossopt.reports.commands.families import Ending, code_of, code_of_ending
+from crossopt.reports.commands.exit_codes import Ending, code_of, code_of_ending
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper, put
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.commands.tables import collected, keep_table, show_table

@@ -14,7 +14,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import question_of
-from crossopt.reports.commands.families import Ending, code_of
+from crossopt.reports.commands.exit_codes import Ending, code_of
 from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.render.width import fitted
 from crossopt.solvers.answer import Status

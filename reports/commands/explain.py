@@ -16,7 +16,7 @@ from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, refuse_overwriting_question, seconds_of, usage
-from crossopt.reports.commands.families import code_of
+from crossopt.reports.commands.exit_codes import code_of
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.commands.tables import hand_over

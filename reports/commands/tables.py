@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from crossopt.reports.commands.families import ENDED_EARLY
+from crossopt.reports.commands.exit_codes import ENDED_EARLY
 from crossopt.reports.commands.keeper import Kept, keeper, put
 from crossopt.reports.render.width import fitted
 

@@ -16,7 +16,7 @@ from crossopt.instances.traces.graph_file import Trace, document_of, is_graph
 from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.families import ANSWERED, code_of
+from crossopt.reports.commands.exit_codes import ANSWERED, code_of
 from crossopt.solvers.checking import check
 
 

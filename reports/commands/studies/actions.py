@@ -14,7 +14,7 @@ from crossopt.instances.files.saved import file_name, naming, write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, usage
-from crossopt.reports.commands.families import ANSWERED
+from crossopt.reports.commands.exit_codes import ANSWERED
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.commands.studies.answering import code_of_sweep, failures_text, remedies_text, tally_text
 from crossopt.reports.render.swept import MOST, swept_page

@@ -17,7 +17,7 @@ from crossopt.instances.files.saved import check_writable, naming
 from crossopt.instances.kinds import kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, UNPROVED
+from crossopt.reports.commands.exit_codes import ANSWERED, ENDED_EARLY, UNPROVED
 from crossopt.reports.commands.progress import notes_on
 from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.sheets.amounts import several

@@ -12,7 +12,8 @@ from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import check_target, refuse_options, refuse_overwriting_question, seconds_of, usage
-from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
+from crossopt.reports.commands.exit_codes import ENDED_EARLY, Ending, code_of_ending
+from crossopt.reports.commands.families import command_of
 from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.commands.progress import notes_on, progress_on
 from crossopt.reports.commands.tables import hand_over

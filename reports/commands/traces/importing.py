@@ -17,7 +17,7 @@ from crossopt.instances.traces.graph_file import Imported, counted, document_of
 from crossopt.instances.traces.packed import LARGEST, Window
 from crossopt.instances.traces.ranks import joined
 from crossopt.reports.commands.console import check_target, refuse_overwriting_data
-from crossopt.reports.commands.families import ANSWERED
+from crossopt.reports.commands.exit_codes import ANSWERED
 from crossopt.reports.render.width import fitted, listed, page_width, wrapped
 
 NEAR, NEAR_ONE = 0.01, 0.001

@@ -15,7 +15,7 @@ from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
 from crossopt.reports.cli import main, solve_main
 from crossopt.reports.commands import asking
-from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
+from crossopt.reports.commands.exit_codes import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
 from crossopt.reports.commands.studies import compare
 from crossopt.solvers.answer import Limits, Watch
 from tests.every import every

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import USAGE, main
-from crossopt.reports.commands.families import INFEASIBLE, NO_DESIGN
+from crossopt.reports.commands.exit_codes import INFEASIBLE, NO_DESIGN
 from tests.solvers.backends.test_export import read_with_highs
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import agrees_with
