@@ -401,8 +401,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="form",
         choices=kinds,
-        default="html",
-        help="a page (the default), or tables for papers and spreadsheets; runs: of comparisons, CSV with one run a row; "
+        help="a page (the default where the ending of --out says no other form), or tables for papers and spreadsheets; "
+        "runs: of comparisons, CSV with one run a row; "
         "svg, pdf: each picture as a file of its own, OUT-TITLE.svg (pdf needs `pip install 'crossopt[figures]'`)",
     )
     where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"

@@ -40,11 +40,17 @@ MOST = 36
 """Results on one page."""
 
 
+def form_of(out: Path | None) -> str:
+    """What the ending of a file asks for, where `--as` says nothing: a page, unless it is that of another form."""
+    return next((form for form, ending in ENDINGS.items() if out is not None and out.suffix == ending), "html")
+
+
 def report(options: Namespace) -> None:
     """Write the page or the tables, or print them; a result that does not hold, as far as that is seen without its proof, is refused."""
     files = list(options.files)
     if len(files) > MOST:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
+    options.form = options.form or form_of(options.out)
     suffix = ENDINGS[options.form]
     target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
     if options.form in ("svg", "pdf"):

@@ -133,7 +133,7 @@ def digest(sheet: Sheet) -> Digest:
 def _tables(title: str, part: Part) -> Iterator[Table]:
     """The figures of a part, those of a given one being words."""
     match part:
-        case Columns(columns=columns) if any(column.head for column in columns):
+        case Columns(columns=columns) if any(column.head or column.exact_head for column in columns):
             heads = tuple(column.exact_head or column.head for column in columns)
             yield Table(title, heads, tuple(zip(*(column.exact or column.words for column in columns), strict=True)))
         case Bars(rows=bars, unit=unit, best=best):

@@ -10,6 +10,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports import shown
 from crossopt.reports.render.html import html
 from crossopt.reports.render.page import page
+from crossopt.reports.render.tables import digest
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.codesign import caveats
 from crossopt.reports.sheets.codesign.caveats import CAVEATS, Context, Note, caveats_of, caveats_section
@@ -37,8 +38,11 @@ def test_every_medium_shows_every_caveat_that_applies(name: str) -> None:
     drawn = sheet(question, result)
     for text in (terminal(drawn), page(html(drawn, {}))):
         told = plain(text).replace("mm²", "mm^2").replace("` ", "`").replace(" `", "`")
-        for note in notes:
+        for note in notes:  # wrapped lines and marks apart
             assert " ".join(note.text.split()).replace("` ", "`").replace(" `", "`").replace("`", "") in told.replace("`", "")
+
+    [table] = [table for table in digest(drawn).tables if table.title == "Caveats"]  # which CSV, Markdown and LaTeX write
+    assert list(table.rows) == [(note.label, note.text) for note in notes]
 
 
 def test_a_caveat_that_is_added_to_the_list_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

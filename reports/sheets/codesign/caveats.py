@@ -16,7 +16,7 @@ from crossopt.reports.facts.measured_runs import runs_text
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.repriced import fullness_text, hidden_text, once_text, short_text
 from crossopt.reports.sheets.amounts import count_of
-from crossopt.reports.sheets.sheet import Section, given_in
+from crossopt.reports.sheets.sheet import Column, Section, Table
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult, candidate_in, space_in
 
 _OF_TENSOR_RANKS, _OF_REPLICAS = ("sequence_parallel", "tensor_exchange"), ("zero", "overlap")
@@ -199,7 +199,9 @@ def caveats_section(contexts: Sequence[tuple[str, Context]]) -> Section:
             rows.setdefault(note, []).append(name)
     shared = len(contexts)
     said = [(note.label if len(of) == shared else f"{note.label}, {', '.join(of)}", note.text) for note, of in rows.items()]
-    return Section("Caveats", (given_in(said),) if said else ())
+    labels = Column("", tuple(label for label, _ in said), exact_head="caveat")
+    texts = Column("", tuple(text for _, text in said), exact_head="what it says")
+    return Section("Caveats", (Table((labels, texts)),) if said else ())
 
 
 def unnamed_text(question: Instance) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,12 @@ def solved(folder: Path, question: Path | str, *options: str) -> Path:
     return target
 
 
+@cache
+def quickstart() -> str:
+    """The page of the shipped result."""
+    return page_of(GALLERY / "quickstart.json")
+
+
 def stored() -> dict[str, Any]:
     data: dict[str, Any] = json.loads((GALLERY / "quickstart.json").read_text(encoding="utf-8"))
     return data
@@ -50,7 +57,7 @@ def written(folder: Path, data: object) -> Path:
 
 
 def test_a_page_says_all_that_is_asked_of_it() -> None:
-    page = (GALLERY / "quickstart.html").read_text(encoding="utf-8")  # drawn anew byte for byte where it is written beside
+    page = quickstart()
     seen = looked_at(page)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
@@ -69,7 +76,7 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
 
 
 def test_the_result_in_a_page_is_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = embedded((GALLERY / "quickstart.html").read_text(encoding="utf-8"))
+    data = embedded(quickstart())
     assert data == stored()
     assert main(["check", str(written(tmp_path, data))]) == 0
     assert "accepted" in capsys.readouterr().out
@@ -115,7 +122,7 @@ def test_words_of_a_question_cannot_act(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_a_page_lays_out_without_overlaps(tmp_path: Path) -> None:
-    page = (GALLERY / "quickstart.html").read_text(encoding="utf-8")
+    page = quickstart()
     assert faults_in_a_browser(page, tmp_path, 500) == []
 
 
@@ -162,7 +169,7 @@ def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.Capt
     assert main(["report", str(GALLERY / "quickstart.json")]) == 0
     assert "quickstart.html" in capsys.readouterr().out
     page = (tmp_path / "quickstart.html").read_text(encoding="utf-8")
-    assert page == (GALLERY / "quickstart.html").read_text(encoding="utf-8")
+    assert page == quickstart()
     assert main(["report", str(GALLERY / "quickstart.json"), "--out", "-"]) == 0
     assert capsys.readouterr().out == page
 
@@ -282,3 +289,12 @@ def test_a_word_of_a_solver_stays_one_where_its_page_is_checked(tmp_path: Path) 
     page = page_of(target, check=True)
     assert re.search('<div class="proof open"><p><span class="badge warn">[^<]*, as told</span>', page)
     assert "The proof was not carried out here" in page
+
+
+ENDED = {"run.md": "No proof", "run.csv": "result,table", "run.tex": "%", "run.html": "<!DOCTYPE", "run": "<!DOCTYPE"}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_the_ending_of_the_file_says_what_is_written(name: str, tmp_path: Path) -> None:
+    assert main(["report", str(GALLERY / "quickstart.json"), "--out", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(ENDED[name])
