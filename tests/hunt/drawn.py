@@ -28,13 +28,13 @@ from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 from tests.solvers.network.drawn import catalogue, chunks
-from tests.solvers.placement.test_portfolio import asked_at_random
-from tests.solvers.placement.test_stages import brute_force
+from tests.solvers.placement.test_answers import brute_force
+from tests.solvers.placement.test_searches import asked_at_random
 from tests.solvers.stages.chain.chains import asked_of, random_chain
 from tests.solvers.stages.pipedream.plainly import Plainly, seen
-from tests.solvers.stages.pipedream.test_plainly import drawn as drawn_profile
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
+from tests.solvers.stages.test_pipedream import drawn as drawn_profile
 from tests.solvers.traces.drawn import changes, kernels
 
 FEW = 120

@@ -25,7 +25,7 @@ from tests.paths import INSTANCES
 from tests.reports.answers import saved
 from tests.solvers.backends import rough_work as rough
 from tests.solvers.backends.test_backends import ALL_BEST, SMALL, A, X
-from tests.solvers.placement.test_portfolio import asked_at_random
+from tests.solvers.placement.test_searches import asked_at_random
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how processes ended"), pytest.mark.process]
 WORDS = "did not end within 0.3 s; --time-limit allows more"

@@ -1,4 +1,4 @@
-"""One sample on accelerators and CPUs: the replay by hand, search and bound against all placements, published graphs, refusals."""
+"""One sample on accelerators and CPUs: replay, bounds, rivals and proofs by hand and against all placements."""
 
 import json
 from dataclasses import replace
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossopt.formulation.model import violations
 from crossopt.formulation.placement.latency import latency_model
@@ -15,16 +17,26 @@ from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, Verdict
-from crossopt.solvers.placement.family import Answer
+from crossopt.solvers.checking import check_answer
+from crossopt.solvers.placement import shown
+from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
-from crossopt.solvers.placement.latency.engine import exactly, values_at
-from crossopt.solvers.placement.latency.flow import flow_of, greedy, placed, replayed, rows_placed, timed
+from crossopt.solvers.placement.latency import engine
+from crossopt.solvers.placement.latency.comparison import RULES, SEEDED, compared, equal_pieces, list_by_rank
+from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
+from crossopt.solvers.placement.latency.flow import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
+from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, sharper, weighed, whole_of
+from crossopt.solvers.placement.shown import shown_by
+from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
 from tests.every import every
+from tests.extent import examples
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, checked, silent
+
+# One sample on accelerators and CPUs: the replay by hand, search and bound against all placements, published graphs, refusals.
 
 
 def judged(asked: PlacementQuestion, device: list[int], piece: list[int] | None = None) -> Verdict[PlacementLoads]:
@@ -253,3 +265,229 @@ def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
     assert found.value is not None
     assert found.value < 1953.0
     assert checked(found).accepted
+
+
+# Bounds on latency: below the best of all placements, and no weaker for looking beside the path.
+
+
+def bounds(asked: PlacementQuestion, paths: int = 9) -> list[tuple[float, float]]:
+    """Of so many paths, plain and with what pieces take beside it."""
+    whole, found = whole_of(asked), []
+    for path in [*weighed(whole).values(), [0]][:paths]:
+        beside = between(whole, path)
+        pieces, size = least_pieces(whole, path, beside)
+        sharp, _ = sharper(whole, beside, pieces, size, lambda: False)
+        found.append((least_time(whole, path, pieces, size), least_time(whole, path, sharp, size)))
+    return found
+
+
+def test_a_chain_under_memory_is_bounded_by_its_optimum() -> None:
+    """Two of three nodes fit an accelerator: 7 ms of work, and one output of 0.5 ms moved out and in."""
+    asked = latency_question(graph([1, 2, 4], [(0, 1), (1, 2)], [0.5, 0.5, 0.5], np.array([8.0] * 3)), 2, memory=16.0)
+    assert bounds(asked)[0] == (8.0, 8.0)
+    assert tried(asked) == 8.0
+    assert bounds(latency_question(asked.graph, 1, memory=16.0))[0] == (6.5 + 10.0, 16.5)
+
+
+def test_a_graph_too_long_for_tables_has_its_critical_path_for_a_bound() -> None:
+    nodes = LARGEST + 1
+    long = graph([1.0] * nodes, [(row, row + 1) for row in range(nodes - 1)], [0.0] * nodes, np.array([8.0] * nodes))
+    found = answered(latency_question(long, 1, memory=8.0 * nodes), "auto", Limits(seconds=20.0), silent)
+    assert (found.value, found.bound) == (float(nodes), float(nodes))
+
+
+def test_pieces_without_number_are_not_counted() -> None:
+    nodes = 80
+    long = graph([1.0] * nodes, [(row, row + 1) for row in range(nodes - 1)], [0.125] * nodes, np.array([8.0] * nodes))
+    few, many = (bounds(latency_question(long, devices, memory=8.0), paths=1)[0][0] for devices in (63, 64))
+    assert few == 63 * 1.0 + 17 * 10.0 + 62 * 0.25
+    assert many == 80 * 1.0 + 79 * 0.25  # as if there were 80
+
+
+def test_a_branch_beside_the_path_is_cut_or_held() -> None:
+    """a -> (b, c) -> d: along a, b, d a piece that ends after b holds c, or hands out a's output for it."""
+    diamond = graph([1, 5, 1, 1], [(0, 1), (0, 2), (1, 3), (2, 3)], [2.0, 0.25, 8.0, 1.0], np.array([8.0] * 4))
+    asked = latency_question(diamond, 2, memory=24.0)
+    plain, sharp = bounds(asked)[0]
+    assert (plain, sharp) == (7.0 + 0.5, tried(asked))
+    assert sharp > plain
+
+
+def test_nodes_of_one_colour_are_in_one_piece() -> None:
+    """The first and the last of a chain share a colour, and no memory holds all three: one of them or both are left to CPUs."""
+    work = graph([1, 1, 1], [(0, 1), (1, 2)], [0.125] * 3, np.array([8.0] * 3), colour=[0, 1, 0])
+    asked = latency_question(work, 2, memory=16.0)
+    assert bounds(asked)[0][0] == tried(asked) == 10.0 + 1.25 + 10.0
+    several = replace(asked, pieces=2)
+    assert bounds(several)[0][0] <= tried(several) == 3.0 + 0.5
+
+
+def test_a_node_of_the_colour_of_another_fills_the_same_memory() -> None:
+    """A weight beside the path shares the colour of its first node: the three nodes no longer fit with it."""
+    work = graph([1, 1, 1, 0], [(0, 1), (1, 2), (3, 2)], [0.125, 0.125, 0.125, 0], np.array([8.0, 8, 8, 8]), colour=[0, 1, 2, 0])
+    asked = latency_question(work, 2, memory=24.0)
+    assert bounds(asked)[0][1] == tried(asked) == 3.0 + 0.25
+
+
+def test_several_pieces_of_an_accelerator_fill_one_memory() -> None:
+    """Four nodes of 8 bytes in a chain, and room for two: the pieces could be four, but 8 ms or more are left to CPUs."""
+    work = graph([0.5, 0.5, 0.5, 0.5], [(0, 1), (1, 2), (2, 3)], [0.125] * 4, np.array([8.0] * 4))
+    asked = latency_question(work, 1, 4, memory=16.0)
+    plain, _ = bounds(asked)[0]
+    assert 8.0 < plain <= tried(asked) == 11.125
+
+
+@every("seed", range(40))
+def test_bounds_are_below_the_best_of_all_placements(seed: int) -> None:
+    asked = sample_at_random(100 + seed, nodes=6 - seed % 3, places=1 + seed % 3)
+    true = tried(asked)
+    for plain, sharp in bounds(asked):
+        assert plain <= sharp <= true
+
+
+def test_bounds_are_often_the_best_of_all_placements_and_looking_beside_helps() -> None:
+    asked = [sample_at_random(100 + seed, nodes=6 - seed % 3, places=1 + seed % 3) for seed in range(60)]
+    both = [(max(plain for plain, _ in pairs), max(sharp for _, sharp in pairs)) for pairs in map(bounds, asked)]
+    assert sum(sharp > plain for plain, sharp in both) >= 6
+    assert sum(sharp >= tried(one) * (1.0 - 1e-9) for one, (_, sharp) in zip(asked, both, strict=True)) >= 20
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "value"), [("gnmt", 225.647890625), ("resnet50", 1156.88128125)])
+def test_published_graphs_are_proved(name: str, value: float) -> None:
+    asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
+    found = answered(asked, "auto", Limits(seconds=20.0), silent)
+    assert (found.status, found.value) == ("OPTIMAL", value)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "least"), [("layer/inceptionv3", 1152.0), ("operator/bert_l-3", 404.0)])
+def test_published_graphs_are_bounded_far_above_their_critical_path(name: str, least: float) -> None:
+    """The critical path says 195 and 48 ms."""
+    asked = read(reference(f"placement/latency/{name}_inference.json"), ("problem=latency",))
+    assert max(sharp for _, sharp in bounds(asked, paths=1)) >= least
+
+
+# What others do for one sample: nobody beats the best of all placements, shares and lists by hand, the table.
+
+CHAIN = [(0, 1), (1, 2), (2, 3)]
+
+
+@every("seed", range(24))
+def test_nobody_beats_the_best_and_who_keeps_the_rules_has_a_value(seed: int) -> None:
+    asked = sample_at_random(seed, 6, 3)
+    rows = list(compared(asked, 1.0, 1, {"mine": np.full(len(asked.graph), asked.accelerators)}))
+    true = tried(asked)
+    assert [row.name for row in rows] == [*RULES, "mine"]
+    assert all(row.value is not None and row.value >= true * (1.0 - 1e-12) for row in rows if not row.note)
+    assert rows[-1].value == rows[0].value
+
+
+def test_most_rules_find_a_placement_and_some_find_the_best() -> None:
+    asked = [sample_at_random(seed, 6, 3) for seed in range(24)]
+    found = [({row.name: row for row in compared(one, 1.0, 1, {})}, tried(one)) for one in asked]
+    best = {name: sum(not rows[name].note and rows[name].value <= true * (1.0 + 1e-9) for rows, true in found) for name in RULES}
+    assert best["annealing"] > best["all on cpus"] >= 1
+    assert best["list by rank"] > 6
+
+
+def test_equal_pieces_share_the_work_of_a_chain() -> None:
+    asked = latency_question(graph([2.0, 2.0, 1.0, 3.0], CHAIN, [0.5] * 4), 2)
+    assert equal_pieces(asked, flow_of(asked), 0, float("inf")) == [0, 0, 1, 1]
+
+
+def test_a_list_begins_a_piece_where_a_core_is_slower_and_leaves_one_that_is_full() -> None:
+    sized = graph([1.0] * 4, CHAIN, [0.25] * 4, sizes=[1.0] * 4)
+    roomy, tight = latency_question(sized, 2, memory=4.0), latency_question(sized, 2, memory=2.0)
+    assert list_by_rank(roomy, flow_of(roomy), 0, float("inf")) == [0, 0, 0, 0]
+    assert list_by_rank(tight, flow_of(tight), 0, float("inf")) == [0, 0, 1, 1]
+    dear = latency_question(graph([1.0] * 4, CHAIN, [40.0] * 4, cpu=[2.0] * 4), 2)
+    assert set(list_by_rank(dear, flow_of(dear), 0, float("inf")) or []) == {CPU}
+    assert list_by_rank(roomy, flow_of(roomy), 0, 0.0) is None
+
+
+def test_seeds_are_for_searches() -> None:
+    assert set(SEEDED) < set(RULES)
+
+
+@pytest.mark.data
+def test_the_table_says_who_breaks_what(capsys: pytest.CaptureFixture[str]) -> None:
+    graph_file = str(reference("placement/latency/layer/gnmt_inference.json"))
+    split = str(reference("placement/human-experts/gnmt_inference_expert.json"))
+    assert main(["compare", graph_file, "--problem", "latency", "--split", split, "--time-limit", "2s", "--seeds", "1"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "one sample in ms" in text
+    assert "754,940,160 bytes of 629,145,600" in text
+    assert all(name in text for name in RULES)
+
+
+# What a result of latency holds of its proof is counted again: honest ones are no word, and none shows more than the best placement.
+
+LONGEST = ("least", *FIGURES)
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_an_honest_result_is_accepted_and_told_only_where_a_solver_was_asked(seed: int) -> None:
+    asked = sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3)
+    found = answered(asked, "auto", Limits(), silent)
+    report = check_answer(FAMILY, found, asked)
+    assert report.refused == ()
+    assert report.told == isinstance(found.proof, UnverifiedBound)
+
+
+@pytest.mark.slow
+def test_most_of_them_are_not_told() -> None:
+    asked = [sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3) for seed in range(100, 130)]
+    assert sum(isinstance(answered(one, "auto", Limits(), silent).proof, OnPath) for one in asked) >= 12
+
+
+@examples(150)
+@given(st.integers(100, 139), st.sampled_from(LONGEST), st.integers(-1, 9))
+def test_no_path_shows_more_than_the_best_placement(seed: int, longest: str, beside: int) -> None:
+    asked = sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3)
+    assert (shown_by(asked, OnPath("", longest, beside)) or 0.0) <= tried(asked)  # type: ignore[arg-type]
+
+
+def test_looking_beside_more_ends_shows_no_less() -> None:
+    asked = sample_at_random(103, nodes=6, places=2)
+    shown = [shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (*range(7), 1 << 70)]
+    assert shown == sorted(shown)
+
+
+def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a result that asks for it shows what the path alone shows."""
+    diamond = graph([1, 5, 1, 1], [(0, 1), (0, 2), (1, 3), (2, 3)], [2.0, 0.25, 8.0, 1.0], np.array([8.0] * 4))
+    asked = latency_question(diamond, 2, memory=24.0)
+    alone, beside = (shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
+    assert alone < beside
+    for module in (engine, shown):
+        monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
+    assert shown_by(asked, OnPath("", "cpu", 9)) == alone
+    assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["gnmt", "resnet50"])
+def test_published_graphs_are_proved_anew_and_forged_bounds_refused(name: str) -> None:
+    asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
+    found = answered(asked, "auto", Limits(seconds=20.0), silent)
+    report = checked(found)
+    assert (report.refused, report.told) == ((), False)
+    assert isinstance(found.proof, OnPath)
+    for other in (OnPath("critical", "least", 0), Surrounded("cuts", 1e9, 0), replace(found.proof, longest="transfer", beside=0)):
+        assert any(line.startswith("proof: ") for line in checked(replace(found, proof=other)).refused)
+
+
+def test_what_a_path_shows_is_taken_before_a_higher_word_within_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a gap asked that both keep; without one the solver's word is all there is."""
+    asked = sample_at_random(119, nodes=6, places=3)
+    best = tried(asked)
+    sure = max(shown_by(asked, OnPath("", longest, 9)) or 0.0 for longest in LONGEST)  # type: ignore[arg-type]
+    assert 0.0 < sure < best
+    monkeypatch.setattr(engine, "exactly", lambda *asked: Exactly(None, best, "somebody", "complete", best))
+    monkeypatch.setattr(engine, "branched", lambda *asked: None)
+    gap = (best - sure) / best
+    told = answered(asked, "auto", Limits(gap=0.5 * gap), silent)
+    assert (told.bound, told.proof) == (best, UnverifiedBound("somebody"))
+    shown = answered(asked, "auto", Limits(gap=1.001 * gap), silent)
+    assert isinstance(shown.proof, OnPath)

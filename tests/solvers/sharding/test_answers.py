@@ -1,22 +1,50 @@
-"""Questions about strategies from the command line: answers, their checks, and what is said of broken ones."""
+"""Answers about strategies from the command line: their checks, rivals, forged results, and what is said of broken ones."""
 
+import csv
 import gzip
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
+from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
+from crossopt.solvers.proofs import Steps
+from crossopt.solvers.sharding import comparison, engines
 from crossopt.solvers.sharding import engines as searching
+from crossopt.solvers.sharding import exhaustive as every
+from crossopt.solvers.sharding.comparison import RIVALS, Row, compared
 from crossopt.solvers.sharding.engines import ENGINES
-from crossopt.solvers.sharding.judge import weigh
+from crossopt.solvers.sharding.judge import (
+    BY_ARCS,
+    BY_EVERY,
+    BY_LEAST,
+    BY_PAIRS,
+    BY_TREE,
+    IN_FLOATS,
+    UNKEPT,
+    WHOLE,
+    Answer,
+    Meaning,
+    Strategies,
+    lowered,
+    weigh,
+)
 from tests.instances.sharding.files import answered, checked, feasible, solved, written
 from tests.instances.sharding.tiny import least
 from tests.paths import reference
+
+# Questions about strategies from the command line: answers, their checks, and what is said of broken ones.
 
 WRITTEN = """
 kind: sharding
@@ -277,3 +305,366 @@ def test_costs_beyond_what_cp_sat_counts_are_told_in_a_sentence(tmp_path: Path) 
     assert value == 10**14 * (answered(plain, "auto", Limits(), lambda progress: None).value or 0)
     with pytest.raises(RefusedError, match=r"cpsat counts in numbers below 2\^53, and here .* \(take --engine auto\)"):
         answered(question, "cpsat", Limits(), lambda progress: None)
+
+
+# Strategies beside rules, searches and what others reached, and the words for them.
+
+
+def test_rivals_stand_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = feasible(tmp_path)
+    name = json.loads(path.read_text())["problem"]["name"]
+    known = tmp_path / "known.csv"
+    known.write_text(f"instance,best_known\nother,3\n{name},77\n")
+    assert main(["compare", str(path), "--known", str(known), "--time-limit", "1s"]) == 0
+    said = capsys.readouterr().out
+    assert all(row in said for row in ("crossopt (exhaustive)", "greedy", "local search", "weak model", "best known", "77"))
+    known.write_text("instance,value\n")
+    assert main(["compare", str(path), "--known", str(known)]) == 3
+
+
+def test_of_seeds_the_middle_one_is_shown_with_the_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an even number the better of two; who draws nothing is asked once."""
+    values, asked = {0: 50, 1: None, 2: 70, 3: 60}, []
+
+    def row(question: object, engine: str, limits: Limits, watch: object) -> Row:
+        asked.append((engine, limits.seed))
+        return Row(RIVALS[engine], values[limits.seed], None, 1.0)
+
+    monkeypatch.setattr(comparison, "_row", row)
+    question = read(feasible(tmp_path))
+    rows = {row.name: row for row in compared(question, 1.0, 4, lambda progress: None)}
+    assert asked == [("greedy", 0), *(("local", seed) for seed in range(4)), ("weak", 0)]
+    assert rows["local search"] == Row("local search", 60, None, 1.0, "4 seeds: 50 to none")
+    assert rows["greedy"].note == ""
+
+
+def test_seeds_of_the_command_reach_the_searchers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(feasible(tmp_path)), "--seeds", "3", "--time-limit", "0.2s"]) == 0
+    assert "3 seeds: " in capsys.readouterr().out
+
+
+def test_where_nothing_fits_the_comparison_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "problem.json"
+    nodes = {"intervals": [[0, 5], [0, 5]], "costs": [[1, 2], [1, 2]], "usages": [[1, 9], [1, 9]]}
+    edges = {"nodes": [[0, 1]], "costs": [[10**18, 0, 0, 0]]}
+    path.write_text(json.dumps({"problem": {"nodes": nodes, "edges": edges, "usage_limit": 8}}))
+    assert main(["compare", str(path), "--time-limit", "1s"]) == 20
+    said = capsys.readouterr().out
+    assert "certificate: no choice keeps the limits, by" in said
+    assert "without a bound" not in said
+
+
+# Public problems too large for an integer model, for a minute each.
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(("letter", "ratio"), [("K", 0.95), ("M", 0.99), ("R", 0.9), ("S", 0.9), ("V", 0.9)])
+def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) -> None:
+    """The limits are for a busy machine; a quiet one comes further."""
+    question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
+    with reference("sharding/contest.csv").open(encoding="utf-8", newline="") as file:
+        best = next(int(row["best_known"]) for row in csv.DictReader(file) if row["instance"] == letter)
+    result = answered(question, "auto", Limits(60.0), lambda progress: None)
+    assert result.engine == "search"
+    assert result.stopped == "time limit" or result.proved
+    assert result.value is not None
+    assert best >= ratio * result.value
+    assert result.bound is not None
+    assert isinstance(result.proof, Steps)
+    assert result.proof.certificate is None or result.proof.certificate.bound == result.bound
+    assert 0 < result.bound <= min(result.value, best)
+
+
+# What a solver says that counts in floating point: nothing is called the best, or impossible, by its word alone.
+
+Solve = Callable[[Session, float, tuple[float, float], Look], Solved]
+TOLD = (1, 2, 4, 10, 11, 16, 23)
+"""Seeds of questions that reductions and rules leave to a solver's word."""
+
+
+@cache
+def _least(seed: int, folder: Path) -> int | None:
+    """The best of a question, by the judge on each of hundreds of choices; costs that are larger by a factor make it so much larger."""
+    return least(_question(folder, seed).problem)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("questions")
+
+
+def _question(folder: Path, seed: int, factor: int = 1) -> ShardingQuestion:
+    """Six nodes that are alive at once, few of which may take little memory together: relaxations take halves."""
+    random, nodes = np.random.default_rng(seed), 6
+    pairs = [[first, second] for first in range(nodes) for second in range(first + 1, nodes) if random.random() < 0.8]
+    costs = (random.integers(0, 30, (nodes, 3)) * factor).tolist()
+    usages = np.sort(random.integers(0, 9, (nodes, 3)))
+    entries = random.integers(0, 30, (len(pairs), 9)) * factor
+    entries[:, 0] = 10**18
+    limit = int(random.integers(usages[:, 0].sum(), usages[:, 2].sum() + 1))
+    parts = {"intervals": [[0, 5]] * nodes, "costs": costs, "usages": usages.tolist()}
+    edges = {"nodes": pairs, "costs": entries.tolist()}
+    path = folder / f"{seed}-{factor}.json"
+    path.write_text(json.dumps({"problem": {"name": f"covers {seed}", "nodes": parts, "edges": edges, "usage_limit": limit}}))
+    return read(path)
+
+
+def _answers(folder: Path, seeds: Iterable[int], factor: int, limits: Limits) -> list[tuple[ShardingQuestion, Answer, int | None]]:
+    """Questions, answers and optima."""
+    told = []
+    for seed in seeds:
+        question, best = _question(folder, seed, factor), _least(seed, folder)
+        told.append((question, answered(question, "milp", limits, lambda progress: None), None if best is None else best * factor))
+    return told
+
+
+def _without_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "close", lambda run: None)
+
+
+@pytest.mark.parametrize("factor", [1, 10**10])
+@pytest.mark.parametrize("above", [0.0, 1e-9, 1e-3])
+def test_a_bound_at_or_above_the_optimum_is_no_proof(folder: Path, monkeypatch: pytest.MonkeyPatch, factor: int, above: float) -> None:
+    """However little a solver is wrong by, its word leaves the last unit open, and the check tells it as a word."""
+    solved: Solve = Session.solved
+
+    def too_high(session: Session, seconds: float, gap: tuple[float, float], look: Look) -> Solved:
+        found = solved(session, seconds, gap, look)
+        return replace(found, bound=found.bound + above * max(1.0, abs(found.bound)))
+
+    monkeypatch.setattr(Session, "solved", too_high)
+    _without_closing(monkeypatch)
+    told = 0
+    for question, result, best in _answers(folder, TOLD, factor, Limits()):
+        if result.proved_by not in WHOLE and result.value is not None and result.bound is not None:
+            told += 1
+            assert best is not None
+            assert result.proved_by.startswith(IN_FLOATS)
+            assert (result.status, result.proved) == ("FEASIBLE", False)
+            assert result.bound <= lowered(result.value)
+            assert "in floating point" in " ".join(text_of("sharding", question, result).split())
+            report = checked(result, folder)
+            assert report.refused == ()
+    assert told > 4
+
+
+def test_a_choice_that_a_solver_calls_the_best_is_the_best_only_where_that_is_counted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that nothing is better than what a simple rule found."""
+    monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
+    worse = 0
+    for _, result, best in _answers(folder, (*range(5), 6, 7, 8), 1, Limits()):
+        assert result.status != "OPTIMAL" or (result.value == best and result.proved_by in WHOLE)
+        worse += result.value is not None and result.value != best
+    assert worse > 2
+
+
+def test_a_problem_that_a_solver_calls_infeasible_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = np.zeros(0)
+    monkeypatch.setattr(Session, "relaxed", lambda session, seconds, look: Relaxed("infeasible", 0.0, none, none))
+    monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
+    monkeypatch.setattr("crossopt.solvers.sharding.integer.descend", lambda run: None)
+    unknown = 0
+    for _, result, best in _answers(folder, range(8), 1, Limits()):
+        assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)
+        if result.status == "UNKNOWN":
+            unknown += 1
+            assert "in floating point, that there is no choice" in result.notes[0]
+    assert unknown > 2
+
+
+def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
+    """By prices and messages beyond every cost; with a step less that is refused."""
+    counted = 0
+    for seed in range(20):
+        question = _question(folder, seed)
+        result = answered(question, "milp", Limits(), lambda progress: None)
+        assert (result.status == "INFEASIBLE") == (_least(seed, folder) is None)
+        certificate = result.proof.certificate if isinstance(result.proof, Steps) else None
+        if certificate and result.value is None:
+            counted += 1
+            report = checked(result, folder)
+            assert report.refused == ()
+            assert not report.told
+            for cut in (
+                replace(certificate, steps=certificate.steps[:-1]),
+                replace(certificate, bound=certificate.bound - 1),
+            ):
+                edited = replace(result, proof=replace(result.proof, certificate=cut))
+                assert "certificate: it does not prove that there is no choice" in checked(edited, folder).refused
+    assert counted > 2
+
+
+def test_a_gap_wider_than_what_is_given_away_is_told_and_not_proved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is as near as was asked after it was lowered."""
+    _without_closing(monkeypatch)
+    words = 0
+    for _, result, best in _answers(folder, TOLD, 10**10, Limits(gap=1e-3)):
+        if best is not None:
+            assert result.settled
+            assert result.proved == (result.proved_by in WHOLE)
+            assert result.bound is not None
+            assert result.bound <= best
+            words += result.proved_by not in WHOLE and best > 0
+    assert words > 4
+
+
+def test_a_lowered_bound_is_below_in_whole_numbers() -> None:
+    assert [lowered(cost) for cost in (0, 1, 999_999, 1_000_000, 84_102_392_590)] == [-1, 0, 999_998, 999_998, 84_102_308_487]
+
+
+# Results that were edited or made up are refused; what cannot be proved anew is told.
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("value", 1, "value: the choice takes"),
+        ("answer", {"strategies": [0] * 5}, "REFUSED"),
+        ("answer", {"strategies": [0] * 4}, "4 strategies are given for 5 nodes"),
+        ("answer", {"strategies": [10**30] * 5}, "none of the question"),
+        ("details", {"peak": 10**6, "peak_time": 1, "choices": []}, "details.peak: it is"),
+        ("bound", 0, "gap: "),
+        ("status", "FEASIBLE", "status"),
+    ],
+)
+def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, value: object, said: str) -> None:
+    _, target = solved(tmp_path, feasible(tmp_path))
+    result = json.loads(target.read_text())
+    target.write_text(json.dumps({**result, field: value}))
+    assert main(["check", str(target)]) == 30
+    assert said in capsys.readouterr().out
+
+
+def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, target = solved(tmp_path, feasible(tmp_path), "--engine", "milp")
+    result = json.loads(target.read_text())
+    assert result["proof"]["certificate"]["bound"] == result["value"]
+    result["proof"]["certificate"]["steps"].pop()
+    target.write_text(json.dumps(result))
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 30
+    assert "certificate: it does not prove" in capsys.readouterr().out
+
+
+NOTHING = {
+    "status": "INFEASIBLE",
+    "proved": True,
+    "reasons": ["no choice"],
+    **dict.fromkeys(("value", "bound", "gap", "answer", "details")),
+    "certificate": None,
+    "trace": [],
+}
+"""What a result says that there is no choice."""
+FORGERIES_TOLD = {"status": "UNKNOWN", "proved": False}
+"""By somebody's word."""
+
+
+def forged(path: Path, change: dict[str, object]) -> None:
+    """Writes a result with other words; those of its proof by their names there."""
+    result = json.loads(path.read_text())
+    own = {name: change[name] for name in ("by", "told", "certificate") if name in change}
+    result["proof"] |= own
+    path.write_text(json.dumps({**result, **{name: value for name, value in change.items() if name not in own}}))
+
+
+@pytest.mark.parametrize(
+    ("engine", "change", "said"),
+    [
+        ("milp", {"certificate": None}, "certificate: it is missing"),
+        ("milp", {"certificate": None, "by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
+        ("greedy", {"by": "HiGHS"}, "the engine greedy asks no solver"),
+        ("milp", {"proof": {"by": BY_TREE, "form": "counted"}}, "strategies come with the counts of their reductions"),
+        ("milp", {"proof": {"by": "highs 1.12.0", "form": "word"}}, "a word comes with what reductions leave to prove"),
+        ("milp", {"told": True}, "a word is told, and whole numbers that are kept are not"),
+        ("milp", {"value": 3.5}, "value and bound are whole numbers"),
+        ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
+        ("exhaustive", {"by": "HiGHS"}, "the engine exhaustive asks no solver"),
+        ("milp", {"by": "magic"}, "nothing is proved by 'magic'"),
+        ("exhaustive", {**NOTHING, "by": BY_EVERY}, "reasons: there is a choice, which costs"),
+        ("exhaustive", {**NOTHING, "by": BY_ARCS}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, **FORGERIES_TOLD, "by": "cpsat 9.14", "told": True}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "told": True}, "that there is none is proved by nobody's word"),
+        ("milp", {**NOTHING, "by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
+        ("milp", {**NOTHING, "by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
+        ("milp", {**NOTHING, "by": BY_TREE}, "reasons: there is a choice, which costs"),
+        ("milp", {"by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and is a proof within a millionth at best"),
+        ("local", {**NOTHING, "by": "highs 1.12.0"}, "the engine local asks no solver"),
+    ],
+)
+def test_a_proof_that_was_taken_away_or_lent_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str, change: dict[str, object], said: str
+) -> None:
+    _, target = solved(tmp_path, feasible(tmp_path), "--engine", engine)
+    forged(target, change)
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 30
+    assert said in capsys.readouterr().out
+
+
+def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> None:
+    question = read(feasible(tmp_path))
+    best = answered(question, "milp", Limits(), lambda progress: None)
+    assert best.value is not None
+    cost, choice, verdict = next(
+        (verdict.cost, choice, verdict)
+        for choice in product(*map(range, question.problem.counts.tolist()))
+        if not (verdict := weigh(question.problem, choice)).violations and verdict.cost > best.value
+    )
+    assert isinstance(best.proof, Steps)
+    worse = replace(
+        best,
+        engine="cpsat",
+        status="FEASIBLE",
+        proved=False,
+        value=cost,
+        bound=cost,
+        gap=0.0,
+        answer=Strategies(choice),
+        details=Meaning(verdict.peak, verdict.peak_time, ()),
+        proof=replace(best.proof, by="cpsat 9.14", told=True, certificate=None),
+        notes=(UNKEPT,),
+        trace=(),
+    )
+    assert checked(worse, tmp_path).refused == (f"bound: a choice costs {best.value:,}, below {cost:,}",)
+
+
+@pytest.mark.parametrize("by", [BY_LEAST, BY_PAIRS, BY_ARCS])
+def test_what_shows_that_there_is_no_choice_shows_no_bound(by: str, tmp_path: Path) -> None:
+    """The best rival called the optimum, beside an honest certificate of less."""
+    best = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    assert isinstance(best.proof, Steps)
+    lie = replace(best, proof=replace(best.proof, by=by))
+    assert f"proved_by: {by} shows that there is no choice, and no bound" in checked(lie, tmp_path).refused
+
+
+def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where they do not add up at once, and where they do by carrying the reductions out anew, whichever two of them are edited."""
+    unsummed, other = "what lies between before and after", "reductions: other counts follow from the file"
+    for engine in ("milp", "exhaustive"):
+        _, target = solved(tmp_path, feasible(tmp_path), "--engine", engine)
+        for before, after, taken, said in ((1, 0, 0, unsummed), (1, 1, 0, other), (0, 1, 1, other)):
+            result = json.loads(target.read_text())
+            reductions = result["proof"]["reductions"]
+            reductions["before"]["entries"] += before
+            reductions["after"]["entries"] += after
+            reductions["steps"][0]["taken"]["entries"] -= taken
+            edited = tmp_path / "edited.json"
+            edited.write_text(json.dumps(result))
+            capsys.readouterr()
+            assert main(["check", str(edited)]) == 30
+            assert said in capsys.readouterr().out
+
+
+def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_STORED", -1)
+    result = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    assert isinstance(result.proof, Steps)
+    assert (result.proof.certificate, result.proof.told, result.notes) == (None, True, (UNKEPT,))
+    assert not checked(result, tmp_path).told
+    monkeypatch.setattr(every, "MOST", 0)
+    report = checked(result, tmp_path)
+    assert report.refused == ()
+    assert report.told

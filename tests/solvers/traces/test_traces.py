@@ -1,6 +1,8 @@
-"""Benchmarks that stand for traces: the integer program against every choice by the judge, and cases by hand."""
+"""Benchmarks that stand for traces and changes of a trace: engines against every choice by the judge, and cases by hand."""
 
 import json
+from dataclasses import replace
+from itertools import product
 from math import inf
 from pathlib import Path
 from random import Random
@@ -11,22 +13,29 @@ import pytest
 from crossopt.crossflow.traces.graph import graph_of
 from crossopt.formulation.certificate import bound_of_tree, whole
 from crossopt.formulation.traces.selection import selection
+from crossopt.formulation.traces.whatif import Model, all_choices, model_of
 from crossopt.instances.question import read
 from crossopt.instances.traces.benchmark import BenchmarkQuestion
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.cli import main
+from crossopt.reports.sheets.traces.whatif import nearest_text
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
-from crossopt.solvers.proofs import Integers
+from crossopt.solvers.proofs import Chosen, Integers
 from crossopt.solvers.traces.benchmark import engines
 from crossopt.solvers.traces.benchmark.engines import Clash, apportioned, clash_of, rounded
-from crossopt.solvers.traces.benchmark.family import FAMILY
+from crossopt.solvers.traces.benchmark.family import FAMILY as BENCHMARK
 from crossopt.solvers.traces.benchmark.judge import Runs
+from crossopt.solvers.traces.whatif.family import FAMILY as WHATIF
+from crossopt.solvers.traces.whatif.judge import Changes, judge
+from crossopt.solvers.traces.whatif.search import nearest
 from tests.paths import INSTANCES
-from tests.solvers.traces.drawn import asked, kernels
+from tests.solvers.traces.drawn import asked, changes, kernels
 from tests.trace_steps import few_kernels
+
+# Benchmarks that stand for traces: the integer program against every choice by the judge, and cases by hand.
 
 
 @pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 104), marks=pytest.mark.slow)], ids=["quick", "all"])
@@ -34,14 +43,14 @@ def test_the_program_finds_what_looking_at_every_choice_finds(seeds: range) -> N
     for seed in seeds:
         question, true = kernels(seed)
         for engine in ("auto", "exhaustive"):
-            result = solve(FAMILY, question, engine, Limits(), unwatched)
+            result = solve(BENCHMARK, question, engine, Limits(), unwatched)
             assert (inf if result.value is None else result.value, result.proved) == (true, True), (seed, engine)
-            assert check_answer(FAMILY, result, question).accepted
+            assert check_answer(BENCHMARK, result, question).accepted
 
 
 def answered(kernels: tuple[tuple[str, int, int], ...], /, **said: Any) -> Result[Any, Any]:  # noqa: ANN401 - any key
     question = asked({"kind": "benchmark", "trace": "trace.json", **said}, document_of(Trace(few_kernels(kernels))))
-    return solve(FAMILY, question, "auto", Limits(), unwatched)
+    return solve(BENCHMARK, question, "auto", Limits(), unwatched)
 
 
 KERNELS = (("gemm", 100, 2), ("add", 50, 4), ("norm", 20, 10))
@@ -111,8 +120,9 @@ def test_the_limits_that_clash_are_told_with_a_tree_about_the_whole_model() -> N
     assert found is not None
     assert (found.limits, found.tree is not None) == (("coverage", "deviation of collective time"), True)
     assert found.tree is None or bound_of_tree(whole(model), found.tree) is None
-    result = solve(FAMILY, question, "auto", Limits(), unwatched)
-    assert (result.status, result.reasons[-1][:10], check_answer(FAMILY, result, question).accepted) == ("INFEASIBLE", "in the way", True)
+    result = solve(BENCHMARK, question, "auto", Limits(), unwatched)
+    accepted = check_answer(BENCHMARK, result, question).accepted
+    assert (result.status, result.reasons[-1][:10], accepted) == ("INFEASIBLE", "in the way", True)
 
 
 def test_a_word_that_there_is_none_is_no_proof_wherever_it_is_told(
@@ -168,7 +178,142 @@ def test_kernels_are_dropped_until_those_that_are_left_cannot_stand_in_for_anoth
     assert [one.value for one in (found, found.rivals[0], found.rivals[3])] == [3, 6, 3]
     for seed in range(30):
         question, true = kernels(seed)
-        value = solve(FAMILY, question, "dropping", Limits(seed=seed), unwatched).value
+        value = solve(BENCHMARK, question, "dropping", Limits(seed=seed), unwatched).value
         assert value is None or value >= true
-    shown = solve(FAMILY, read(INSTANCES / "traces" / "a-third-of-a-step.yaml", ()), "auto", Limits(), unwatched)
+    shown = solve(BENCHMARK, read(INSTANCES / "traces" / "a-third-of-a-step.yaml", ()), "auto", Limits(), unwatched)
     assert (shown.value, min(one.value for one in shown.rivals[:3] if one.value), shown.rivals[3].value) == (9, 13, 9)
+
+
+# What is next to a choice of changes: against every other choice, and told as what was looked at where that is not all.
+
+
+def least_share(model: Model, best: int) -> float | None:
+    """Of every choice that lacks something of the best, by the formula."""
+    shares = list[float]()
+    for inside, _ in all_choices(model.rules):
+        if best & ~inside:
+            choices = [(one, model.rules.all & ~one) for one in (best, inside, inside & best)]
+            span, found, both = model.spans(choices).tolist()
+            shares.append((found - span) / (both - span) if both > span else 1.0)
+    return min(shares, default=None)
+
+
+@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 60), marks=pytest.mark.slow)], ids=["quick", "all"])
+def test_none_of_all_choices_is_nearer(seeds: range) -> None:
+    """Of any drawn choice that keeps the rules, changes that make collectives or kernels longer among them."""
+    for seed in seeds:
+        model = model_of(changes(seed, 6 if seeds.start == 0 else 9)[0])
+        for best, outside in all_choices(model.rules)[1::7]:
+            span, least = model.spans([(best, outside)])[0], least_share(model, best)
+            near = nearest(model, best)
+            assert (None if near is None else near.is_nearest) == (None if least is None else True)
+            if near is not None and least is not None:
+                assert near.share == least or min(near.share, least) < 0, (seed, best)
+                assert near.beyond == model.spans([(near.inside, model.rules.all & ~near.inside)])[0] - span
+
+
+def test_one_change_for_three_is_found_among_twelve() -> None:
+    """Three of a day each save 30 of 100 ns, one of three days 89: 1 ns less of 90, 1.1 %; of one for one none comes near."""
+    rows = [(f"k{place}", 60, 1) for place in range(8)]
+    trace = document_of(Trace(few_kernels((("a", 100, 1), ("b", 100, 1), ("c", 100, 1), ("d", 100, 1), *rows))))
+    scaled = [("a", 0.7, 1), ("b", 0.7, 1), ("c", 0.7, 1), ("d", 0.11, 3), *((name, 0.9, 1) for name, _, _ in rows)]
+    file = [{"name": name, "transform": "scale", "pattern": name, "factor": factor, "days": days} for name, factor, days in scaled]
+    question = asked({"kind": "what-if", "trace": "trace.json", "changes": file, "budgets": {"days": 3}}, trace)
+    result = solve(WHATIF, question, "auto", Limits(), unwatched)
+    assert result.answer is not None
+    assert result.answer.changes == ("a", "b", "c")
+    told = "without a, b, c and with d it takes 1 ns more, and is as quick if what it lacks saved 1.1% less than is assumed"
+    model = model_of(question)
+    assert nearest_text(question, model, [0, 1, 2]) == f"Too close to call: {told}."
+    near = nearest(model_of(question), 0b111, most_runs=1)
+    assert near is not None
+    assert (near.is_nearest, round(near.share, 3)) == (False, 0.8)
+
+
+# Changes of a trace: branch and bound against every choice by the judge, and a case by hand.
+
+HAND = {
+    "trace": 1,
+    "operations": [
+        {"name": "gemm", "kind": "kernel", "on": "s", "ns": 60},
+        {"name": "reduce", "kind": "collective", "on": "t", "ns": 50},
+        {"name": "end", "kind": "kernel", "on": "s", "ns": 10},
+    ],
+    "edges": [[0, 2, "stream"], [1, 2, "wait"]],
+}
+
+RULES = {"by gain for cost", "gain measured anew"}
+
+
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 210), marks=pytest.mark.slow)], ids=["quick", "all"])
+def test_branches_find_what_looking_at_every_choice_finds(seeds: range) -> None:
+    for seed in seeds:
+        question, true = changes(seed, 5 if seeds.start == 0 else 9)
+        for engine in ("branches", "enumerate"):
+            result = solve(WHATIF, question, engine, Limits(), unwatched)
+            assert (inf if result.value is None else result.value, result.proved) == (true, True), (seed, engine)
+            assert check_answer(WHATIF, result, question).accepted
+
+
+def test_neither_of_two_changes_pays_alone_that_save_much_together() -> None:
+    """gemm and reduce run beside each other: half of gemm saves 10 of 70, half of reduce nothing, both 30. The cheap one alone saves 5.
+    Measured again behind half of gemm, half of reduce saves 20 for 2 days and the cheap one 5 for 1."""
+    rows = [
+        {"name": "half gemm", "transform": "scale", "pattern": "gemm", "factor": 0.5, "days": 2},
+        {"name": "half reduce", "transform": "bandwidth", "times": 2, "days": 2},
+        {"name": "half end", "transform": "scale", "pattern": "end", "factor": 0.5, "days": 1},
+    ]
+    question = asked({"kind": "what-if", "trace": "trace.json", "changes": rows, "budgets": {"days": 4}}, HAND)
+    result = solve(WHATIF, question, "auto", Limits(), unwatched)
+    assert (result.value, result.answer) == (40, Changes(("half gemm", "half reduce")))
+    assert {rival.name: rival.value for rival in result.rivals} == {
+        "best change alone": 60,
+        "by gain for cost": 55,
+        "gain measured anew": 40,
+        "sum of single gains": 55,
+        "all that fit in turn": 40,
+        "exchange search": 40,
+    }
+    again = solve(WHATIF, question, "measured", Limits(), unwatched)
+    assert (again.answer, again.proved) == (result.answer, False)
+    rows = [{**row, "money": "1 USD"} for row in rows]
+    costly = {"kind": "what-if", "trace": "trace.json", "changes": rows, "objective": "money", "target": "55 ns"}
+    assert solve(WHATIF, asked(costly, HAND), "measured", Limits(), unwatched).answer == Changes(("half gemm", "half reduce"))
+    nothing = asked({"kind": "what-if", "trace": "trace.json", "changes": rows, "budgets": {"days": 0}}, HAND)
+    assert solve(WHATIF, nothing, "auto", Limits(), unwatched).answer == Changes(())
+
+
+def test_rules_keep_no_change_that_saves_nothing_beside_the_others() -> None:
+    """Overlap saves most alone, and nothing once the links are faster; what it cost is room for others."""
+    question = read(INSTANCES / "traces" / "two-weeks-of-work.yaml", ("budgets.days=8",))
+    for engine in ("greedy", "measured"):
+        made = solve(WHATIF, question, engine, Limits(), unwatched).answer
+        whole = judge(question, made)
+        assert "overlapped gradients" not in made.changes
+        assert all(judge(question, Changes(tuple(one for one in made.changes if one != less))).value > whole.value for less in made.changes)
+
+
+def test_no_rule_beats_exchanges_and_no_exchange_improves_on_them() -> None:
+    """Each change that is made or not, and each that is made for another, with the rules kept: the judge finds none better."""
+    for seed in range(20):
+        question, true = changes(seed, 6)
+        found = solve(WHATIF, question, "exchange", Limits(seed=seed), unwatched)
+        if found.value is None:
+            continue
+        rivals = solve(WHATIF, question, "branches", Limits(), unwatched).rivals
+        assert true <= found.value <= min((one.value for one in rivals if one.name in RULES and one.value is not None), default=inf)
+        inside = set(found.answer.changes)
+        for one, other in product(question.names, repeat=2):
+            near = judge(question, Changes(tuple(name for name in question.names if name in inside ^ {one} ^ ({other} - {one}))))
+            assert near.violations or near.value >= found.value
+    assert solve(WHATIF, read(INSTANCES / "traces" / "two-weeks-of-work.yaml", ()), "exchange", Limits(), unwatched).value == 3_274_000
+
+
+def test_a_tree_that_leaves_a_choice_out_is_refused() -> None:
+    question = read(INSTANCES / "traces" / "two-weeks-of-work.yaml", ())
+    result = solve(WHATIF, question, "auto", Limits(), unwatched)
+    assert isinstance(result.proof, Chosen)
+    assert check_answer(WHATIF, result, question).accepted
+    for steps in ("-", result.proof.steps[:-2], f"{result.proof.steps} -", "0 0 - - -", "99 - -", " ", "-1"):
+        forged = replace(result, proof=replace(result.proof, steps=steps))
+        assert not check_answer(WHATIF, forged, question).accepted
