@@ -25,7 +25,6 @@ from crossopt.crossflow.recomputation import ATTENTION_NORM, EXPERT_ACTIVATION, 
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import price, price_directly, ranks, sharding
 from crossopt.crossflow.workload import Scaling, Transformer, kind_of_layer
-from crossopt.instances.catalogue.registry import build_device, device
 from tests.crossflow.strategies import MODELS
 
 # One layer and microbatch: its products, exchanges and passes by hand on a device of round figures.
@@ -544,47 +543,42 @@ OPERATORS_MODELS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def operators_hardware() -> Hardware:
-    return build_device(device("a100-80g"), "a100-80g", "bf16", 2)
-
-
 def alone(microbatch: int) -> Ranks:
     one, members = np.float64(1.0), (np.float64(1.0),) * 2
     return Ranks(one, one, one, np.float64(microbatch), np.float64(0.0), members, members, members)
 
 
 @pytest.mark.parametrize("name", OPERATORS_MODELS)
-def test_the_operators_of_a_layer_take_as_long_as_the_layer(name: str, operators_hardware: Hardware) -> None:
+def test_the_operators_of_a_layer_take_as_long_as_the_layer(name: str, a100: Hardware) -> None:
     model = OPERATORS_MODELS[name]
-    nodes = [node for node in operators(model, operators_hardware, 2) if node.name.startswith("layer 2:")]
+    nodes = [node for node in operators(model, a100, 2) if node.name.startswith("layer 2:")]
     second = kind_of_layer(model, 2)
-    forward, backward = forward_pass(second, alone(2), operators_hardware), backward_pass(second, alone(2), operators_hardware)
+    forward, backward = forward_pass(second, alone(2), a100), backward_pass(second, alone(2), a100)
     assert sum(node.forward for node in nodes) == pytest.approx(float(forward.seconds()), rel=1e-12)
     assert sum(node.backward for node in nodes) == pytest.approx(float(backward.seconds()), rel=1e-12)
     assert (float(forward.exchanges()), float(backward.exchanges())) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", OPERATORS_MODELS)
-def test_the_ends_take_as_long_as_the_model_says(name: str, operators_hardware: Hardware) -> None:
+def test_the_ends_take_as_long_as_the_model_says(name: str, a100: Hardware) -> None:
     model = OPERATORS_MODELS[name]
-    nodes = operators(model, operators_hardware, 2)
-    for node, cost in ((nodes[0], embedding(model, alone(2), operators_hardware)), (nodes[-1], head(model, alone(2), operators_hardware))):
+    nodes = operators(model, a100, 2)
+    for node, cost in ((nodes[0], embedding(model, alone(2), a100)), (nodes[-1], head(model, alone(2), a100))):
         assert node.forward + node.backward == pytest.approx(float(cost.time), rel=1e-12)
         assert node.backward > node.forward > 0.0
 
 
 @pytest.mark.parametrize("name", OPERATORS_MODELS)
-def test_every_weight_belongs_to_an_operator(name: str, operators_hardware: Hardware) -> None:
+def test_every_weight_belongs_to_an_operator(name: str, a100: Hardware) -> None:
     """A tied head has a copy of the embedding's table, as on the last stage of a pipeline."""
     model = replace(OPERATORS_MODELS[name], tied=False)
-    assert sum(node.weights for node in operators(model, operators_hardware, 1)) == parameters(model)
-    tied = operators(replace(model, tied=True), operators_hardware, 1)
+    assert sum(node.weights for node in operators(model, a100, 1)) == parameters(model)
+    tied = operators(replace(model, tied=True), a100, 1)
     assert sum(node.weights for node in tied) == parameters(model)
 
 
-def test_a_layer_adds_what_came_in_to_what_comes_out(operators_hardware: Hardware) -> None:
-    nodes = {node.name: node for node in operators(OPERATORS_MODELS["gelu"], operators_hardware, 1)}
+def test_a_layer_adds_what_came_in_to_what_comes_out(a100: Hardware) -> None:
+    nodes = {node.name: node for node in operators(OPERATORS_MODELS["gelu"], a100, 1)}
     assert nodes["layer 1: norm 1"].after == ("embedding",)
     assert nodes["layer 1: addition 1"].after == ("layer 1: projection", "embedding")
     assert nodes["layer 2: addition 2"].after == ("layer 2: outer product", "layer 2: addition 1")
@@ -593,8 +587,8 @@ def test_a_layer_adds_what_came_in_to_what_comes_out(operators_hardware: Hardwar
     assert nodes["layer 1: queries, keys, values"].output == 3 * 1024 * 1536 * 2.0
 
 
-def test_layers_as_nodes_have_all_that_their_operators_have(operators_hardware: Hardware) -> None:
-    whole = operators(OPERATORS_MODELS["experts"], operators_hardware, 4)
+def test_layers_as_nodes_have_all_that_their_operators_have(a100: Hardware) -> None:
+    whole = operators(OPERATORS_MODELS["experts"], a100, 4)
     nodes = blocks(whole)
     assert [node.name for node in nodes] == ["embedding", "layer 1", "layer 2", "head"]
     assert [node.after for node in nodes] == [(), ("embedding",), ("layer 1",), ("layer 2",)]
@@ -603,20 +597,20 @@ def test_layers_as_nodes_have_all_that_their_operators_have(operators_hardware: 
     assert nodes[1].output == next(node.output for node in whole if node.name == "layer 1: addition 2")
 
 
-def test_layers_of_a_kind_are_where_the_model_has_them(operators_hardware: Hardware) -> None:
+def test_layers_of_a_kind_are_where_the_model_has_them(a100: Hardware) -> None:
     """The first layer dense, all others with experts; every second layer attends to all."""
-    names = {node.name for node in operators(OPERATORS_MODELS["latents"], operators_hardware, 1)}
+    names = {node.name for node in operators(OPERATORS_MODELS["latents"], a100, 1)}
     assert [f"layer {number}: router" in names for number in (1, 2, 3)] == [False, True, True]
     long = replace(OPERATORS_MODELS["windows"], sequence=8192)
-    cores = {node.name: node.forward for node in operators(long, operators_hardware, 1) if node.name.endswith(": attention")}
+    cores = {node.name: node.forward for node in operators(long, a100, 1) if node.name.endswith(": attention")}
     near, far = cores["layer 1: attention"], cores["layer 2: attention"]
     assert list(cores.values()) == [near, far, near, far]
     assert near < far
 
 
-def test_parallel_blocks_both_begin_at_the_layers_input(operators_hardware: Hardware) -> None:
+def test_parallel_blocks_both_begin_at_the_layers_input(a100: Hardware) -> None:
     model = replace(OPERATORS_MODELS["gelu"], parallel_blocks=True, norms=1)
-    nodes = {node.name: node for node in operators(model, operators_hardware, 1)}
+    nodes = {node.name: node for node in operators(model, a100, 1)}
     assert nodes["layer 1: norm 2"].after == ("embedding",)
     assert nodes["layer 1: addition 2"].after == ("layer 1: outer product", "layer 1: addition 1")
 
@@ -628,18 +622,13 @@ MODEL = Transformer(
 )
 
 
-@pytest.fixture(scope="module")
-def sharded_hardware() -> Hardware:
-    return build_device(device("a100-80g"), "a100-80g", "bf16", 2)
-
-
 def test_axes_lie_on_the_levels_of_the_network() -> None:
     outer, inner = mesh_axes((4, 8), (8, 32))
     assert (outer.members, inner.members) == ((1.0, 4.0), (8.0, 1.0))
 
 
-def test_what_moves_is_what_a_collective_moves(sharded_hardware: Hardware) -> None:
-    axes, links, size = mesh_axes((4, 8), (8, 32)), sharded_hardware.links, 1e8
+def test_what_moves_is_what_a_collective_moves(a100: Hardware) -> None:
+    axes, links, size = mesh_axes((4, 8), (8, 32)), a100.links, 1e8
     move = partial(reshard_time, size, axes=axes, links=links)
     assert move(before=("whole", "whole"), after=("batch", "feature")) == 0.0
     assert move(before=("batch", "sequence"), after=("batch", "sequence")) == 0.0
@@ -652,7 +641,7 @@ def test_what_moves_is_what_a_collective_moves(sharded_hardware: Hardware) -> No
 
 
 @pytest.mark.parametrize("scattered", [False, True])
-def test_megatrons_layer_costs_what_the_full_model_says(sharded_hardware: Hardware, scattered: bool) -> None:
+def test_megatrons_layer_costs_what_the_full_model_says(a100: Hardware, scattered: bool) -> None:
     """Four operators with weights split by columns and by rows are the tensor-parallel layer of `crossflow.layer`."""
     axes, found = mesh_axes((8,), (8, 8)), kinds(MODEL)
     reduced, narrow = ("scattered", "sequence") if scattered else ("summed", "whole")
@@ -668,14 +657,14 @@ def test_megatrons_layer_costs_what_the_full_model_says(sharded_hardware: Hardwa
     }
     steps = [(name, kind, before) for name, kind, before in network(MODEL) if name.startswith("layer 2:")]
     kind_of = {name: kind for name, kind, _ in network(MODEL)}
-    time = sum(operator_time(found[kind], way[kind], MODEL, sharded_hardware, axes) for _, kind, _ in steps)
+    time = sum(operator_time(found[kind], way[kind], MODEL, a100, axes) for _, kind, _ in steps)
     for _, kind, before in steps:
         for one in before:
-            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], sharded_hardware, axes)
+            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], a100, axes)
     one_rank = (np.float64(1.0), np.float64(1.0))
     eight = tuple(np.float64(count) for count in axes[0].members)
     ranks = Ranks(np.float64(8), np.float64(1), np.float64(1), np.float64(8), np.float64(scattered), eight, one_rank, one_rank)
-    sides = forward_pass(MODEL, ranks, sharded_hardware), backward_pass(MODEL, ranks, sharded_hardware)
+    sides = forward_pass(MODEL, ranks, a100), backward_pass(MODEL, ranks, a100)
     whole = sum(float(side.seconds() + side.exchanges()) for side in sides)
     assert time == pytest.approx(whole, rel=1e-9)
 
@@ -687,8 +676,8 @@ def test_sizes_are_multiples_of_their_ranks() -> None:
     assert ("whole", "columns") in ways(found["head"], MODEL, axes)  # the vocabulary is padded
 
 
-def test_a_rank_alone_works_as_long_as_all_without_a_mesh(sharded_hardware: Hardware) -> None:
+def test_a_rank_alone_works_as_long_as_all_without_a_mesh(a100: Hardware) -> None:
     axes = mesh_axes((1,), (1, 1))
     for kind in kinds(replace(MODEL, global_batch=1)).values():
-        times = {operator_time(kind, way, MODEL, sharded_hardware, axes) for way in ways(kind, MODEL, axes)}
+        times = {operator_time(kind, way, MODEL, a100, axes) for way in ways(kind, MODEL, axes)}
         assert len(times) == 1, kind.name

@@ -169,12 +169,15 @@ def test_products_of_all_ranks_do_the_flops_of_the_weights(model: Transformer, p
         replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256),
         replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256, query_rank=0, prediction_layers=1),
         replace(EXPERTS, heads=4, experts=128, experts_per_token=16, shared_experts=2, prediction_layers=2),
+        replace(DENSE, heads=4, lora_rank=256),
+        replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256, lora_rank=256),
+        replace(EXPERTS, heads=4, experts=128, experts_per_token=16, lora_rank=256, prediction_layers=1),
     ],
 )
 def test_a_step_of_all_layers_and_the_head_does_the_models_flops(
     model: Transformer, arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of plain networks, with scores over the whole sequence; all shapes here fill their tiles, and each expert has as many tokens."""
+    """With scores over the whole sequence, and 4 FLOPs a frozen weight and token; shapes fill tiles, experts have equal tokens."""
     monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
     model, one = replace(model, attention="unfused"), group(Plan())
     [none, *_] = mean_layers(model, one, arithmetic)
@@ -472,25 +475,6 @@ def test_adapters_of_a_published_size_are_met() -> None:
     """Rank 16 beside all matrices of Llama 2 70B: 16 (16,384 + 2 x 9,216 + 16,384 + 3 x 36,864) in each of 80 layers, 207 million."""
     llama = replace(DENSE, layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, lora_rank=16)
     assert trained_parameters(llama) == 80 * 16 * (16384 + 2 * 9216 + 16384 + 3 * 36864) == 207_093_760
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        replace(DENSE, heads=4, lora_rank=256),
-        replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256, lora_rank=256),
-        replace(EXPERTS, heads=4, experts=128, experts_per_token=16, lora_rank=256, prediction_layers=1),
-    ],
-)
-def test_frozen_weights_have_no_product_for_their_gradient(
-    model: Transformer, arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """4 FLOPs a frozen weight and token, 6 for adapters and scores; all shapes fill their tiles, and each expert has as many tokens."""
-    monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
-    model, one = replace(model, attention="unfused"), group(Plan())
-    [none, *_] = mean_layers(model, one, arithmetic)
-    seconds = model.stack * (number(none.forward) + number(none.backward)) + number(head(model, one, arithmetic).time)
-    assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
 
 
 def test_what_is_frozen_is_neither_summed_nor_published(plain: Hardware) -> None:

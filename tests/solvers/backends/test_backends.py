@@ -66,18 +66,9 @@ def test_a_small_model_by_hand(name: str, minimise: bool, value: int) -> None:
     assert answer.trace[-1].value == answer.trace[-1].bound == value
 
 
-@settings(max_examples=30)
-@given(models())
+@settings(max_examples=45)
+@given(models() | models(largest=10**6))
 def test_counting_cpsat_and_highs_agree_to_the_unit(model: Model) -> None:
-    best = optimum(model)
-    for name in PROVING:
-        answer = backend(name)(model, Spend())
-        assert (answer.status, answer.value, answer.bound) == (("INFEASIBLE", None, None) if best is None else ("OPTIMAL", best, best))
-
-
-@settings(max_examples=15)
-@given(models(largest=10**6))
-def test_they_agree_at_coefficients_of_a_million(model: Model) -> None:
     best = optimum(model)
     for name in PROVING:
         answer = backend(name)(model, Spend())
