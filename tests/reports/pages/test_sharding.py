@@ -47,7 +47,6 @@ def test_the_page_shows_choices_memory_plans_and_the_proof(saved: Path) -> None:
     value = json.loads(saved.read_text(encoding="utf-8"))["value"]
     assert f"<b>{short(value, 'ns')}</b><span>cost</span>".replace(" ", "\N{NO-BREAK SPACE}") in page.replace(" ", "\N{NO-BREAK SPACE}")
     assert f"cost {digits(value, 'ns')}" in page
-    assert page == page_of(saved)
     assert len(page.encode()) < 500_000
 
 

