@@ -1,23 +1,138 @@
-"""The graph of a trace that a result speaks of: what a benchmark runs, or the trace with the changes that are made."""
+"""What is done when, as a trace that ui.perfetto.dev opens: passes of a step, pieces and operators of a placement, work of stages, and
+graphs of traces as they run again.
+
+JSON of the Trace Event Format (Google, "Trace Event Format", complete events): `ts` and `dur` in microseconds, a thread for each device
+or stage, its name in a metadata event.
+"""
 
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.traces.graph import excerpt
+from crossopt.crossflow.traces.graph import KINDS as TRACE_KINDS
+from crossopt.crossflow.traces.graph import excerpt, replay
 from crossopt.crossflow.traces.transforms import changed
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read_again
-from crossopt.instances.traces.graph_file import Trace, document_of, is_graph
+from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
 from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import seconds_of, usage
+from crossopt.reports.commands.console import check_target, refuse_overwriting_data, seconds_of, usage
 from crossopt.reports.commands.exit_codes import ANSWERED, code_of
-from crossopt.solvers.checking import check
+from crossopt.reports.facts.schedule import Step, step_of
+from crossopt.reports.sheets.codesign.step import blocks_of, kinds_of
+from crossopt.reports.sheets.placement import cpu_runs
+from crossopt.reports.sheets.sheet import Sheet, Timeline
+from crossopt.reports.shown import sheet_of
+from crossopt.solvers.checking import check, faults_but_proof
+
+Event = dict[str, Any]
+_OF = {"s": 1e6, "ms": 1e3}
+"""Microseconds of the units in which times are told."""
+
+
+def export_trace(path: Path, out: Path | None) -> None:
+    """Write the trace of a saved result or of a graph, or print it."""
+    check_target(out)
+    refuse_overwriting_data(out, path, "--out")
+    events = of_graph(read_trace(path)) if is_graph(path) else _events(path)
+    text = json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(out, text)
+
+
+def _events(path: Path) -> Iterator[Event]:
+    kind = kind_of(path) or "codesign"
+    family, result = read_saved(path, kind)
+    question = asked_in(result.question) if kind == "codesign" else read_again(result.question, kind, path.parent)
+    faults = faults_but_proof(family, result, read_again(result.question, kind, path.parent))
+    if faults:
+        raise RefusedError(f"{path}: this result is not sound: {faults[0]} (`crossopt check` tells more)")
+    if result.answer is None:
+        raise RefusedError(f"{path}: there is no answer in this result to draw over time (solve a question that has one)")
+    if kind == "codesign":
+        step = step_of(question, result.answer.design) if isinstance(question, Instance) else None
+        if step is None:
+            raise RefusedError(f"{path}: the step of this design has no passes over time (one transformer on one number of devices has)")
+        return of_step(str(result.question["name"]), step)
+    events = of_sheet(sheet_of(kind, question, result))
+    if isinstance(question, PlacementQuestion) and question.problem == "latency":
+        return iter([*(one for one in events if one["args"].get("track") != "cpu"), *_on_cpu(question, result)])
+    return events
+
+
+def of_graph(trace: Trace) -> Iterator[Event]:
+    """Every operation but gaps, when it runs as early as what it waits for allows; a thread for each thread and stream."""
+    graph, again = trace.graph, replay(trace.graph)
+    yield from _named(trace.source or "graph of a trace", graph.resources)
+    columns = (graph.names, graph.kinds.tolist(), graph.places.tolist(), again.begins.tolist(), again.ends.tolist())
+    more = zip(graph.bytes.tolist(), graph.flops.tolist(), graph.groups, strict=True)
+    for (name, kind, place, begin, end), told in zip(zip(*columns, strict=True), more, strict=True):
+        if TRACE_KINDS[kind] != "gap":
+            given = {key: str(value) for key, value in zip(("bytes", "flops", "group"), told, strict=True) if value}
+            yield _event(name, TRACE_KINDS[kind], place, (begin / 1e3, end / 1e3), given)
+
+
+def of_step(name: str, step: Step) -> Iterator[Event]:
+    """Every pass of every microbatch that was followed; forward passes and backward ones of a stage are one thread."""
+    kinds, stages = kinds_of(step), range(len(step.passes))
+    yield from _named(name, [f"stage {stage + 1}" for stage in stages])
+    for one in blocks_of(step, stages):
+        told = f"{kinds[one.kind]} {one.label}".rstrip() if one.lane < 2 else kinds[one.kind]
+        yield _event(told, kinds[one.kind], one.stage, (one.start * 1e6, one.end * 1e6), {})
+
+
+def of_sheet(sheet: Sheet) -> Iterator[Event]:
+    """Every segment of every time line of a sheet."""
+    lines = [part for section in sheet.sections for part in section.parts if isinstance(part, Timeline)]
+    for line in lines:
+        yield from _named(sheet.name, [track.label for track in line.tracks])
+        one = _OF[line.axis.partition(" ")[0]]
+        for thread, track in enumerate(line.tracks):
+            for part in track.segments:
+                if part.end > part.start:
+                    kind = line.kinds[part.place]
+                    yield _event(kind, kind, thread, (part.start * one, part.end * one), {"track": track.label})
+
+
+def _on_cpu(question: PlacementQuestion, result: Any) -> Iterator[Event]:  # noqa: ANN401 - an answer about a placement
+    """Every operator on the CPU, each in the first thread that is free, as cores are not counted."""
+    free = list[float]()
+    for one in sorted(cpu_runs(question, result.answer, result.details.runs), key=lambda run: (run.start, run.row)):
+        lane = next((lane for lane, end in enumerate(free) if end <= one.start), len(free))
+        free[lane:] = [one.end, *free[lane + 1 :]]
+        name = question.graph.names[one.row] or str(question.graph.ids[one.row])
+        yield _event(name, "cpu", question.accelerators + lane, (one.start * 1e3, one.end * 1e3), {"track": "cpu"})
+    for lane in range(len(free)):
+        yield _thread(question.accelerators + lane, f"cpu, lane {lane + 1}")
+
+
+def _named(process: str, threads: Sequence[str]) -> Iterator[Event]:
+    yield {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": process}}
+    for number, name in enumerate(threads):
+        yield _thread(number, name)
+
+
+def _thread(number: int, name: str) -> Event:
+    return {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": name}}
+
+
+def _event(name: str, category: str, thread: int, times: tuple[float, float], given: dict[str, str]) -> Event:
+    start, end = times
+    return {"ph": "X", "pid": 1, "tid": thread, "name": name, "cat": category, "ts": start, "dur": end - start, "args": given}
+
+
+# The graph of a trace that a result speaks of: what a benchmark runs, or the trace with the changes that are made.
 
 
 def export_graph(path: Path, out: Path | None) -> None:
@@ -60,8 +175,6 @@ def export(options: Namespace) -> int:
     if not (options.stack == TRACE and is_graph(options.file)):
         _refuse(options)
     if options.stack == TRACE:
-        from crossopt.reports.launching.trace import export_trace  # noqa: PLC0415
-
         export_trace(options.file, options.out)
         return ANSWERED
     if options.stack == GRAPH:

@@ -15,7 +15,6 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
-from crossopt.solvers.codesign.baselines.alternating import alternating, with_plan
 from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip
 from crossopt.solvers.codesign.baselines.neighbourhood import Searcher, searched
 from crossopt.solvers.codesign.baselines.recipes import (
@@ -26,7 +25,20 @@ from crossopt.solvers.codesign.baselines.recipes import (
     recipes_baselines,
     recipes_design,
 )
-from crossopt.solvers.codesign.baselines.searchers import anneal, bayesian, cma_es, descent, genetic, gradient, greedy, local, tpe, uniform
+from crossopt.solvers.codesign.baselines.searchers import (
+    alternating,
+    anneal,
+    bayesian,
+    cma_es,
+    descent,
+    genetic,
+    gradient,
+    greedy,
+    local,
+    tpe,
+    uniform,
+    with_plan,
+)
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Survey

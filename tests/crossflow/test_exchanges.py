@@ -23,6 +23,7 @@ from crossopt.crossflow.collectives import (
     ends_time,
     exchange_energy,
     exchange_time,
+    fastest,
     members_on_levels,
     on_shapes,
     replicas_gather,
@@ -34,7 +35,6 @@ from crossopt.crossflow.collectives import (
     together_time,
 )
 from crossopt.crossflow.evaluate import Design, evaluate
-from crossopt.crossflow.exchanges.axes import fastest
 from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.exchanges.spread import Spread, each
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Shape

@@ -14,7 +14,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import candidate_in
-from crossopt.solvers.codesign.baselines import alternating
+from crossopt.solvers.codesign.baselines import searchers
 from crossopt.solvers.codesign.baselines.megatron import on_chip
 from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.engines import auto
@@ -46,7 +46,7 @@ def assert_that_neither_half_can_be_improved(instance: Instance) -> None:
         assert result.value >= optimum
         end = candidate_in(instance, design)
         assert answered(on_chip(instance, end.point)).value == result.value
-        assert answered(alternating.with_plan(instance, end.plan)).value == result.value
+        assert answered(searchers.with_plan(instance, end.plan)).value == result.value
 
 
 @pytest.mark.thorough
@@ -68,7 +68,7 @@ def test_on_one_chip_the_first_turn_finds_the_best_plan() -> None:
 
 def test_turns_never_rise_and_each_is_better_than_the_last() -> None:
     instance = ask(TINY_FREE)
-    starts = alternating._descents(auto, instance, Limits(), 0.0, recipes_design(instance))
+    starts = searchers._descents(auto, instance, Limits(), 0.0, recipes_design(instance))
     for turns in islice(starts, 3):
         values = [value for value, _ in turns]
         assert values == sorted(values, reverse=True)
@@ -91,13 +91,13 @@ def test_the_design_of_the_best_recipe_is_there_before_the_first_turn() -> None:
         raise TimeoutError
 
     instance = ask(TINY_FREE)
-    found = alternating.alternating(too_late, instance, Limits(), unwatched)
+    found = searchers.alternating(too_late, instance, Limits(), unwatched)
     assert (found.value, found.stopped) == (answered(instance, "recipes").value, "time limit")
 
 
 def test_drawn_chips_keep_the_budgets_and_depend_on_the_seed_alone() -> None:
     instance = ask(TINY_FREE, "budget.power=400 W")
-    first, second = (list(islice(alternating._drawn(instance, np.random.default_rng(1), float("inf")), 20)) for _ in range(2))
+    first, second = (list(islice(searchers._drawn(instance, np.random.default_rng(1), float("inf")), 20)) for _ in range(2))
     assert first == second
     halves = [answered(on_chip(instance, point)) for point in set(first)]
     assert all(half.value is not None or "memory" in " ".join(half.reasons) for half in halves)
