@@ -12,7 +12,9 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks import launched
 from crossopt.instances.codesign.stacks.table import WORDS, Machine, Row, Stack
 
-STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in (launched, launched, launched, launched)}
+STACKS: Final[dict[str, Stack]] = {
+    stack.name: stack for stack in (launched.STACK, launched.TORCHTITAN_STACK, launched.DEEPSPEED_STACK, launched.FSDP_STACK)
+}
 _BITS: Final = ("recompute", "overlap", "offload")
 
 
