@@ -42,7 +42,7 @@ import json, resource, sys, time
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_points
 from crossopt.solvers.codesign.boxes import search as boxes
-from crossopt.solvers.codesign.enumeration import exhaustive
+from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.boxes.branch import Spend
 name, engine, *settings = json.loads(sys.argv[1])
 asked = read_instance(name, tuple(settings))

@@ -48,7 +48,7 @@ raise SystemExit(main())
 FRONT = (str(INSTANCES / "quickstart.yaml"), "--pareto", "step_time,power", "--set=tensor=1", "--set=microbatch=1")
 PATIENT = f"""
 from crossopt.reports.cli import main
-from crossopt.reports.commands.keeping import keeper
+from crossopt.reports.commands import keeper
 keeper.UNTIL_FIRST = {GUARD}
 raise SystemExit(main())
 """

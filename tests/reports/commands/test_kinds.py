@@ -68,8 +68,13 @@ def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
 def test_a_result_is_read_as_one_of_the_kind_that_it_says(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "answer.json").write_text(f'{{"format": 2, "kind": "{kind}"}}', encoding="utf-8")
     assert main(["check", str(tmp_path / "answer.json")]) == 3
-    missing = "these are no runs of format 1" if kind == "study" else "answer: this key is missing"
-    assert missing in capsys.readouterr().err
+    assert f"{'derived' if kind == 'study' else 'answer'}: this key is missing" in capsys.readouterr().err
+
+
+def test_a_study_of_an_earlier_format_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs.json").write_text('{"format": 1, "kind": "study"}', encoding="utf-8")
+    assert main(["check", str(tmp_path / "runs.json")]) == 3
+    assert "these are no runs of format 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def test_a_gpu_is_added_by_three_commands(
     registry.device.cache_clear()
 
     assert main(["accuracy", str(runs), "--by", "gpu", "--worst", "0"]) == 0
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  l40s"))
-    assert float(line.split()[5].rstrip("%")) < 2.0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:2] == ["l40s", "measured"])
+    assert float(line.split()[4].rstrip("%")) < 2.0
     (folder / "question.yaml").write_text(QUESTION, encoding="utf-8")
     assert main(["solve", str(folder / "question.yaml")]) == 0
     told = " ".join(capsys.readouterr().out.split())
