@@ -44,8 +44,8 @@ from crossopt.solvers.backends.answer import Answer, Spend
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
-from tests.solvers.codesign.linear.test_refine import SOLVERS, WIDE, agrees, cold, step_time_question
 from tests.solvers.codesign.questions import FREE, TINY_FREE, ask
+from tests.solvers.codesign.test_linear import SOLVERS, WIDE, agrees, cold, step_time_question
 
 # The co-design question as rows: no row cuts off a design or tells more than the full model, and the forms agree.
 

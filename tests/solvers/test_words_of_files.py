@@ -16,8 +16,8 @@ from crossopt.solvers.answer import Limits, gap_between, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_hold
 from crossopt.solvers.codesign.family import FAMILY
 from tests.solvers.codesign.asking import checked
-from tests.solvers.codesign.combined.test_workloads import REGRET, solved
 from tests.solvers.codesign.several_questions import TWO, several
+from tests.solvers.codesign.test_workloads import REGRET, solved
 
 Captured = pytest.CaptureFixture[str]
 

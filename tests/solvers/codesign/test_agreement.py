@@ -25,8 +25,8 @@ from crossopt.solvers.codesign.combined import engines as several
 from crossopt.solvers.codesign.engines import Limits
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine_among
 from tests.solvers.codesign.asking import answered
-from tests.solvers.codesign.linear.test_refine import agrees, cold
 from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
+from tests.solvers.codesign.test_linear import agrees, cold
 from tests.solvers.codesign.wide_questions import wide_question
 
 COUNTED = 300_000_000

@@ -1,33 +1,73 @@
-"""The oracle: it finds what a plain loop over every design finds, whatever its blocks are, and says so when it did not look at all."""
+"""The oracle: what a plain loop over every design finds, by paper and pencil, and prices that do not depend on their block."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
+from functools import reduce
+from itertools import product
 from math import inf
+from operator import or_
 from typing import Any
 
 import numpy as np
 import pytest
 
-from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.evaluate import evaluate
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow import transformer
+from crossopt.crossflow.arrays import Array, Whole, distinct
+from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.evaluate import Evaluation, evaluate
+from crossopt.crossflow.hardware import Efficiency, Hardware, take
+from crossopt.crossflow.kernels import distributed_product, lstm
+from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.plan import Plan, Plans
+from crossopt.crossflow.plan import joined as joined_tables
+from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
+from crossopt.instances.codesign.boxes import Boxes, Corners, chips_at, corners, grid, places_of, whole
 from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks, plan_values
+from crossopt.instances.codesign.settings import codes_of, with_settings
+from crossopt.instances.codesign.space import (
+    AnyPlans,
+    buildable,
+    device_at,
+    draw_plans,
+    hardware_choice,
+    hardware_points,
+    plan_blocks,
+    plan_values,
+)
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, less_rounding
 from crossopt.solvers.codesign import exhaustive as engine
+from crossopt.solvers.codesign import pricing
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_of
 from crossopt.solvers.codesign.exhaustive import Found, search
-from crossopt.solvers.codesign.objective import value
-from crossopt.solvers.codesign.pricing import Limited, times_and_values
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.objective import OBJECTIVES, value, values
+from crossopt.solvers.codesign.pricing import (
+    Limited,
+    host_memory_of,
+    joined,
+    least_memory_of,
+    memory_of,
+    rows_of,
+    spent,
+    times_and_values,
+    values_of,
+)
 from crossopt.solvers.proofs import Conflict, Enumerated
+from tests.offloading_questions import slow_link
 from tests.once import once
 from tests.paths import INSTANCES
+from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.stack_questions import stack_question
+
+# The oracle: it finds what a plain loop over every design finds, whatever its blocks are, and says so when it did not look at all.
 
 SEEDS = (1, 3, 5, 8, 25, 29)
 """Of few designs, since each is priced on its own; one question has none."""
@@ -363,3 +403,350 @@ def test_the_error_is_the_calibrations_and_there_is_none_where_nothing_was_measu
     for setting in ("hardware=h100-sxm", "objective=energy_per_token", "efficiency={matrix: 0.8}"):
         space = search(read_instance(INSTANCES / "tiny.yaml", (setting,)), silent).space
         assert (space.error, space.within_error) == (None, None), setting
+
+
+# The shipped question `tiny` by paper and pencil: how many designs it has, what one of them holds, and what none can beat.
+#
+# GPT-3 125M: 12 layers of width h = 768 with a = 12 heads and f = 3072, vocabulary V = 50257, sequence s = 2048 (Brown et al. 2020).
+# Eight A100 of 312 TFLOP/s and 79.1 GiB; a global batch of 64 samples.
+
+TINY = read_instance(INSTANCES / "tiny.yaml")
+
+LAYER_WEIGHTS = 7_087_872
+# queries, keys, values, output:  4 h^2 = 2,359,296 and biases 4 h = 3,072
+# feed-forward:                   2 h f = 4,718,592 and biases f + h = 3,840
+# two norms, scale and shift:     4 h = 3,072
+# together                        7,087,872
+OTHER_WEIGHTS = 40_171_776
+# token table V h = 38,597,376, positions s h = 1,572,864, final norm 2 h = 1,536
+
+
+def designs() -> list[Candidate]:
+    return [candidate(plans, row, 0) for plans in plan_blocks(TINY) for row in range(len(plans))]
+
+
+def evaluation(plan: Plan) -> Evaluation:
+    return verify(TINY, Candidate(0, plan)).details
+
+
+def test_there_are_six_layouts_and_twenty_four_designs() -> None:
+    """Tensor 1, 2, 4 times pipeline 1, 2 leave data 8, 4, 4, 2, 2, 1: six layouts, times two microbatches, times two recomputations.
+
+    1, 2 and 4 divide 12 heads, 768 and 3072; two stages hold 12 layers; data x microbatch is at most 8 x 2, which divides 64: every
+    combination is a plan.
+    """
+    layouts = {(1, 1, 8), (1, 2, 4), (2, 1, 4), (2, 2, 2), (4, 1, 2), (4, 2, 1)}
+    modes: tuple[str, ...] = ("none", "full")
+    expected = {
+        Plan(tensor=tensor, pipeline=pipeline, data=data, microbatch=microbatch, recompute=recompute)
+        for (tensor, pipeline, data), microbatch, recompute in product(layouts, (1, 2), modes)
+    }
+    assert len(expected) == 24
+    assert {chosen.plan for chosen in designs()} == expected
+    space = search(TINY, lambda _: None).space
+    assert (space.designs, space.feasible, space.unbuilt) == (24, 24, 0)
+
+
+def test_the_model_has_125_million_weights() -> None:
+    """12 x 7,087,872 + 40,171,776 = 125,226,240."""
+    assert isinstance(TINY.workload, Transformer)
+    assert parameters(TINY.workload) == 12 * LAYER_WEIGHTS + OTHER_WEIGHTS == 125_226_240
+
+
+def test_the_memory_of_the_undivided_model_with_full_recomputation_is_the_sum_of_its_parts() -> None:
+    """Data 8, microbatch 1: every device holds all 125,226,240 weights."""
+    memory = dict(evaluation(Plan(data=8, recompute="full")).memory)
+    assert memory["weights"] == 2 * 125_226_240
+    assert memory["gradients"] == 4 * 125_226_240
+    assert memory["optimizer"] == 12 * 125_226_240  # single-precision weights and two moments of Adam
+    tokens, width, vocabulary = 2048, 768, 50257
+    inputs = 12 * 2 * tokens * width  # the input of each layer, two bytes a value
+    ends = 4 * tokens * (width + vocabulary)  # input of the head and logits, four bytes a value
+    assert memory["activations"] == inputs + ends
+    assert memory["reserved"] == 4 * 2**30
+    # The working set: what the loss takes beside the 4 bytes of a logit that are kept, or what the backward pass computes anew of one
+    # layer, if that is more. Bytes a token and unit of width: 8 for what norms and residuals keep, 8 for queries, keys, values and their
+    # result, 16 for both sides of the GELU, less 2 for the input that was kept all along; and 4 bytes a token and head for fused attention.
+    brought_back = tokens * width * (8 + 8 + 16 - 2) + 4 * tokens * 12
+    assert memory["working"] == (6 - 4) * tokens * 50_257 > brought_back
+
+
+def test_tensor_parallel_ranks_share_all_weights_but_norms_and_positions() -> None:
+    """Tensor 4: norms (3,072 a layer, 1,536 at the end), positions and nothing else are on every rank.
+
+    Weights of a rank: 12 ((7,087,872 - 3,072) / 4 + 3,072) + 38,597,376 / 4 + 1,572,864 + 1,536 = 32,515,008.
+    """
+    memory = dict(evaluation(Plan(tensor=4, data=2)).memory)
+    assert memory["weights"] == 2 * (12 * (7_084_800 // 4 + 3_072) + 38_597_376 // 4 + 1_572_864 + 1_536) == 2 * 32_515_008
+
+
+def test_no_design_beats_the_arithmetic_at_the_peak() -> None:
+    """6 B s (12 (4 h^2 + 2 h f + 2 s h) + h V) = 6 x 131,072 x 161,280,768 FLOPs on eight times 312 TFLOP/s are 50.8 ms."""
+    products = 12 * (2_359_296 + 4_718_592 + 2 * 2048 * 768) + 38_597_376
+    assert products == 161_280_768
+    flops = 6 * 64 * 2048 * products
+    floor = flops / (8 * 312e12)
+    times = [evaluation(chosen.plan).step_time for chosen in designs()]  # type: ignore[arg-type]
+    assert all(time > floor for time in times)
+    best = min(times)
+    assert evaluation(Plan(data=8)).flops == flops
+    assert floor < best < 4 * floor
+
+
+def test_recomputation_never_pays_where_memory_is_plenty() -> None:
+    """Every design without it fits, and it only adds a forward pass."""
+    for chosen in designs():
+        plan = chosen.plan
+        assert isinstance(plan, Plan)
+        if plan.recompute == "full":
+            without = Plan(plan.tensor, pipeline=plan.pipeline, data=plan.data, microbatch=plan.microbatch)
+            assert evaluation(without).step_time < evaluation(plan).step_time
+
+
+def test_the_optimum_is_the_least_of_the_twenty_four() -> None:
+    """A model of a quarter of a gigabyte on one node needs no splitting: data parallel alone, and the larger microbatch."""
+    values = {chosen: verify(TINY, chosen).value for chosen in designs()}
+    found = search(TINY, lambda _: None)
+    assert found.value == min(values.values())
+    assert found.best is not None
+    assert values[found.best] == found.value
+    assert found.best.plan == Plan(data=8, microbatch=2)
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 4])
+def test_two_stages_of_one_microbatch_each_wait_for_each_other(tensor: int) -> None:
+    """The share of the bubble falls with the microbatches: (p - 1) / m = 1 / (64 / (data x microbatch))."""
+    data = 8 // (2 * tensor)
+    one, two = (evaluation(Plan(tensor=tensor, pipeline=2, data=data, microbatch=size)) for size in (1, 2))
+    bubbles = [dict(one.breakdown)["pipeline bubble"] / one.step_time, dict(two.breakdown)["pipeline bubble"] / two.step_time]
+    assert 0.0 < bubbles[0] < bubbles[1]
+
+
+# Prices of blocks of designs: memory without time is the memory of the price, and no value that is none gets through.
+
+
+@pytest.mark.parametrize(
+    ("instance", "price"),
+    [(ask(LSTM), lstm.price), (ask(GEMM), distributed_product.price), (read_instance(INSTANCES / "tiny.yaml"), transformer.price)],
+)
+def test_memory_without_time_is_the_memory_of_the_price(instance: Instance, price: Callable[..., Prices]) -> None:
+    plans = joined(list(plan_blocks(instance)))
+    prices = price(instance.workload, device_at(instance, 0), instance.cluster, plans)
+    assert len(plans) > 1
+    assert np.array_equal(memory_of(instance.workload, plans), prices.memory[:, 0])
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        read_instance(INSTANCES / "tiny.yaml"),
+        slow_link("recompute=[none, selective, full]", "recompute_layers=[0, 1]", "offload=[none, activations]"),
+    ],
+)
+def test_the_thriftiest_member_is_that_of_each_mode_on_its_own(instance: Instance) -> None:
+    """To the last bit, though the modes are looked at together."""
+    blocks = [block.heads for block in family_blocks(instance)]
+    heads = with_settings(joined_tables([some for some in blocks if isinstance(some, Plans)]), {"offload": 0})
+    offload = reduce(or_, codes_of(instance, "offload"))
+    modes = [with_settings(heads, {"offload": offload, "recompute": mode}) for mode in codes_of(instance, "recompute")]
+    assert len(modes) > 1
+    assert np.array_equal(least_memory_of(instance, heads), np.min([memory_of(instance.workload, plans) for plans in modes], axis=0))
+
+
+@pytest.mark.parametrize("experts", [False, True])
+def test_memory_is_that_of_each_plan_though_equal_ones_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, experts: bool) -> None:
+    """To the last bit, with every setting open."""
+    instance = stack_question("", experts=experts)
+    plans = draw_plans(instance, np.random.default_rng(1), 4_000)
+    assert isinstance(plans, Plans)
+    needed, least = memory_of(instance.workload, plans), least_memory_of(instance, plans)
+    assert len(plans) < pricing._MANY
+    monkeypatch.setattr(pricing, "_MANY", 1)
+    assert len(distinct(*(getattr(plans, name) for name in pricing._KEPT_BY))[0]) < len(plans)
+    assert np.array_equal(memory_of(instance.workload, plans), needed)
+    assert np.array_equal(least_memory_of(instance, plans), least)
+
+
+@pytest.mark.parametrize("setting", ["cluster.node.latency=1e305 s", "cluster.node.bandwidth=1e-320 GB/s"])
+def test_a_value_that_is_not_finite_is_an_error(setting: str) -> None:
+    instance = read_instance(INSTANCES / "tiny.yaml", (setting,))
+    space = grid(instance)
+    with pytest.raises(ModelError, match="no finite value"):
+        values_of(instance, corners(instance, space, whole(space)), joined(list(plan_blocks(instance))))
+
+
+def test_chips_that_are_none_have_no_value() -> None:
+    """Without cores nothing is computed, and nothing is said of it either."""
+    for question in (TINY_FREE, LSTM):
+        instance = ask(question, "compute_area=0.001 mm^2")
+        space = grid(instance)
+        assert np.all(values_of(instance, corners(instance, space, whole(space)), joined(list(plan_blocks(instance)))) == np.inf)
+
+
+# A price does not depend on the plans and chips that are priced beside it, to the last bit.
+#
+# A step's price is a formula of numbers. Blocks of plans and chips only compute it for many of these at once; so every figure of a plan on
+# a chip has the same bits alone, in any block, in any order, and by the judge, who looks at one design.
+
+_GATHERED_BEHIND = """\
+kind: codesign
+workload: {{model: {model}, global_batch: {batch}, sequence: {sequence}}}
+cluster: {{devices: {devices}}}
+hardware: h100-sxm
+stack: megatron-core
+choices:
+  tensor: [1, 2, 4, 8]
+  pipeline: [1, 2, 4, 8]
+  overlap: [none, both]
+  sequence_parallel: [false, true]
+  zero: 1
+  microbatch: [1, 2]
+  recompute: [none, full]
+"""
+
+
+@pytest.mark.parametrize(("model", "batch", "sequence", "devices"), [("gpt3-13b", 128, 2048, 8), ("llama3-8b", 24, 1024, 16)])
+def test_a_best_plan_without_overlap_is_priced_alike_beside_plans_with_it(model: str, batch: int, sequence: int, devices: int) -> None:
+    """Megatron-Core gathers updated weights behind the first forward pass where overlap is on."""
+    question = ask(_GATHERED_BEHIND.format(model=model, batch=batch, sequence=sequence, devices=devices))
+    result = answered(question)
+    assert result.proved
+    assert checked(result).refused == ()
+    plans, space = joined(list(plan_blocks(question))), grid(question)
+    chips = corners(question, space, whole(space))
+    together = values_of(question, chips, plans)
+    alone = [values_of(question, chips, rows_of(plans, np.array([row]))) for row in range(len(plans))]
+    assert np.array_equal(together, np.concatenate(alone))
+
+
+ALONE = ("plan alone", "chip alone", "both alone")
+PLANS, CHIPS = 64, 32
+"""At the most, of a drawn question."""
+ROWS, COLUMNS, SINGLE, JUDGED = 8, 6, 2, 3
+"""Of these so many plans alone on all chips, chips alone with all plans, plans alone on one chip, and designs that the judge prices."""
+
+
+def test_a_price_is_the_same_alone_in_a_block_and_by_the_judge() -> None:
+    pairs, faults = compared(range(25))
+    assert not faults
+    assert min(pairs[way] for way in (*ALONE, "shuffled", "split", "judged", "generated alone")) > 20
+
+
+@pytest.mark.slow
+def test_100000_prices_are_the_same_alone_in_a_block_and_by_the_judge() -> None:
+    pairs, start = Counter[str](), 1_000
+    while sum(pairs[way] for way in ALONE) < 100_000:
+        more, faults = compared(range(start, start + 50))
+        assert not faults
+        pairs, start = pairs + more, start + 50
+    print(dict(pairs))
+
+
+def compared(seeds: range) -> tuple[Counter[str], list[str]]:
+    """How many pairs of a plan and a chip were priced twice in each way, and each figure that differs, with its question."""
+    pairs, faults = Counter[str](), list[str]()
+    for seed in seeds:
+        random = np.random.default_rng([seed, 7])
+        question = any_question(seed)
+        plans, points = _plans(question, random), _points(question, random)
+        with np.errstate(all="ignore"):
+            if len(plans) and len(points):
+                space = grid(question)
+                places = np.stack([places_of(space, point) for point in points.tolist()])
+                boxed = corners(question, space, Boxes(places, places))
+                every = _figures(question, boxed.hardware, plans)
+                found = (*_again(question, random, plans, points, every), *_judged(question, random, plans, points, boxed, every))
+                faults += [f"seed {seed}: {way}: {name}" for way, _, names in found for name in names]
+                pairs.update({"questions": 1})
+                for way, count, _ in found:
+                    pairs[way] += count
+    return pairs, faults
+
+
+def _plans(question: Instance, random: np.random.Generator) -> AnyPlans:
+    drawn = draw_plans(question, random, 400)
+    return rows_of(drawn, random.permutation(len(drawn))[:PLANS])
+
+
+def _points(question: Instance, random: np.random.Generator) -> Whole:
+    """Points of chips that can be built."""
+    every = hardware_points(question)
+    drawn = np.unique(random.integers(every, size=3 * CHIPS)) if every > 3 * CHIPS else np.arange(every)
+    built = np.broadcast_to(buildable(chips_at(question, drawn).hardware), drawn.shape)
+    return random.permutation(drawn[built])[:CHIPS]
+
+
+BlockInvarianceFound = tuple[str, int, list[str]]
+"""A way to price again, how many pairs were, and the figures that differ."""
+
+
+def _again(
+    question: Instance, random: np.random.Generator, plans: AnyPlans, points: Whole, every: dict[str, Array]
+) -> Iterator[BlockInvarianceFound]:
+    chips = chips_at(question, points).hardware
+    yield "chip, not box", len(plans) * len(points), _unlike(every, _figures(question, chips, plans))
+    alone = {place: chips_at(question, points[[place]]).hardware for place in random.permutation(len(points))[:COLUMNS].tolist()}
+    for place, chip in alone.items():
+        yield "generated alone", 1, _unlike(_leaves(take(chips, np.array([place]))), _leaves(chip))
+        yield "chip alone", len(plans), _unlike(_part(every, slice(None), [place]), _figures(question, chip, plans))
+    for row in random.permutation(len(plans))[:ROWS]:
+        one = rows_of(plans, np.array([row]))
+        yield "plan alone", len(points), _unlike(_part(every, [row], slice(None)), _figures(question, chips, one))
+        for place in [*alone][:SINGLE]:
+            yield "both alone", 1, _unlike(_part(every, [row], [place]), _figures(question, alone[place], one))
+    rows, columns = random.permutation(len(plans)), random.permutation(len(points))
+    shuffled = _figures(question, take(chips, columns), rows_of(plans, rows))
+    yield "shuffled", len(plans) * len(points), _unlike(_part(_part(every, rows, slice(None)), slice(None), columns), shuffled)
+    some = rows[: int(random.integers(1, len(rows) + 1))]
+    yield "split", len(some) * len(points), _unlike(_part(every, some, slice(None)), _figures(question, chips, rows_of(plans, some)))
+
+
+def _judged(
+    question: Instance, random: np.random.Generator, plans: AnyPlans, points: Whole, boxed: Corners, every: dict[str, Array]
+) -> Iterator[BlockInvarianceFound]:
+    every = every | {"limited value": values_of(question, boxed, plans)}
+    for _ in range(JUDGED):
+        row, place = int(random.integers(len(plans))), int(random.integers(len(points)))
+        verdict = verify(question, candidate(plans, row, int(points[place])))
+        found, needed = verdict.details, 0.0
+        for _, size in found.memory[:-1]:  # the last is what the framework reserves
+            needed += size
+        figures = {name: OBJECTIVES[name].one(question, found) for name in _named(question)}
+        figures |= {"energy": found.energy, "memory": needed, "limited value": np.inf if verdict.violations else verdict.value}
+        yield "judged", 1, _unlike(figures, _part(every, [row], [place]))
+
+
+def _figures(question: Instance, chips: Hardware, plans: AnyPlans) -> dict[str, Array]:
+    """All that is said of plans (rows) on chips (columns)."""
+    taken = spent(question.workload, chips, question.cluster, plans)
+    memory, host = memory_of(question.workload, plans), host_memory_of(question.workload, plans)
+    found = {name: values(replace(question, objective=name), taken, chips) for name in _named(question)}
+    found |= {"energy": taken.energy, "memory": memory[:, None], "host": host[:, None]}
+    return {name: np.broadcast_to(some, taken.step_time.shape) for name, some in found.items()}
+
+
+def _named(question: Instance) -> list[str]:
+    """Objectives by what one set of constants says."""
+    return [name for name in OBJECTIVES if name != "worst_step_time" and (name != "cost_per_token" or question.prices)]
+
+
+def _part(figures: dict[str, Array], rows: Any, columns: Any) -> dict[str, Array]:  # noqa: ANN401 - whatever indexes an array
+    return {name: some[rows][:, columns] for name, some in figures.items()}
+
+
+def _unlike(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return [name for name, some in one.items() if not np.array_equal(np.squeeze(some), np.squeeze(other[name]), equal_nan=True)]
+
+
+def _leaves(record: Any, path: str = "") -> dict[str, Any]:  # noqa: ANN401 - the parts of a chip
+    """Every figure of a chip by its name."""
+    found: dict[str, Any] = {}
+    for field in fields(record):
+        part, name = getattr(record, field.name), f"{path}{field.name}"
+        if field.name == "links":
+            found |= {key: figure for place, link in enumerate(part) for key, figure in _leaves(link, f"{name}[{place}].").items()}
+        elif is_dataclass(part) and not isinstance(part, Efficiency):
+            found |= _leaves(part, f"{name}.")
+        elif isinstance(part, int | float | np.ndarray):
+            found[name] = part
+    return found

@@ -1,32 +1,63 @@
-"""Branch and bound over boxes: the oracle's value to the last bit, and a tree of cuts that proves its bound and no other."""
+"""Branch and bound over boxes: the oracle's value to the last bit, a tree of cuts that proves it, and the monotonicity that it rests on."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import cache
+from itertools import count, pairwise
 from math import inf, nextafter
 from time import monotonic
+from typing import Any
 
+import numpy as np
 import pytest
 
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.boxes import Kept
-from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.errors import ModelError
+from crossopt.instances.catalogue.registry import ladder, names
+from crossopt.instances.codesign import asked_before, plan_groups
+from crossopt.instances.codesign.boxes import Boxes, Kept, corners, grid, parted, whole
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.question import read_asked, read_instance
+from crossopt.instances.codesign.space import AnyPlans, plan_blocks
+from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Progress
-from crossopt.solvers.codesign import exhaustive
+from crossopt.solvers.codesign import exhaustive, pricing
 from crossopt.solvers.codesign.answer import space_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design
+from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
+from crossopt.solvers.codesign.boxes import branch as descent
+from crossopt.solvers.codesign.boxes import branch as engine
 from crossopt.solvers.codesign.boxes import search as by_boxes
-from crossopt.solvers.codesign.boxes.branch import Spend, root_node
-from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
+from crossopt.solvers.codesign.boxes import search as guard
+from crossopt.solvers.codesign.boxes.branch import (
+    Incumbent,
+    PlanSearch,
+    Spend,
+    best_cuts,
+    branch,
+    dive,
+    found_from,
+    halves,
+    root_node,
+    seldom,
+)
+from crossopt.solvers.codesign.boxes.search import Cuts, Found, cuts_of, refuse_broken_bounds, reread, search
+from crossopt.solvers.codesign.boxes.search import search as solve
+from crossopt.solvers.codesign.exhaustive import search as exhaustive_search
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.pricing import joined, values_of
+from crossopt.solvers.family import judge_baseline
 from tests.extent import some
+from tests.offloading_questions import slow_link
 from tests.once import once
 from tests.paths import INSTANCES
-from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_question
+
+# Branch and bound over boxes: the oracle's value to the last bit, and a tree of cuts that proves its bound and no other.
 
 QUICK = read_instance(INSTANCES / "quickstart.yaml")
 RATED = ask(
@@ -188,9 +219,9 @@ def test_engines_that_do_not_look_at_all_designs_count_those_that_are_too_close_
     assert space.within_error is not None
     assert space.within_error > 2
     near = f"{space.within_error - 1:,} other designs are within {space.error:.1%}, the model's mean error on measured runs, of the best"
-    for engine in ("boxes", "milp", "cpsat"):
-        assert f"too close to call: {near}: the model cannot tell them apart" in answered(measured, engine).notes
-        assert answered(ask(TINY_FREE), engine).notes == ()  # nobody measured a chip that is yet to be chosen
+    for name in ("boxes", "milp", "cpsat"):
+        assert f"too close to call: {near}: the model cannot tell them apart" in answered(measured, name).notes
+        assert answered(ask(TINY_FREE), name).notes == ()  # nobody measured a chip that is yet to be chosen
 
 
 def test_designs_too_close_to_call_are_counted_where_runs_came_after_the_constants() -> None:
@@ -385,3 +416,252 @@ def test_the_host_saves_a_plan_that_would_not_fit_and_its_memory_is_a_limit() ->
     assert_as_the_oracle_says(helped)
     little = replace(helped, hardware=replace(helped.hardware, host=replace(helped.hardware.host, capacity=1e9)))  # type: ignore[type-var]
     assert solved(little).value is None
+
+
+# The search itself: what it keeps when it is stopped anywhere, and boxes cut in two.
+
+NOTHING = Incumbent(float("inf"), np.zeros(0, np.int64), None)
+
+
+def all_plans(instance: Instance) -> tuple[AnyPlans, Array]:
+    """The plans, and their bounds on the box of all chips."""
+    space, plans = grid(instance), joined(list(plan_blocks(instance)))
+    return plans, values_of(instance, corners(instance, space, root_node(instance).box), plans)[:, 0]
+
+
+def searched(instance: Instance, start: Incumbent = NOTHING, spend: Spend | None = None) -> PlanSearch:
+    space = grid(instance)
+    return branch(instance, space, root_node(instance), *all_plans(instance), start, silent, spend or Spend())
+
+
+@cache
+def quick_value() -> float:
+    value = solve(QUICK, silent, Spend()).value
+    assert value is not None
+    return value
+
+
+@pytest.mark.parametrize("calls", [3, 4, 5, 8, 13])
+def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plans of that box are in no list while they are looked at."""
+    number = count(1)
+
+    def impatient(*arguments: Any) -> Array:  # noqa: ANN401
+        if next(number) == calls:
+            raise KeyboardInterrupt
+        return values_of(*arguments)
+
+    plans, best = all_plans(QUICK), quick_value()
+    for module in (engine, descent):
+        monkeypatch.setattr(module, "values_of", impatient)
+    space = grid(QUICK)
+    found = branch(QUICK, space, root_node(QUICK), *plans, NOTHING, silent, Spend())
+    assert found.stopped == "interrupted"
+    assert found.bound <= best
+    assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.01])
+def test_a_search_without_a_design_to_start_from_finds_one_whatever_the_gap(gap: float) -> None:
+    """No gap is small enough while there is no value."""
+    found = searched(ask(TINY_FREE), spend=Spend(gap=gap))
+    assert found.best.plan is not None
+    assert found.best.value - found.bound <= gap * found.best.value
+
+
+def test_the_design_to_start_from_changes_the_way_but_not_the_value() -> None:
+    found = searched(QUICK)
+    assert (found.best.value, found.bound) == (quick_value(), quick_value())
+
+
+def test_few_plans_at_a_time_lead_to_the_same_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_value()
+    monkeypatch.setattr(engine, "_BRANCH_PLANS", 3)
+    found = searched(QUICK)
+    assert (found.best.value, found.stopped) == (quick_value(), "complete")
+    assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()
+
+
+def test_a_deadline_that_has_passed_leaves_the_bounds_of_the_root() -> None:
+    _, bounds = all_plans(QUICK)
+    found = searched(QUICK, spend=Spend(deadline=0.0))
+    assert (found.stopped, found.bound, found.boxes) == ("time limit", bounds.min(), 1)
+
+
+def test_a_cut_parts_a_box_between_two_places() -> None:
+    parts = parted(Boxes(np.array([[1, 0]]), np.array([[5, 3]])), ((0, 1, 2),))
+    assert (parts.low.tolist(), parts.high.tolist()) == ([[1, 0], [3, 0]], [[2, 3], [5, 3]])
+
+
+def test_what_is_cut_off_at_the_ends_of_choices_makes_the_box_up_with_what_is_kept() -> None:
+    """Every point of the box is in exactly one part; the parts of a later choice keep what the earlier ones keep."""
+    parts = parted(Boxes(np.array([[1, 0, 2]]), np.array([[5, 3, 2]])), ((0, 2, 4), (1, 1, 3), (0, 2, 2)))
+    assert parts.at(0).low.tolist() == [[2, 1, 2]]
+    assert parts.at(0).high.tolist() == [[2, 3, 2]]
+    points = np.array([[one, two, 2] for one in range(7) for two in range(5)])
+    inside = ((parts.low <= points[:, None]) & (points[:, None] <= parts.high)).all(axis=2).sum(axis=1)
+    assert inside.tolist() == [int(1 <= one <= 5 and two <= 3) for one, two, _ in points]
+
+
+def test_the_ends_that_can_be_forgotten_are_cut_off_and_nothing_else() -> None:
+    """The bound of a box is the least sum of its places; 4 to 7 of the first choice are forgotten, and so is nothing of the second."""
+
+    def least(boxes: Boxes) -> Array:
+        return np.asarray(boxes.low.sum(axis=1), np.float64)
+
+    box = Boxes(np.array([[0, 0]]), np.array([[7, 3]]))
+    [kept] = best_cuts([box], least, 4.0)
+    assert kept == ((0, 0, 3), (0, 0, 1))
+    [first, second] = best_cuts([box, parted(box, ((0, 0, 3),)).at(0)], least, 4.0)
+    assert (first, second) == (kept, ((0, 0, 1),))
+
+
+def test_a_box_of_which_everything_can_be_forgotten_is_cut_into_two_parts_all_the_same() -> None:
+    box = Boxes(np.array([[0, 0]]), np.array([[7, 0]]))
+    [kept] = best_cuts([box], lambda boxes: np.full(len(boxes), 9.0), 1.0)
+    assert all(first <= last for _, first, last in kept)
+    assert kept
+
+
+def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() -> None:
+    space, (plans, _) = grid(QUICK), all_plans(QUICK)
+    places = dive(QUICK, space, root_node(QUICK).box, plans)
+    assert places is not None
+    assert np.isfinite(values_of(QUICK, corners(QUICK, space, Boxes(places[None], places[None])), plans)).any()
+
+
+def test_the_halves_is_that_of_the_choice_that_tells_most_and_the_upper_one_of_two_equal_ones() -> None:
+    """Lower halves of both choices and then upper ones; a half that holds nothing tells most, even where the others have a bound of 0."""
+    box = Boxes(np.array([[0, 0]]), np.array([[7, 3]]))
+
+    def half(*bounds: float) -> list[list[int]]:
+        found, _ = halves(box, lambda _: np.array(bounds))
+        return [*found.low.tolist(), *found.high.tolist()]
+
+    assert half(2.0, 1.0, 3.0, 1.0) == [[0, 0], [3, 3]]
+    assert half(1.0, 2.0, 1.0, 2.0) == [[0, 2], [7, 3]]
+    assert half(0.0, 0.0, 0.0, np.inf) == [[0, 0], [7, 1]]
+    assert half(np.inf, np.inf, np.inf, np.inf) == [[4, 0], [7, 3]]
+
+
+def test_a_way_down_leads_to_a_design_or_nowhere_if_the_bound_is_not_below_the_value() -> None:
+    space, (plans, _) = grid(QUICK), all_plans(QUICK)
+    box = root_node(QUICK).box
+    found = found_from(QUICK, space, box, plans)
+    assert found is not None
+    assert quick_value() <= found.value < np.inf
+    assert found_from(QUICK, space, box, plans, 0.0) is None
+    assert found_from(QUICK, space, box, plans, deadline=0.0) is None, "there is no time for it"
+
+
+def test_better_designs_are_looked_for_ever_more_seldom() -> None:
+    assert [look for look in range(1, 600) if seldom(look, 4)] == [2, 8, 32, 128, 512]
+    assert [look for look in range(1, 40) if seldom(look, 2)] == [2, 4, 8, 16, 32]
+
+
+@pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "compute_area=0.001 mm^2"])
+def test_a_dive_finds_nothing_where_there_is_nothing(setting: str) -> None:
+    instance = ask(TINY_FREE, setting)
+    assert dive(instance, grid(instance), root_node(instance).box, all_plans(instance)[0]) is None
+
+
+def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() -> None:
+    instance = ask(TINY_FREE)
+    space = grid(instance)
+    assert root_node(instance).box.low.tolist() == [[1, 0, 0]]  # 0.001 mm^2 hold no core
+    assert whole(space).low.tolist() == [[0, 0, 0]]
+
+
+# Before boxes prove anything: a model that is not monotone on the question is refused by name, and one that is never is.
+
+true_spent = pricing.spent
+
+
+def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that rises with a resource, by a tenth from none of it to a lot."""
+
+    def spent(workload: object, hardware: Hardware, *others: object) -> Spent:
+        figures: dict[str, Array] = {
+            "stacks": np.asarray(hardware.dram.capacity) / 100e9,
+            "peak": np.asarray(hardware.throughput) / 1e15,
+        }
+        taken: Spent = true_spent(workload, hardware, *others)  # type: ignore[arg-type]
+        return replace(taken, step_time=taken.step_time * (1.0 + 2.0 * figures[resource]))
+
+    monkeypatch.setattr(pricing, "spent", spent)
+    monkeypatch.setattr(asked_before, "_LAST", 0)
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp", "cpsat"])
+def test_a_model_in_which_time_rises_with_a_choice_is_refused_by_its_name(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slower_with("stacks", monkeypatch)
+    with pytest.raises(RefusedError, match=r"step time rises with hbm_stacks on the technology accelerator-7nm; use --engine exhaustive"):
+        answered(ask(TINY_FREE), engine)
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp"])
+def test_a_group_of_plans_with_a_member_that_is_faster_than_its_head_is_refused(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if full recomputation were never faster, which it is where every option moves what it computes again."""
+    asked = slow_link()
+    assert answered(asked, engine).optimal
+    monkeypatch.setattr(asked_before, "_LAST", 0)
+    for module in (plan_groups, pricing, guard):
+        monkeypatch.setattr(module, "concessions_of", lambda instance: ("recompute", "overlap", "offload"))
+    with pytest.raises(RefusedError, match=r"recompute full, .* has less step time than the least of each; use --engine exhaustive"):
+        answered(asked, engine)
+
+
+def test_the_choices_behind_a_resource_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak follows from power, and from area where power is there for it."""
+    slower_with("peak", monkeypatch)
+    with pytest.raises(RefusedError, match="compute_power"):
+        refuse_broken_bounds(ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=[50 W, 100 W, 200 W, 390 W]"))
+
+
+def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best design has few stacks; the best chip of the box of all chips has many, and every plan is slower there."""
+    slower_with("stacks", monkeypatch)
+    instance = ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=100 W")
+    true, space = exhaustive_search(instance, silent).value, grid(instance)
+    bound = min(float(values_of(instance, corners(instance, space, whole(space)), plans).min()) for plans in plan_blocks(instance))
+    assert true is not None
+    assert bound > true
+
+
+def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = ask(TINY_FREE)
+    result = answered(instance, "boxes")
+    slower_with("stacks", monkeypatch)
+    rivals = tuple(judge_baseline(FAMILY.judge, instance, rival) for rival in recipes_baselines(instance))
+    result = replace(result, rivals=rivals)  # which are chosen by these prices too
+    assert any("bounds prove nothing here" in reason for reason in checked(result).refused)
+
+
+def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:
+    """Without limits there is room for what it offloads as well."""
+    instance = ask(TINY_FREE, "workload.model=gpt3-13b", "cluster.host={memory: 1 MiB, bandwidth: 20 GB/s}", "offload=[all]", "pipeline=1")
+    assert exhaustive_search(instance, silent).value is None
+    space, free = grid(instance), guard._without_limits(instance)
+    assert all(np.isfinite(values_of(free, corners(free, space, whole(space)), plans)).all() for plans in plan_blocks(free))
+    refuse_broken_bounds(instance)
+
+
+def questions() -> list[Instance]:
+    own = [ask(TINY_FREE), ask(LSTM), *map(random_question, range(12))]
+    objectives = [ask(TINY_FREE, f"objective={name}") for name in ("energy_per_token", "rated_energy_per_token", "die_area", "power")]
+    technologies = [ask(TINY_FREE, f"technology={name}") for name in names("technologies")]
+    asked = [read_asked(path) for path in ladder().values()]
+    shipped = [part for one in asked for part in (one.parts if isinstance(one, Portfolio) else (one,))]
+    return [*own, *objectives, *technologies, *shipped]
+
+
+@pytest.mark.thorough
+def test_no_question_of_the_registry_is_refused() -> None:
+    for instance in questions():
+        refuse_broken_bounds(instance)
+
+
+@pytest.mark.slow
+def test_no_drawn_question_is_refused() -> None:
+    for seed in range(12, 100):
+        refuse_broken_bounds(random_question(seed))
