@@ -4,7 +4,7 @@ import csv
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Final
@@ -508,7 +508,7 @@ def test_runs_of_like_plans_are_off_as_is_told(runs: list[tuple[Measurement, flo
     for row, error in runs:
         if row.stack and row.workload.experts == 1 and not row.gpu.startswith("v100"):
             stack = USUAL if row.stack.startswith("megatron") else row.stack
-            found.setdefault(stack, {}).setdefault(features(row.workload, asdict(row.plan)), []).append(round(error, 3))
+            found.setdefault(stack, {}).setdefault(features(row.workload, row.plan), []).append(round(error, 3))
     told = {stack: dict(known) for stack, known in SEEN.items()}
     staged = [told["torchtitan"].pop(f"{ranks} and pipeline ranks in 8 bits") for ranks in ("tensor", "tensor, context")]
     assert list(map(len, staged)) == [3, 3]
