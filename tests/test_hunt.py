@@ -5,12 +5,14 @@ import os
 import signal
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from crossopt.solvers.family import Proved
+from tests.hunt import __main__ as hunt
 from tests.hunt import files, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
@@ -25,10 +27,11 @@ pytestmark = pytest.mark.process
 QUICK = ("placement", "strategies", "chain", "split stages")
 
 
-def test_some_of_every_quick_kind_is_hunted_and_nothing_is_found(tmp_path: Path) -> None:
+def test_some_of_every_quick_kind_is_hunted_and_nothing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in QUICK:
         assert held.hunt(DRAWS[name](3), Random(3), tries=4)["results"] >= 5
-    bags = hunted(["strategies"], seconds=0.01, seed=5, edits=2, folder=tmp_path)
+    monkeypatch.setattr(hunt, "monotonic", count().__next__)  # a second between looks at the clock: time for one question
+    bags = hunted(["strategies"], seconds=3, seed=5, edits=2, folder=tmp_path)
     assert (bags["strategies"].questions, bags["strategies"].findings) == (1, [])
 
 

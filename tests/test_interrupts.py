@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from linecache import getline
+from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Any
 
 import pytest
 
+from crossopt import solvers
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, unwatched
@@ -22,7 +24,7 @@ from tests.test_families import EACH, questions
 
 pytestmark = pytest.mark.process
 
-OURS = (str(ROOT / "solvers"), str(ROOT / "tests" / "toy.py"))
+OURS = (str(Path(solvers.__file__).parent), str(ROOT / "tests" / "toy.py"))
 MOST = 2_000
 """Lines of an engine that are looked at; of those that go on and on the first ones."""
 

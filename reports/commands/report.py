@@ -30,7 +30,6 @@ from crossopt.reports.tables.runs import runs_csv
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.family import FAMILY
-from crossopt.solvers.study.check import check as check_study
 from crossopt.solvers.study.records import Study, text_of
 from crossopt.solvers.study.records import from_json as study_from_json
 
@@ -208,6 +207,8 @@ def _study(path: Path) -> Drawn:
 
 
 def _runs(path: Path) -> Study:
+    from crossopt.solvers.study.check import check as check_study  # noqa: PLC0415 - it loads engines, which other checks do without
+
     study = read_as(path, study_from_json)
     hold(path, list(check_study(study).refused))
     return study
