@@ -208,7 +208,7 @@ def test_a_study_that_is_otherwise_than_it_expects_ends_so_and_its_edits_are_ref
     runs, page = tmp_path / "runs.json", tmp_path / "page.html"
     assert main(["compare", str(written(tmp_path, STUDY)), "--out", str(runs), "--chart", str(page)]) == 13
     told = capsys.readouterr().out
-    assert "expected: 1 held, 1 failed." in told
+    assert "Expected: 1 held, 1 failed." in told
     assert "failed  it falls: fails at 16, of 1" in told
     assert "it falls" in page.read_text(encoding="utf-8")
     assert main(["check", str(runs)]) == 0
