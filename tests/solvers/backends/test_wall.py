@@ -197,13 +197,13 @@ def test_no_process_outlives_ours(end: signal.Signals | None, deaf: bool) -> Non
     """However ours ends, and whatever the child has started."""
     program = (
         "import os, sys\n"
-        "from crossopt.solvers.backends.wall import Place\n"
+        "from crossopt.solvers.backends.wall import SolverProcess\n"
         "from tests.solvers.backends.rough_work import children\n"
         "class Enough(Exception): pass\n"
         "def hear(numbers):\n"
         "    print(*numbers, flush=True)\n"
         "    if sys.argv[1] == 'leave': raise Enough\n"
-        f"try: Place('rough').ask(children, {deaf}, hear=hear)\n"
+        f"try: SolverProcess('rough').ask(children, {deaf}, hear=hear)\n"
         "except Enough: pass\n"
     )
     arguments = [sys.executable, "-c", program, "leave" if end is None else "stay"]
