@@ -39,7 +39,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ({"notes": ["\x1b[2J"]}, 3, "character U+001B is not text"),
         ({"versions": {"crossopt": "0.1.0\n"}}, 30, "is no line of at most 100 characters"),
         ({"versions": {"x" * 101: "1"}}, 30, "is no line of at most 100 characters"),
-        ({"versions": {"crossopt": 1}}, 30, "versions: 1 is no line"),
+        ({"versions": {"crossopt": 1}}, 3, "versions.crossopt: '1' is no text"),
     ],
 )
 def test_words_of_a_file_are_lines_of_some_length(
