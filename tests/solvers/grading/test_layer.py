@@ -86,7 +86,7 @@ def test_formulas_without_a_mistake_are_those_of_the_model_and_each_mistake_show
 
 def test_the_question_of_the_handout_is_one_design() -> None:
     instance = read_instance(HANDOUTS / LAYER.name / "question.yaml")
-    assert evaluate_single(instance).evaluation["feasible"]
+    assert evaluate_single(instance).evaluation.feasible
 
 
 def test_grading_needs_nothing_of_the_solutions() -> None:
