@@ -37,7 +37,8 @@ p{margin:8px 0}
 .drawn{align-items:start;align-content:start}
 .drawn figure{grid-column:2;grid-row:1/3}.drawn .tiles{grid-template-columns:repeat(2,1fr)}}
 @media screen and (max-width:600px){h1{font-size:24px!important}.lead{font-size:14px!important;margin:2px 0}.answer{font-size:15px}
-.first .tiles{grid-template-columns:1fr 1fr;gap:8px}.first .tile b{font-size:18px}.first .tile span{font-size:13px}
+.first .tiles{grid-template-columns:1fr 1fr;gap:6px}.first .tile{padding:5px 12px}.first .tile b{font-size:18px}
+.first .tile span{font-size:13px}
 main{padding-top:14px}.first .proof{font-size:13px}}
 .contents ul{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:26px 0 0;padding:12px 0 0;border-top:1px solid var(--rule)}
 .contents{font-size:14px}

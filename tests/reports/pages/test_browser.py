@@ -70,7 +70,7 @@ def small(tmp_path: Path) -> Iterator[View]:
     view.close()
 
 
-SAID = ("compute 440 mm²", "data 64", "6.504 s", "no design is below", "Full: die area 96.4%", "less than the best recipe")
+SAID = ("compute 440 mm²", "data 64", "6.5039 s", "No design is below", "Full: die area 96.4%", "less than the best recipe")
 
 
 @pytest.mark.browser
