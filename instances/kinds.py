@@ -1,8 +1,11 @@
 """Which kind of question a file asks: by its `kind`, or by the form of an author's file."""
 
+import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from crossopt.instances.errors import Fault, InstanceError
@@ -117,8 +120,8 @@ KINDS = {
     "study": Kind("studies", "", commands=f"{_COMMANDS}.studies.compare"),
 }
 """Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
-FOREIGN_SUFFIXES = (".txt", ".json", ".gz")
-"""How the names of authors' files end."""
+STANDARD_INPUT = Path("-")
+"""How a command line names the question that is read from standard input."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9_-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 _FEW = 256
@@ -127,27 +130,45 @@ _STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
 _RESULT = re.compile(
     rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
 )
+_PROFILE = re.compile(rb"^(?:node[0-9]+[ \t]*--|\t)", re.MULTILINE)
+_KEY_LINE = re.compile(rb"^[A-Za-z_]+[ \t]*:", re.MULTILINE)
 _GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20
 """Bytes of a graph; larger ones are refused by every reader."""
+_OF_QUESTIONS = {"kind", "workload", "workloads", "cluster"}
+_OF_CONFIGURATIONS = {"architectures", "model_type", "hidden_size", "num_hidden_layers", "text_config"}
+_FORMATS = (
+    (b"PK\x03\x04", "a zip archive, such as a checkpoint of PyTorch or a spreadsheet"),
+    (b"%PDF", "a PDF document"),
+    (b"\x80", "a pickle of Python"),
+    (b"\x7fELF", "a program"),
+)
+_WEIGHTS = "the network itself is described under `workload`: by a name of `crossopt list workloads`, or by `config:` and a config.json"
+_UNKNOWN_JSON = (
+    "this JSON is neither a question nor a graph (a question has `kind`; a placement graph has `nodes` and `edges`; "
+    "a sharding problem begins with `problem`)"
+)
+_UNKNOWN_TEXT = (
+    "this text is neither a question in YAML (`key: value` lines) nor a profile of PipeDream (lines that begin with `node1 -- `)"
+)
 
 
 def kind_asked(path: Path) -> str:
-    """The kind of the question in a file; the joint design also speaks of files that cannot be read, and of unknown kinds.
+    """The problem type of the question in a file; an InstanceError says what a file is that asks no question.
 
-    A result, which only its beginning is looked at for, is no question: an InstanceError says what it is good for.
+    Files that cannot be read, and unknown kinds, are left to the reader of joint designs, which reports them.
     """
-    if path.suffix.lower() == ".txt":
-        return "pipedream"
-    start = _start(path)
-    if _RESULT.match(start):
-        message = "this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)"
-        raise InstanceError(str(path), [Fault(1, 1, "", message)])
-    if path.suffix.lower() == ".gz" or start.startswith(_GZIP) or (path.suffix.lower() == ".json" and _STRATEGIES.match(start)):
-        return "sharding"
-    if path.suffix.lower() == ".json":
-        return "piper" if _CONFIGURATIONS.search(_start(path, _LARGEST)) else "placement"
-    return kind_in(_start(path, _LOOKED_AT).decode("utf-8", "replace"))
+    return _recognised(path)[0]
+
+
+def is_graph_file(path: Path) -> bool:
+    """Whether a file is a graph or profile in the format of another tool, and no question in YAML or JSON."""
+    return _recognised(path)[1]
+
+
+def is_graph_text(name: str, text: str) -> bool:
+    """The same of a file whose name and text a result keeps."""
+    return _form_of(name, text.encode("utf-8", "replace"))[1]
 
 
 def kind_in(text: str) -> str:
@@ -156,13 +177,77 @@ def kind_in(text: str) -> str:
     return found[1] if found and found[1] in KINDS else "codesign"
 
 
-def is_foreign_file(path: Path) -> bool:
-    """Whether a file is an author's and no question in YAML."""
-    return path.suffix.lower() in FOREIGN_SUFFIXES or _start(path).startswith(_GZIP)
+def _recognised(path: Path) -> tuple[str, bool]:
+    start = _start(path, _LOOKED_AT)
+    try:
+        return _form_of(path.name, start, lambda: _start(path, _LARGEST))
+    except ValueError as error:
+        raise InstanceError(name_of(path), [Fault(1, 1, "", str(error))]) from error
 
 
-def _start(path: Path, most: int = _FEW) -> bytes:
-    """The first bytes of a file, however large it is; none where it cannot be read, which its reader tells."""
+def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) -> tuple[str, bool]:
+    """The problem type that a file asks about, and whether it is another tool's graph; by its content first, then by its name."""
+    suffix = name.rpartition(".")[2].lower() if "." in name else ""
+    if _RESULT.match(start):
+        raise ValueError("this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)")
+    if suffix == "gz" or start.startswith(_GZIP):
+        return "sharding", True
+    if foreign := _binary_format(suffix, start):
+        raise ValueError(f"this is {foreign}, not a question ({_WEIGHTS})")
+    if suffix == "csv":
+        raise ValueError("this is a table, not a question (`crossopt accuracy` and `crossopt calibrate` read measured runs)")
+    if suffix not in {"yaml", "yml"} and start.lstrip().startswith(b"{"):
+        return _form_of_json(start, whole, named_json=suffix == "json")
+    if suffix == "json":
+        return "placement", True
+    if suffix == "txt" and _PROFILE.search(start):
+        return "pipedream", True
+    if suffix == "txt" and start and not _KEY_LINE.search(start):
+        raise ValueError(_UNKNOWN_TEXT)
+    return kind_in(start.decode("utf-8", "replace")), False
+
+
+def _form_of_json(start: bytes, whole: Callable[[], bytes] | None, *, named_json: bool) -> tuple[str, bool]:
+    if _STRATEGIES.match(start):
+        return "sharding", True
+    if _CONFIGURATIONS.search(whole() if whole else start):
+        return "piper", True
+    try:
+        document = json.loads(start)
+    except (ValueError, RecursionError):  # cut, or broken: its reader says where
+        question = not named_json or _KIND.search(start[:_FEW].decode("utf-8", "replace"))
+        return (kind_in(start.decode("utf-8", "replace")), False) if question else ("placement", True)
+    keys = document.keys() if isinstance(document, dict) else set()
+    if keys & {"nodes", "edges"} and "kind" not in keys:
+        return "placement", True
+    if keys & _OF_QUESTIONS:
+        kind = document.get("kind")
+        return (kind if isinstance(kind, str) and kind in KINDS else "codesign"), False
+    if keys & _OF_CONFIGURATIONS:
+        raise ValueError("this is the configuration of a model, not a question (name it in one: `workload: {config: FILE}`)")
+    if "traceEvents" in keys or {"trace", "operations"} <= keys:
+        raise ValueError("this is a trace, not a question (`crossopt import` reads traces; `kind: what-if` asks about one)")
+    raise ValueError(_UNKNOWN_JSON)
+
+
+def _binary_format(suffix: str, start: bytes) -> str:
+    """What a file is that is no text; nothing of texts."""
+    if suffix == "onnx":
+        return "a model of ONNX"
+    if suffix == "safetensors" or (start[8:9] == b"{" and b"\0" in start[:8]):
+        return "a file of weights (safetensors)"
+    return next((what for magic, what in _FORMATS if start.startswith(magic)), "")
+
+
+def name_of(path: Path) -> str:
+    """What messages call a file."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def _start(path: Path, most: int) -> bytes:
+    """The first bytes of a file, however large it is; none where it cannot be read, which its reader reports."""
+    if path == STANDARD_INPUT:
+        return standard_input()[:most]
     try:
         with opened(path, "") as file:
             return file.read(most)
@@ -170,9 +255,16 @@ def _start(path: Path, most: int = _FEW) -> bytes:
         return b""
 
 
+@cache
+def standard_input() -> bytes:
+    """All of standard input, up to the largest graph, read once."""
+    stream = getattr(sys.stdin, "buffer", None)
+    return stream.read(_LARGEST + 1) if stream is not None else b""
+
+
 def question_path(path: Path) -> Path:
     """The file that is meant: a path, or the name of an instance that comes along."""
-    if path.exists() or path.suffix:
+    if path == STANDARD_INPUT or path.exists() or path.suffix:
         return path
     from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415
 

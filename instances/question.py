@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
+from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_in, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import TOP_ONLY, Files, Written, graft, lay_over
-from crossopt.instances.kinds import FOREIGN_SUFFIXES, KINDS, is_foreign_file, kind_asked
+from crossopt.instances.kinds import KINDS, STANDARD_INPUT, is_graph_file, is_graph_text, kind_asked, name_of, standard_input
 
 
 class Question(Protocol):
@@ -33,8 +33,10 @@ def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None 
     path = Path(path)
     kind = kind_asked(path)
     if not KINDS[kind].question:
-        raise InstanceError(str(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")])
-    return _read(path, str(path), kind, settings, workload)
+        raise InstanceError(
+            name_of(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")]
+        )
+    return _read(path, name_of(path), kind, settings, workload)
 
 
 def read_given(text: str, kind: str, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
@@ -56,7 +58,10 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
         raise _lacking("instance", "the text of the question is missing")
     path, beside = Path(source), Files(Path(source).parent, dict(files), saved=True)
-    authors = path.suffix.lower() in FOREIGN_SUFFIXES
+    try:
+        authors = is_graph_text(path.name, text)
+    except ValueError as error:
+        raise _lacking("instance.text", str(error)) from error
     if authors and not KINDS[kind].author:
         raise _lacking("instance.source", f"{KINDS[kind].about} are asked in YAML, and {quoted(source)} is an author's file")
     root = _naming(path, kind) if authors else read_text(text, source)
@@ -67,8 +72,10 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
 
 def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401
     files, text = Files(path.parent), ""
-    if not is_foreign_file(path):
-        text = text_of(path)
+    if path == STANDARD_INPUT:
+        files.kept[path.name] = text_in(standard_input(), source)
+    if not is_graph_file(path):
+        text = files.kept.get(path.name) or text_of(path)
         root = read_text(text, source)
     else:
         root = _naming(path, kind)
@@ -118,7 +125,7 @@ def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     raise told.refused([stranger])
 
 
-_DESIGNS = ("cluster", "workload", "workloads")
+_DESIGNS = ("cluster", "workload", "workloads", "hardware", "technology", "choices")
 """Keys by which a question without a known kind looks like one about joint designs."""
 
 
@@ -132,7 +139,7 @@ def _unknown_kind_fault(root: Node) -> Fault | None:
     node = entry.node
     if not isinstance(node.value, Scalar) or node.value.text in KINDS:
         return None
-    guess = nearest(node.value.text, KINDS)
+    guess = nearest(node.value.text, KINDS, likeness=0.75)
     remedy = f"did you mean '{guess[0]}'? The kinds are {known}" if guess else f"one of {known}"
     return Fault(node.line, node.column, "kind", f"{quoted(node.value.text)} is unknown ({remedy})")
 

@@ -1,13 +1,13 @@
-"""Arguments of `sweep`."""
+"""Arguments, options and help of every command."""
 
 import argparse
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from crossopt import __version__
-from crossopt.instances.files.units import exact_quantity
+from crossopt.instances.files.units import exact_quantity, nearest
 
 ACTIONS: Final = ("status", "table", "check", "index", "script")
 """What else may be done about a sweep."""
@@ -168,8 +168,29 @@ _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 us
 13 a study is otherwise than it expects · 20 proven infeasible · 30 verification failed"""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses arguments in one sentence that names the option, instead of printing all of the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        text = message.removeprefix("argument ")
+        self.exit(2, f"{self.prog}: {text}{f' (see `{self.prog} --help`)' if text.startswith('the following') else ''}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as the class above declares it
+        known, others = super().parse_known_args(args, namespace)
+        if others and self._subparsers is None:  # here, as the parser above knows no option of a command
+            self.error(self._unknown(others[0]))
+        return known, others
+
+    def _unknown(self, text: str) -> str:
+        if not text.startswith("-"):
+            return f"{text!r} is one argument too many (see `{self.prog} --help`)"
+        name = text.partition("=")[0]
+        guess = nearest(name, [option for option in self._option_string_actions if option.startswith("--")])
+        return f"{name}: there is no such option ({f'did you mean {guess[0]}?' if guess else f'see `{self.prog} --help`'})"
+
+
 def parser_of_commands() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="crossopt",
         description="Which chip, memory and parallel plan train this model best, how far is anything else from it, and how do you know?",
         epilog=_EXIT_CODES,

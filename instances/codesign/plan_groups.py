@@ -264,7 +264,24 @@ def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
     """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
     never = tuple(_unlisted(instance)) or tuple(_never_kept(instance))
+    if any("divides the global batch" in sentence for sentence in never) and (batches := _nearest_batches(instance)):
+        remedy = f" (with a batch of {' or '.join(map(str, batches))} there are plans)"
+        never = tuple(f"{sentence}{remedy if 'divides the global batch' in sentence else ''}" for sentence in never)
     return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+
+
+def _nearest_batches(instance: Instance) -> list[int]:
+    """The nearest smaller and the nearest larger global batch that have a plan, among multiples of the devices' divisors."""
+    model, count = instance.workload, instance.cluster.devices
+    if not isinstance(model, Transformer):
+        return []
+    asked, found = model.global_batch, list[int]()
+    steps = [step for step in range(1, count + 1) if count % step == 0]
+    near = {multiple * step for step in steps for multiple in (asked // step, asked // step + 1)} - {0, asked}
+    for side in (sorted((batch for batch in near if batch < asked), reverse=True), sorted(batch for batch in near if batch > asked)):
+        of_batch = (replace(instance, workload=replace(model, global_batch=batch)) for batch in side)
+        found += [part.workload.global_batch for part in of_batch if isinstance(part.workload, Transformer) and _counted(part).plans][:1]
+    return found
 
 
 def _unlisted(instance: Instance) -> Iterator[str]:

@@ -84,6 +84,13 @@ def text_of(path: Path) -> str:
         raise InstanceError(source, [Fault(1, 1, "", why_unreadable(error))]) from error
     except ValueError as error:
         raise InstanceError(source, [Fault(1, 1, "", str(error))]) from error
+    return text_in(data, source)
+
+
+def text_in(data: bytes, source: str) -> str:
+    """Bytes as UTF-8 text; an InstanceError names the first byte that is none."""
+    if len(data) > LARGEST:
+        raise InstanceError(source, [Fault(1, 1, "", _too_large(len(data)))])
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

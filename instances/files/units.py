@@ -34,6 +34,7 @@ _SPELLINGS: Final = (
     ("²", "^2"), ("m2", "m^2"), ("µ", "u"), ("μ", "u"), ("$", "USD"),
     ("bit/s", "b/s"), ("bps", "b/s"), ("Bps", "B/s"), ("FLOPS", "FLOP/s"), ("days", "d"), ("years", "year"),
 )  # fmt: skip
+_WORDS_OF_TIME: Final = {"sec": "s", "second": "s", "minute": "min", "hour": "h", "hr": "h", "day": "d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def _canonical(unit: str) -> str:
     unit = re.sub(r"\s*/\s*", "/", unit)
     for other, canonical in _SPELLINGS:
         unit = unit.replace(other, canonical)
-    return unit
+    return _WORDS_OF_TIME.get(unit.removesuffix("s") or unit, unit)
 
 
 def _exact(number: str) -> Fraction:
@@ -258,6 +259,8 @@ def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
     if unit.startswith(","):
         return f"{quoted(text)} has a comma, {wanted.phrase} is needed (write '1200' for '1,200' and '1.2' for '1,2')"
     rates = [rate for rate in (f"{unit}/s", f"{unit.removesuffix('B')}b/s") if rate in wanted.units]  # ports are rated in bits
+    if unit.rstrip("s") in {"month", "week"} and "d" in wanted.units:
+        return f"{quoted(text)} is no time with a unit that is known here (write it in days, such as '90 d')"
     guesses = " or ".join(quoted(f"{number} {guess}".strip()) for guess in rates or nearest(unit, wanted.units, likeness=0.5))
     remedy = f"did you mean {guesses}?" if guesses else f"for example '{wanted.example}'"
     other = _DIMENSION_OF.get(unit)

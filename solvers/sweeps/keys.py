@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from crossopt.instances.files.document import Node, Scalar, read_text
 from crossopt.instances.files.written import TOP_ONLY, lay_over
-from crossopt.instances.kinds import FOREIGN_SUFFIXES, KINDS
+from crossopt.instances.kinds import KINDS, is_graph_text
 from crossopt.solvers.answer import Limits
 
 LENGTH: Final = 32
@@ -63,7 +63,7 @@ def question_digest(kind: str, document: Mapping[str, Any]) -> str:
 
 def is_listed(document: Mapping[str, Any]) -> bool:
     """Whether settings count as they are listed, as the question is an author's file and no tree that they are laid over."""
-    return "text" not in document or Path(document["source"]).suffix.lower() in FOREIGN_SUFFIXES
+    return "text" not in document or is_graph_text(document["source"], document["text"])
 
 
 def digest_of(data: object) -> str:

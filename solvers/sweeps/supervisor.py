@@ -65,6 +65,8 @@ class Supervisor:
     _total: int = 0
     _number: int = 0
     _began: float = 0.0
+    _ended: float = 0.0
+    """When the last run came to an end."""
     _beaten: float = 0.0
     _looked: float = 0.0
     _inbox: Inbox = field(default_factory=SimpleQueue)
@@ -199,6 +201,7 @@ class Supervisor:
         if how == "lost":
             raise FailedError(words)
         (self.failed if how == "failed" else self.answered).add(key)
+        self._ended = monotonic()
         self.proved += how == "proved"
 
     def _buried(self, worker: Worker) -> None:
@@ -247,7 +250,9 @@ class Supervisor:
         parts += [f"{len(self.failed):,} failed"] if self.failed else []
         parts += [f"{len(running):,} running"]
         parts += [f"{len(self._others):,} with another sweep"] if self._others else []
-        parts += [f"about {_in_time((monotonic() - self._began) / done * left)} left"] if done and left and not self._unread else []
+        # by the pace up to the last answer: by that of now, a slow run would let the estimate grow as time passes
+        ahead = (self._ended - self._began) / done * left - (monotonic() - self._ended) if done else 0.0
+        parts += [f"about {_in_time(ahead)} left"] if left and ahead > 0.0 and not self._unread else []
         return f"{', '.join(parts)}  {'  '.join(name[:40] for name in running[:2])}"
 
 

@@ -39,10 +39,13 @@ def test_a_question_is_text_and_settings_and_is_asked_again_from_them(kind: str,
 
 
 @pytest.mark.parametrize("kind", ["codesign", "chain"])
-@pytest.mark.parametrize("source", ["graph.txt", "graph.json", "problem.json.gz"])
-def test_what_is_asked_in_yaml_alone_was_in_no_authors_file(kind: str, source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [("graph.txt", "node1 -- Input -- forward_compute_time=1"), ("graph.json", '{"nodes": []}'), ("problem.json.gz", "kind: chain")],
+)
+def test_what_is_asked_in_yaml_alone_was_in_no_authors_file(kind: str, source: str, text: str) -> None:
     with pytest.raises(InstanceError, match=f"are asked in YAML, and '{source}' is an author's file"):
-        read_again({"source": source, "text": "kind: chain", "settings": []}, kind)
+        read_again({"source": source, "text": text, "settings": []}, kind)
 
 
 @pytest.mark.parametrize(("kind", "name", "settings"), ASKED[3:])

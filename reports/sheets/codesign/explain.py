@@ -36,8 +36,13 @@ def clash_text(name: str, members: tuple[Member, ...] | None, lacking: str | Non
         return f"{name}: no chip of the question can be built: {lacking}\n"
     if members is None:
         return f"{name}: no design keeps every limit, and none would with every limit lifted and every choice open\n"
-    lines = [f"{name}: no design keeps every limit; these clash, and without any one of them there is a design:", ""]
-    return "\n".join([*lines, *(f"  {_member(member)}" for member in members)]) + "\n"
+    return f"{name}: no design keeps every limit; {_clashing(members)}"
+
+
+def _clashing(members: tuple[Member, ...]) -> str:
+    """The restrictions that leave no design together, one a line."""
+    alone = "one restriction alone leaves none" if len(members) == 1 else "these clash, and without any one of them there is a design"
+    return "\n".join([f"{alone}:", "", *(f"  {_member(member)}" for member in members)]) + "\n"
 
 
 def _member(member: Member) -> str:
@@ -151,10 +156,11 @@ def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResu
     """What a forced choice costs, or why there is no design with it."""
     words, unit = ", ".join(forced), result.question["unit"]
     if other.value is None:
-        return f"\n  with {words} there is no design: " + clash_text("", members).partition("these")[2].strip().join(("these ", "\n"))
+        return f"\n  with {words} there is no design: {_clashing(members) if members else 'not even with every limit lifted'}\n"
     if result.value is None:
         return f"\n  with {words}: {_value(other.value, unit)}\n"
-    more = "the same" if other.value == result.value else f"{other.value / result.value - 1.0:.2%} more"
+    change = other.value / result.value - 1.0
+    more = "the same" if not change else f"{change:.2%} more" if change > 0.0 else f"{-change:.2%} less: the question itself leaves it out"
     return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {other.answer.design.words if other.answer else ''}\n"
 
 

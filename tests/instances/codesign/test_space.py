@@ -178,3 +178,13 @@ def test_rules_that_no_combination_keeps_are_named() -> None:
     assert "tensor divides the 12 heads" in broken_everywhere(instance)
     lone = ask(GEMM, "data=2", "rows=1", "columns=4", "split=rows-columns")
     assert broken_everywhere(lone) == ("one product has rows and columns to split, but neither data nor layers",)
+
+
+def test_where_no_batch_divides_the_nearest_that_do_are_named() -> None:
+    """96 samples over 9 devices of one tensor rank: 9 x microbatch 1 divides 90 below and 99 above."""
+    instance = read_instance(
+        INSTANCES / "tiny.yaml",
+        ("cluster.devices=9", "cluster.devices_per_node=9", "workload.global_batch=96", "tensor=1", "pipeline=1", "microbatch=1"),
+    )
+    sentence = "data x microbatch divides the global batch 96 (with a batch of 90 or 99 there are plans)"
+    assert broken_everywhere(instance) == (sentence,)
