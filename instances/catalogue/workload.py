@@ -1,7 +1,9 @@
 """From the workload section of an instance to the workload that crossflow prices."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, assert_never
 
 from crossopt.crossflow.fields import As, CountChoice, Doc, Positive
@@ -101,11 +103,28 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Workload]
     if section.model is not None:
         return section.model, _shape_of(section.model, model(section.model))
     if section.config is not None:
-        path = files.path(section.config)
-        shape = transformer_from_config(config_in(files.text(section.config, text_of), str(path)))
-        name = path.stem if path.stem != "config" else path.resolve().parent.name
-        return told_apart(name, _network(shape), names("workloads"), lambda known: _network(model(known).transformer)), shape
+        config = config_in(files.text(section.config, text_of), str(files.path(section.config)))
+        shape = transformer_from_config(config)
+        return told_apart(
+            _name_of_configuration(section.config, config),
+            _network(shape),
+            names("workloads"),
+            lambda known: _network(model(known).transformer),
+        ), shape
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
+
+
+def _name_of_configuration(written: str, config: Mapping[str, Any]) -> str:
+    """The file's own name, else its folder's as the question writes it, else what the configuration calls itself.
+
+    A saved result is read in another folder than its question, so that a name never depends on where either lies.
+    """
+    path = PurePosixPath(written.replace("\\", "/"))
+    own = [config.get(key) for key in ("_name_or_path", "model_type")]
+    said = [PurePosixPath(name).name for name in own if isinstance(name, str) and re.fullmatch(r"[\w./-]{1,80}", name)]
+    return (
+        path.stem if path.stem != "config" else next((name for name in (path.parent.name, *said) if name not in {"", "..", "."}), "config")
+    )
 
 
 def _network(shape: Transformer | None) -> Transformer | None:

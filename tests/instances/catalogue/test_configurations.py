@@ -146,16 +146,15 @@ def test_dropout_follows_the_probabilities_of_the_configuration() -> None:
     assert transformer_from_config({**gpt2, "n_inner": 100}).ffn == 100
 
 
-def test_a_workload_from_a_file_is_named_after_it_or_its_folder(tmp_path: Path) -> None:
+def test_a_workload_from_a_file_is_named_by_what_is_written_and_not_by_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "seven").mkdir()
-    for name in ("seven/config.json", "llama.json"):
-        (tmp_path / name).write_text(json.dumps(LLAMA))
-    assert [
-        built(WorkloadSection(config=name, global_batch=(1,), sequence=64), tmp_path).name for name in ("seven/config.json", "llama.json")
-    ] == [
-        "seven",
-        "llama",
-    ]
+    for name in ("seven/config.json", "llama.json", "config.json"):
+        (tmp_path / name).write_text(json.dumps({**LLAMA, "_name_or_path": "meta/Own-8B"}))
+    names = ("seven/config.json", "llama.json", "config.json", "./config.json", "seven/../config.json")
+    given = [built(WorkloadSection(config=name, global_batch=(1,), sequence=64), tmp_path).name for name in names]
+    assert given == ["seven", "llama", "Own-8B", "Own-8B", "Own-8B"]
+    (tmp_path / "config.json").write_text(json.dumps({**LLAMA, "_name_or_path": "a b", "model_type": "llama"}))
+    assert built(WorkloadSection(config="config.json", global_batch=(1,), sequence=64), tmp_path).name == "llama"
 
 
 KINDS = (
