@@ -262,6 +262,7 @@ _STRATEGIES = (
     "cpsat, search, weak, greedy or local; --memory is the limit at every time"
 )
 FORMS = ("strong", "weak", "table", "classic", "log")
+STARTS = ("recipe", "cold")
 
 
 def _add_solve(parser: argparse.ArgumentParser) -> None:
@@ -525,6 +526,8 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
     seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)
+    start = "of searches on joint designs: the best recipe's design (default), or cold, without any recipe"
+    parser.add_argument("--start", choices=STARTS, help=start)
     parser.add_argument("--store", type=Path, metavar="DIR", help="of a study: keep each run there, and take those that are there already")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
     parser.add_argument(

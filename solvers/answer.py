@@ -15,6 +15,8 @@ from crossopt.solvers.proofs import Proof, Relaxed, Steps, UnverifiedBound
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
 
+Start = Literal["recipe", "cold"]
+"""From which design a search begins: the best published recipe's, or one that it has to find itself."""
 Trace = tuple[tuple[float, float | None, float | None], ...]
 
 
@@ -29,6 +31,8 @@ class Limits:
     """How integer models are written (`formulation.codesign.forms`)."""
     workers: int = 1
     """Threads of their solvers."""
+    start: Start = "recipe"
+    """Of engines that search joint designs."""
 
 
 @dataclass(frozen=True, slots=True)

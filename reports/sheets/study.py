@@ -15,6 +15,7 @@ from crossopt.reports.facts.chip import design_text, hardware_text
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_text, uses_named, uses_of
 from crossopt.reports.sheets.amounts import amount, seconds_of, several
 from crossopt.reports.sheets.sheet import Bound, Cell, Column, Part, Picture, Section, Sheet, Table, figures, given_in, names
+from crossopt.solvers.codesign.family import SEARCHING
 from crossopt.solvers.study.figures import (
     NEVER,
     Course,
@@ -33,7 +34,7 @@ from crossopt.solvers.study.figures import (
     values_along,
 )
 from crossopt.solvers.study.figures import Cell as Ended
-from crossopt.solvers.study.records import Derived, Finding, Run, Study
+from crossopt.solvers.study.records import Derived, Finding, Plan, Run, Study
 
 _LINES, _PAIRS = 8, 5
 """Lines that a picture can tell apart, and courses where some have measured points beside them."""
@@ -206,7 +207,7 @@ def study_sheet(study: Study) -> Sheet:
     runs = f"{several(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
     ended = "" if study.stopped == "complete" else f"; {study.stopped} before all were done, {partial_text(study)}"
     answered = f"{optima} of {several(count, 'question')} {'is' if alone else 'are'} answered with a proof"
-    verdict = f"{answered}; distances are from the best bound that any engine proved. {runs}{ended}."
+    verdict = f"{answered}; distances are from the best bound that any engine proved. {runs}{ended}.{_start_text(plan)}"
     first = study.questions[0]
     title = (
         f"{first.objective.replace('_', ' ')} in {first.unit}" if alone else f"{several(count, 'question')}, {len(plan.engines)} engines"
@@ -232,6 +233,13 @@ def study_sheet(study: Study) -> Sheet:
         seconds=study.seconds,
         known=(_TOLD,),
     )
+
+
+def _start_text(plan: Plan) -> str:
+    """From which design searches began, where there is a search."""
+    if not {*SEARCHING, "auto", "boxes", "milp", "cpsat"} & {*plan.engines}:
+        return ""
+    return f" Searches start {'cold, without a recipe' if plan.start == 'cold' else 'from the design of the best recipe'}."
 
 
 def _details(study: Study, limit: str) -> tuple[Section, ...]:

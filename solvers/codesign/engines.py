@@ -222,7 +222,9 @@ def _least(value: float | None) -> float:
 
 def _practice(instance: Instance, limits: Limits, watch: Watch) -> tuple[Practice | None, Candidate | None]:
     """What practice would choose, and its design where that keeps every limit: an answer before all plans are listed. Nothing where the
-    recipes take too much of the time."""
+    recipes take too much of the time, or where the start is cold."""
+    if limits.start == "cold":
+        return None, None
     try:
         seconds = max(_PRACTICE * limits.seconds, min(_NEARLY_ALL * limits.seconds, _ENOUGH))
         found = practice_of(instance, monotonic() + seconds)

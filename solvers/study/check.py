@@ -232,11 +232,13 @@ def _again(study: Study, place: int, watch: Watch) -> _Again:
     """One question and all that was said of it."""
     runs, instance, name = study.runs_of(place), read_question(study.document(place)), study.questions[place].name
     limits = Limits(seconds=_MORE + _TIMES * max((run.seconds for run in runs), default=0.0))
-    rules = [run for run in runs if run.engine in _REPEATED]
+    rules, warm = [run for run in runs if run.engine in _REPEATED], study.plan.start == "recipe"
     faults = [(run, fault) for run in rules for fault in (*_early_end(study, run), *_other_answer(instance, run, limits, watch))]
     refused = [f"{name}, {run.engine}: {fault}" for run, fault in faults]
     whole, wrong = [run for run in rules if run.stopped == "complete"], [run for run, _ in faults]
-    found = _Again(tuple(refused), repeated=sum(run not in wrong for run in whole), cut=len(rules) - len(whole), below=_below(runs))
+    found = _Again(
+        tuple(refused), repeated=sum(run not in wrong for run in whole), cut=len(rules) - len(whole), below=_below(runs) if warm else 0
+    )
     if not _claims(runs):
         return found
     anew = _solved(instance, "auto", limits, watch)

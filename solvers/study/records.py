@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.studies.study import Claims
-from crossopt.solvers.answer import Status
+from crossopt.solvers.answer import Start, Status
 from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.sweeps.listed import Axis
 
@@ -28,6 +28,8 @@ class Plan:
     called: tuple[str, ...] = ()
     """Subjects that are not called as the files of their questions."""
     claims: Claims = field(default_factory=Claims)
+    start: Start = "recipe"
+    """From which design searches begin."""
 
 
 @dataclass(frozen=True, slots=True)

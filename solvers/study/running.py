@@ -15,7 +15,7 @@ from crossopt.instances.errors import ModelError, RefusedError, SolverError
 from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import question_path
 from crossopt.instances.studies.study import StudyText
-from crossopt.solvers.answer import Progress, Watch, in_text, result_in, to_text, versions
+from crossopt.solvers.answer import Progress, Start, Watch, in_text, result_in, to_text, versions
 from crossopt.solvers.checking import solve_and_hold
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.family import ALIASES, ENGINES, FAMILY
@@ -71,7 +71,7 @@ def ask(plan: Plan, instances: Sequence[Instance], names: Sequence[str]) -> Aski
 
 def ask_points(plan: Plan, points: Sequence[Point], instances: Sequence[Instance]) -> Asking:
     """The questions at these points, asked of those that the plan names."""
-    turns = turns_of(FAMILY, plan.engines, plan.time_limit, plan.seeds)
+    turns = turns_of(FAMILY, plan.engines, plan.time_limit, plan.seeds, plan.start)
     rows = tuple(row for number, point in enumerate(points) for row in rows_of(number, point, turns))
     named = [(point.subject, Path(one.document["source"]).stem) for point, one in zip(points, instances, strict=True)]
     plan = replace(plan, called=tuple(dict.fromkeys(subject for subject, stem in named if subject and subject != stem)))
@@ -84,6 +84,7 @@ def ask_by_study(
     engines: tuple[str, ...] = (),
     time_limit: float | None = None,
     seeds: int | None = None,
+    start: Start = "recipe",
 ) -> Asking:
     """The questions of a study, with settings laid over each of them; an InstanceError with every fault of all of them. Engines, a time
     limit and seeds that are given count in place of the study's."""
@@ -91,7 +92,7 @@ def ask_by_study(
     listed = reader.sweep()
     engines = engines or tuple(dict.fromkeys(map(engine_named, file.engines)))
     limit, description = file.time_limit if time_limit is None else time_limit, " ".join((file.description or "").split())
-    plan = Plan(file.title, description, engines, limit, seeds or file.seeds, listed.axes, claims=file.claims)
+    plan = Plan(file.title, description, engines, limit, seeds or file.seeds, listed.axes, claims=file.claims, start=start)
     return ask_points(plan, listed.points, [reader.questions[number] for number in range(reader.count)])
 
 

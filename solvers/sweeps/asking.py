@@ -20,7 +20,7 @@ from crossopt.instances.files.written import TOP_ONLY, Keys, with_setting
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.question import read
 from crossopt.instances.studies.study import Setting, StudyText, UnreadPoint, place_of, points_of
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, Start
 from crossopt.solvers.family import ProblemType, family_of
 from crossopt.solvers.sweeps.keys import answerers, digest_of, question_digest
 from crossopt.solvers.sweeps.listed import Axis, Listed, Point, Row, digest_at, rows_of
@@ -61,13 +61,15 @@ def _overruled(study: StudyText, kind: str, at: tuple[str, ...], document: Mappi
             yield replace(place_of(study.root, f"sweep[{number}].setting"), message=message)
 
 
-def turns_of(family: ProblemType[Any, Any, Any], engines: Sequence[str], time_limit: float | None, seeds: int) -> list[tuple[str, Limits]]:
+def turns_of(
+    family: ProblemType[Any, Any, Any], engines: Sequence[str], time_limit: float | None, seeds: int, start: Start = "recipe"
+) -> list[tuple[str, Limits]]:
     """Each engine with what it may spend, once for every seed that matters to it."""
     found = []
     for engine in dict.fromkeys(family.aliases.get(name, name) for name in engines):
         usual = SEARCH if engine in family.searching else float("inf")
         seconds = usual if time_limit is None else time_limit
-        found += [(engine, Limits(seconds, seed)) for seed in range(seeds if engine in family.seeded else 1)]
+        found += [(engine, Limits(seconds, seed, start=start)) for seed in range(seeds if engine in family.seeded else 1)]
     return found
 
 

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from crossopt.instances.errors import InstanceError
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, Start
 from crossopt.solvers.sweeps.keys import is_listed, key_of, question_digest
 
 
@@ -59,10 +59,11 @@ class Row:
     seconds: float | None
     """What it may take; None for as long as it likes."""
     key: str
+    start: Start = "recipe"
 
     @property
     def limits(self) -> Limits:
-        return Limits(inf if self.seconds is None else self.seconds, self.seed)
+        return Limits(inf if self.seconds is None else self.seconds, self.seed, start=self.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class Listed:
 def rows_of(number: int, point: Point, turns: Iterable[tuple[str, Limits]]) -> tuple[Row, ...]:
     """A question asked of each engine within its limits."""
     return tuple(
-        Row(number, engine, limits.seed, None if limits.seconds == inf else limits.seconds, key_of(point.digest, engine, limits))
-        for engine, limits in turns
+        Row(number, engine, one.seed, None if one.seconds == inf else one.seconds, key_of(point.digest, engine, one), one.start)
+        for engine, one in turns
     )
 
 

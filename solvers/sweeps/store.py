@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS
-from crossopt.solvers.answer import result_in
+from crossopt.solvers.answer import Start, result_in
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.keys import LENGTH, question_digest
 from crossopt.solvers.sweeps.listed import Axis, Listed, Point, Row, subjects_of
@@ -92,11 +92,17 @@ def known(folder: Path, mark: str) -> Listed | None:
 def text_of(listed: Listed) -> str:
     """The list as JSON, with a line for each point and each run."""
     points = [json.dumps([one.name, one.subject, list(one.at), one.kind, one.digest]) for one in listed.points]
-    rows = [json.dumps([one.question, one.engine, one.seed, one.seconds, one.key]) for one in listed.rows]
+    rows = [json.dumps(_plain_row(row)) for row in listed.rows]
     axes = [[axis.name, axis.setting, axis.values, axis.beside] for axis in listed.axes]
     head = f'"format": {FORMAT},\n"title": {json.dumps(listed.title)},\n"axes": {json.dumps(axes)}'
     head += f',\n"subjects": {json.dumps(subjects_of(listed.points))},\n"mark": "{listed.mark}"'
     return f'{{{head},\n"points": [\n{_lines(points)}],\n"runs": [\n{_lines(rows)}]}}\n'
+
+
+def _plain_row(row: Row) -> list[int | float | str | None]:
+    """A run without the start that is usual."""
+    plain: list[int | float | str | None] = [row.question, row.engine, row.seed, row.seconds, row.key]
+    return plain if row.start == "recipe" else [*plain, row.start]
 
 
 def _lines(items: list[str]) -> str:
@@ -126,6 +132,7 @@ def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
         if [list(pair) for pair in subjects_of(points)] != data["subjects"]:
             raise ValueError(_CUT)
         sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows) and isinstance(listed.title, str)
+        sound = sound and all(row.start in get_args(Start) for row in rows)
         sound = sound and all(KINDS[point.kind].family and all(isinstance(word, str) for word in _words_of(point)) for point in points)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(_CUT) from error

@@ -22,7 +22,7 @@ from crossopt.solvers.study.check import check_and_prove
 from crossopt.solvers.study.records import Plan, Study, from_json, text_of
 
 if TYPE_CHECKING:
-    from crossopt.solvers.answer import Status
+    from crossopt.solvers.answer import Start, Status
 
 COMPARED = (
     "auto,recipes,expert,fsdp,pipedream-flush,greedy,local,descent,anneal,genetic,gradient,random,alternating,hardware-only,plan-only"
@@ -92,7 +92,7 @@ def check(path: Path) -> Report:
 def _of_family(options: Namespace, family: str) -> Ending:
     """The comparison of another family, which has one question and a table."""
     engines = options.engines if KINDS[family].commands or not KINDS[family].family else None  # asked by all kinds alike
-    for given, flag in ((options.chart, "--chart"), (engines, "--engines"), (options.store, "--store")):
+    for given, flag in ((options.chart, "--chart"), (engines, "--engines"), (options.store, "--store"), (options.start, "--start")):
         if given is not None:
             usage(f"{flag}: this is for joint designs, and says nothing of {KINDS[family].about} (leave it out)")
     check_target(options.out)
@@ -115,15 +115,16 @@ def _run(options: Namespace, by_study: bool) -> Study:
     from crossopt.solvers.sweeps.asking import strange_names  # noqa: PLC0415
 
     given, seconds, settings = _engines(options.engines), _limit(options.time_limit), tuple(options.settings)
+    start: Start = options.start or "recipe"
     if by_study:
         if options.workload is not None:
             usage("--workload: a study names the workloads of its questions itself (leave it out)")
         study = read_study(question_path(options.files[0]), partial(strange_names, only=FAMILY.kind))
-        asking = ask_by_study(study, settings, given, seconds, options.seeds)
+        asking = ask_by_study(study, settings, given, seconds, options.seeds, start)
     else:
         if options.store is not None:
             usage("--store: the runs of a study are kept, and these are questions by their names (write a study, see instances/README.md)")
-        plan = Plan("Engines side by side", "", given or _engines(COMPARED), seconds, options.seeds or 1)
+        plan = Plan("Engines side by side", "", given or _engines(COMPARED), seconds, options.seeds or 1, start=start)
         asking = ask_by_names(options.files, settings, options.workload, plan)
     keep = keeper()
     with notes_on(sys.stderr) as note:

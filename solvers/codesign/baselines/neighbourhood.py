@@ -13,7 +13,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, point_number, tightened, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Start, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate
 from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
@@ -49,7 +49,7 @@ class Question:
     settings: Whole
     """The other settings of each plan that are not the same for all, one column each."""
     start: Candidate | None
-    """The best recipe's design, from which engines that prove begin, too; none where no recipe has one."""
+    """The best recipe's design, from which engines that prove begin, too; none where no recipe has one, or where the start is cold."""
 
     @property
     def width(self) -> int:
@@ -88,14 +88,14 @@ class Look:
         return self.values.diagonal()
 
 
-def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Question:
+def asked(instance: Instance, random: np.random.Generator, deadline: float, start: Start = "recipe") -> Question:
     """The designs of the instance; no plans where no chip keeps the budgets. A TimeoutError if the recipes take too long."""
     space = grid(instance)
     box = tightened(instance, space, whole(space))
     chip = corners(instance, space, box)
-    plans, start = draw_plans(instance, random, _PLANS), recipes_design(instance, deadline)
-    if start is not None:
-        plans = _with_plan(plans, start.plan)
+    plans, first = draw_plans(instance, random, _PLANS), recipes_design(instance, deadline) if start == "recipe" else None
+    if first is not None:
+        plans = _with_plan(plans, first.plan)
     hardware = chip.hardware
     if len(plans):
         fitting = memory_of(instance.workload, plans) + hardware.reserved_memory <= hardware.dram.capacity
@@ -104,7 +104,7 @@ def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Q
     order = np.argsort(layouts, kind="stable")
     layouts, settings = layouts[order], settings[order]
     firsts = np.searchsorted(layouts, np.arange(layouts[-1] + 1 if len(layouts) else 0))
-    return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, start)
+    return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, first)
 
 
 def look(question: Question, places: Whole, rows: Whole) -> Look:
@@ -299,7 +299,7 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
     notes: tuple[str, ...] = ()
     trace: list[tuple[float, float | None, float | None]] = []
     try:
-        question = asked(instance, random, deadline)
+        question = asked(instance, random, deadline, limits.start)
         patience, left, total = min(_PATIENCE, _ROUNDS * len(question.plans) * question.space.points), 0, 0
         left = patience
         for seen in searcher(question, random) if len(question.plans) else ():

@@ -14,6 +14,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import hardware_points
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
@@ -546,13 +547,14 @@ _DRAWS, _ROUNDS = 1024, 64
 def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best design at which turns end, from the best recipe's chip and from its plan first; without a bound.
 
-    The recipe's design is there before, so that no limit ends it above that."""
+    The recipe's design is there before, so that no limit ends it above that. A cold start has drawn chips alone."""
     began = monotonic()
     best: Candidate | None = None
     value, stopped, left, starts = np.inf, "complete", _PATIENCE, 0
     trace: list[tuple[float, float | None, float | None]] = []
     try:
-        if (recipe := recipes_design(instance, began + limits.seconds)) is not None:
+        recipe = recipes_design(instance, began + limits.seconds) if limits.start == "recipe" else None
+        if recipe is not None:
             value = incumbent_of(instance, grid(instance), recipe).value
             if value < np.inf:  # else it breaks a limit of times or of objectives
                 best = recipe
@@ -585,7 +587,8 @@ def with_plan(instance: Instance, plan: Plan | KernelPlan) -> Instance:
 def _descents(half: Half, instance: Instance, limits: Limits, began: float, recipe: Candidate | None) -> Iterator[Iterator[Step]]:
     """Turns from the best recipe's chip, from its plan, and from chips drawn at random; a TimeoutError where the time is over."""
     ask = partial(_ask, half, instance, limits, began)
-    usual = expert_point(instance) if recipe is None else recipe.point
+    by_rule = limits.start == "recipe" or hardware_points(instance) == 1
+    usual = recipe.point if recipe is not None else expert_point(instance) if by_rule else None
     if usual is not None:
         yield _turns(ask, instance, usual)
     if recipe is not None and (first := ask(with_plan(instance, recipe.plan))) is not None:

@@ -261,6 +261,36 @@ def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Capt
     assert " 5 runs in " in " ".join(out.split())  # three, one and one
 
 
+@pytest.mark.parametrize(("more", "words"), [((), "from the design of the best recipe"), (("--start", "cold"), "cold, without a recipe")])
+def test_compare_says_from_which_design_searches_start(more: tuple[str, ...], words: str, tmp_path: Path, capsys: Captured) -> None:
+    target = tmp_path / "runs.json"
+    assert main(["compare", TINY, "--engines", "recipes,random,alternating", "--out", str(target), *more]) == 0
+    assert f"Searches start {words}." in " ".join(capsys.readouterr().out.split())
+    assert json.loads(target.read_text(encoding="utf-8"))["plan"]["start"] == (more[1] if more else "recipe")
+    assert main(["check", str(target)]) == 0
+
+
+@pytest.mark.parametrize(("start", "told"), [("recipe", True), ("cold", False)])
+def test_a_check_counts_searches_above_the_recipe_that_they_started_from(start: str, told: bool, tmp_path: Path, capsys: Captured) -> None:
+    """The design of the rule `expert` stands in for that of a search."""
+    target = tmp_path / "runs.json"
+    assert main(["compare", "quickstart", "--engines", "recipes,expert", "--out", str(target)]) == 0
+    runs = json.loads(target.read_text(encoding="utf-8"))
+    runs["plan"] |= {"engines": ["recipes", "random"], "start": start}
+    runs["runs"][1] |= {"engine": "random", "answered_by": "random"}
+    target.write_text(json.dumps(runs), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 0
+    assert ("above the best recipe's design, with which searches begin" in " ".join(capsys.readouterr().out.split())) == told
+
+
+def test_rules_alone_start_from_no_design_and_other_kinds_refuse_a_start(capsys: Captured) -> None:
+    assert main(["compare", TINY, "--engines", "recipes,expert"]) == 0
+    assert "Searches start" not in capsys.readouterr().out
+    assert ended("compare", str(INSTANCES / "stages" / "gpt2-two-versions.yaml"), "--start", "cold") == 2
+    assert "--start: this is for joint designs" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("names", "code"), [("exhaustive,expert", 20), ("expert,exhaustive", 20), ("expert", 10)])
 def test_compare_tells_infeasible_from_not_found_in_any_order(names: str, code: int, capsys: Captured) -> None:
     assert main(["compare", TINY, "--engines", names, "--set", "budget.power=100 W"]) == code

@@ -1,6 +1,7 @@
 """Searchers: what they find is accepted, never below the optimum, the same for the same seed, in time; and their steps lead to designs."""
 
 from functools import cache
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
-from crossopt.solvers.codesign.baselines import neighbourhood
+from crossopt.solvers.codesign.baselines import neighbourhood, searchers
 from crossopt.solvers.codesign.baselines import neighbourhood as space_of_designs
 from crossopt.solvers.codesign.baselines.neighbourhood import (
     Question,
@@ -117,6 +118,34 @@ def test_all_searchers_start_from_the_best_recipe_and_not_from_one_rule(name: st
     assert result.value is not None
     assert result.trace[0][1] == recipe.value
     assert result.value <= recipe.value
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", [*SEARCHERS, "alternating"])
+def test_a_cold_start_asks_no_recipe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked_for(*arguments: object) -> NoReturn:
+        raise AssertionError("a rule was asked")
+
+    for module, rule in ((neighbourhood, "recipes_design"), (searchers, "recipes_design"), (searchers, "expert_point")):
+        monkeypatch.setattr(module, rule, asked_for)
+    result = answered(ask(TINY_FREE), name, Limits(start="cold"))
+    assert (result.status, result.stopped) == ("FEASIBLE", "complete")
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp"])
+def test_engines_that_prove_start_cold_too(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance, seen = ask(TINY_FREE), list[str]()
+    for start in ("recipe", "cold"):
+        words = list[str]()
+        result = answered(instance, engine, Limits(start=start), lambda progress: words.append(progress.words))  # noqa: B023
+        assert result.value == search(instance, silent).value
+        seen.append(" ".join(words))
+    assert ["begins with the design by" in text for text in seen] == [True, False]
+
+
+def test_a_cold_start_on_a_given_chip_takes_that_chip() -> None:
+    instance = ask(TINY_FREE, "compute_area=200 mm^2", "compute_power=100 W", "hbm_stacks=4")
+    assert answered(instance, "alternating", Limits(start="cold")).value == search(instance, silent).value
 
 
 @pytest.mark.thorough

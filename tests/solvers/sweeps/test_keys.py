@@ -45,6 +45,7 @@ def test_the_texts_of_files_that_are_named_count() -> None:
 def test_what_an_engine_may_spend_counts(limits: Limits) -> None:
     assert key_of("q", "auto", limits) != key_of("q", "auto", Limits())
     assert key_of("q", "boxes", limits) != key_of("q", "auto", limits)
+    assert key_of("q", "boxes", Limits(start="cold")) != key_of("q", "boxes", Limits())
 
 
 def test_the_code_that_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:

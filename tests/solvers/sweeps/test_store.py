@@ -20,7 +20,8 @@ KEY = "a" * 32
 QUESTION = read(INSTANCES / "tiny.yaml")
 POINT = Point("tiny", "", (), "codesign", question_digest("codesign", QUESTION.document))
 ROW = Row(0, "auto", 0, None, KEY)
-LISTED = Listed("title", (), (POINT,), (ROW,))
+COLD = Row(0, "random", 0, 5.0, KEY, "cold")
+LISTED = Listed("title", (), (POINT,), (ROW, COLD))
 
 
 @pytest.fixture
@@ -82,6 +83,7 @@ BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
     "a question": lambda data: data["runs"][0].__setitem__(0, 7),
     "a word for a number": lambda data: data["runs"][0].__setitem__(0, "first"),
     "a short row": lambda data: data["runs"][0].pop(),
+    "a start": lambda data: data["runs"][1].__setitem__(5, "warm"),
     "no points": lambda data: data.pop("points"),
     "a title": lambda data: data.update(title=3),
     "a format": lambda data: data.update(format=7),
