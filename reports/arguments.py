@@ -198,6 +198,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     )
     _add_version(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_plan(commands.add_parser("plan", help="find the best plan for a training run, in one line and without a file", epilog=_EXIT_CODES))
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without answering it"))
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
@@ -245,6 +246,38 @@ _SET_HELP = (
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of text")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `plan`."""
+    model = "what is trained: a name of `crossopt list workloads`, its name on the hub such as Qwen/Qwen3-32B, or the path of a config.json"
+    parser.add_argument("model", metavar="MODEL", help=model)
+    devices = "on what: COUNTxDEVICE such as 256xh100, or several of them to compare, with commas between"
+    parser.add_argument("--gpus", required=True, metavar="DEVICES", help=devices)
+    parser.add_argument("--tokens", metavar="N", help="tokens to train on in all, such as 15T; then days are told")
+    parser.add_argument("--context", metavar="N", help="tokens of a sample, such as 8k for 8,192 (default: the model's)")
+    batch = "samples of a step such as 512, or its tokens such as 4M (default: about four million tokens)"
+    parser.add_argument("--batch", metavar="N", help=batch)
+    parser.add_argument(
+        "--precision", metavar="NAME", help="number format: bf16, fp16, fp8, ... (default: bf16, or fp16 where there is none)"
+    )
+    parser.add_argument("--stack", metavar="NAME", help="training stack: megatron-core (default on NVIDIA), torchtitan, deepspeed or fsdp")
+    parser.add_argument("--deadline", metavar="TIME", help="how long the run may take, such as 90d")
+    parser.add_argument("--rent", metavar="MONEY", help="what a device costs an hour, such as 2.5 for 2.5 USD; then money is told")
+    mode = parser.add_mutually_exclusive_group()
+    told = {
+        "fastest": "all devices, in the shortest time (default)",
+        "cheapest": "the least money, of all devices, half of them, and so on",
+        "fewest": "the fewest devices in time, of all, half of them, and so on",
+    }
+    for name, words in told.items():
+        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=words)
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE.yaml", help="write the question that is asked, for `solve` and all other commands"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--time-limit", metavar="TIME", help="for each number of devices (default: 60s)")
+    parser.set_defaults(command="plan", mode="fastest")
 
 
 _ENGINE_HELP = (

@@ -367,6 +367,7 @@ _GUARDED = ("solve", "compare", "explain")
 _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "plan": _own("plan", "plan"),
     "solve": _by_kind,
     "validate": _by_kind,
     "evaluate": _by_kind,

@@ -17,6 +17,7 @@ from crossopt.reports.sheets.sheet import (
     Column,
     Folded,
     Limits,
+    Pairs,
     Part,
     Picture,
     Search,
@@ -50,6 +51,12 @@ def terminal(sheet: Sheet) -> str:
     wide = max([_NAME, *(len(name) + _GAP for name, _ in figures)])
     told = [line for name, words in figures for line in _hung(f"  {name:<{wide}}", words)]
     return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.whole, closing_of(sheet))
+
+
+def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
+    """An answer in a few rows, with tables below them."""
+    wide = max((len(name) for name, _ in rows), default=0) + _GAP
+    return text_of(headline, [line for name, words in rows for line in _hung(f"  {name:<{wide}}", words)], sections, "")
 
 
 def _room() -> int:

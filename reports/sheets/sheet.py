@@ -192,6 +192,11 @@ Pairs = tuple[tuple[str, str], ...]
 """Names, and words behind them."""
 
 
+def no_rows() -> Pairs:
+    """Of a sheet without a short form."""
+    return ()
+
+
 def no_sections() -> tuple[Section, ...]:
     """Of a sheet without details."""
     return ()
@@ -229,6 +234,8 @@ class Sheet:
     """Values of baselines by their names."""
     summary: str = ""
     """What was chosen, in a few words."""
+    brief: Callable[[], Pairs] = no_rows
+    """The answer in about twelve rows, made where they are printed: what, how good, how known, what to doubt."""
     chosen: str = ""
     """The same in a sentence or two, for the first screen of a page."""
     sketch: Picture | None = None
@@ -283,6 +290,7 @@ def answer_sheet(
     known: tuple[str, ...] = (),
     verdict: str = "",
     about: tuple[str, ...] = (),
+    brief: Callable[[], Pairs] = no_rows,
 ) -> Sheet:
     """The sheet of an answer to a question: what kinds say of it, and what follows from the result.
 
@@ -307,6 +315,7 @@ def answer_sheet(
         details=details,
         known=(verdict, *([anew] if result.answer is not None else []), *known),
         about=about,
+        brief=brief,
     )
 
 

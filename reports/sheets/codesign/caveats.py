@@ -184,6 +184,9 @@ CAVEATS: Final[tuple[Caveat, ...]] = (
 )
 """All of them, in the order in which every medium shows those that apply."""
 
+BRIEF: Final[tuple[Caveat, ...]] = (above_published, memory_nearly_full, at_range_end, not_launched, not_named, measured_runs, priced_by)
+"""Those that a short answer shows, the most important first: what may keep the plan from running, then how far the model is off."""
+
 
 def caveats_of(context: Context) -> Iterator[Note]:
     """Those that apply."""

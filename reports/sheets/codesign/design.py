@@ -35,8 +35,8 @@ from crossopt.reports.facts.question import Asked, asked_of
 from crossopt.reports.facts.terms import Linearized, Term
 from crossopt.reports.facts.uses import saved_text, uses_of
 from crossopt.reports.render.width import page_width
-from crossopt.reports.sheets.amounts import count_of, shown, time_of
-from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of, unnamed_text
+from crossopt.reports.sheets.amounts import above, count_of, seconds_of, shown, time_of
+from crossopt.reports.sheets.codesign.caveats import BRIEF, Context, Note, caveats_section, context_of, unnamed_text
 from crossopt.reports.sheets.sheet import (
     FULL,
     Bar,
@@ -341,6 +341,7 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         given=asked.terms,
         open_choices=open_choices(asked),
         sections=(*sections, combinations_section(left_out(question))),
+        brief=lambda: () if context is None else brief_of(context),
         details=lambda: () if context is None else details_of(context),
         notes=tuple(f"{note}." for note in result.notes),
         prover=prover_text(result),
@@ -737,3 +738,107 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
         sections=sections,
         details=lambda: details_of(context),
     )
+
+
+# --- the answer in a dozen rows --------------------------------------------------------------------------------------------------------
+
+_DOUBTS = 2
+"""Caveats that are shown; `--verbose` shows all that apply."""
+_PARTS = 2
+
+
+def brief_of(context: Context) -> Pairs:
+    """The rows, with those left out of which nothing is known."""
+    question, evaluation = context.question, context.evaluation
+    likely = likely_text(question, evaluation).partition(", by ")[0]
+    free = isinstance(question.hardware, FreeHardware)
+    rows = (
+        *((chip_rows(context)[0],) if free else ()),
+        ("plan", context.design.words),
+        ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
+        ("speed", _speed(context)),
+        ("run", "" if question.goal is None else _run(question.goal, evaluation.likely)),
+        ("memory", _memory(context)),
+        ("limits", _full(context) if free else ""),
+        ("baselines", "" if context.result is None else _baselines(context.result)),
+        ("proof", "" if context.result is None else proof_of(context.result)),
+        *(("caveat", first_clause(note)) for note in _doubts(context)),
+    )
+    return tuple(row for row in rows if row[1])
+
+
+def _speed(context: Context) -> str:
+    """Tokens a second, MFU and, where something is computed again, HFU."""
+    found = dict(rates(context.evaluation, context.question, context.design.plan))
+    shares = [f"{name} {found[name]}" for name in ("MFU", "HFU") if name in found]
+    return " · ".join([f"{found['tokens a second']} tokens/s", *shares])
+
+
+def _run(goal: Goal, likely: tuple[float, float]) -> str:
+    """Steps, and the days and the money that the likely step times come to; the headline has those of the step time."""
+    low, high = likely
+    words = [f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"]
+    if low < high:
+        words.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}")
+        least, most = goal.money(low), goal.money(high)
+        words += [f"{least:,.0f} to {most:,.0f} USD"] if least is not None and most is not None and least < most else []
+    return " · ".join(words)
+
+
+def tokens_of(tokens: float) -> str:
+    """A number of tokens as people say it, such as 15T."""
+    size, letter = next((pair for pair in ((1e12, "T"), (1e9, "B"), (1e6, "M")) if tokens >= pair[0]), (1.0, ""))
+    return f"{tokens / size:.4g}{letter}"
+
+
+def _memory(context: Context) -> str:
+    """How full the memory is, and what fills most of it."""
+    limit = next((limit_of(limit) for limit in context.evaluation.limits if limit.name == "memory"), None)
+    if limit is None or not isfinite(limit.available):
+        return ""
+    largest = sorted(context.evaluation.memory.items(), key=lambda part: -part[1])[:_PARTS]
+    parts = ", ".join(f"{name} {shown(size, 'bytes')}" for name, size in largest if size > 0.0)
+    return f"{shown(limit.used, 'bytes')} of {shown(limit.available, 'bytes')} ({limit.share:.0%}): {parts}"
+
+
+def _full(context: Context) -> str:
+    """Which limits are full."""
+    full = [limit for limit in map(limit_of, context.evaluation.limits) if limit.share >= FULL]
+    return ", ".join(f"{limit.label} {limit.share:.0%}" for limit in full)
+
+
+def _baselines(result: DesignResult) -> str:
+    """How far published recipes are above the answer."""
+    found = [(baseline_label(rival), rival.value) for rival in result.rivals if rival.value is not None and not rival.note]
+    return "; ".join(f"{name} {above(value, result.value).strip(' ,') or 'is as good'}" for name, value in found if value is not None)
+
+
+def proof_of(result: DesignResult) -> str:
+    """What is known of the bound, in a line."""
+    time = seconds_of(result.seconds)
+    if result.bound is None:
+        return f"none: a better design may exist (after {time})"
+    if not result.settled:
+        return f"none within {time}: no design is below {time_of(result.bound)}, a gap of {result.gap or 0.0:.2%}"
+    many = f" of {count_of(designs)} designs" if (designs := _designs_proved(result)) else ""
+    return f"the fastest{many}: none is below {time_of(result.bound)}, proved in {time}"
+
+
+def _designs_proved(result: DesignResult) -> int:
+    """How many designs the proof speaks of; 0 where it does not count them."""
+    space = getattr(result.proof, "space", None) or getattr(result.proof, "tree", None)
+    return int(getattr(space, "designs", 0))
+
+
+def _doubts(context: Context) -> list[Note]:
+    """The caveats that matter most, of those that apply."""
+    found: list[Note] = []
+    for caveat in BRIEF:
+        note = caveat(context) if len(found) < _DOUBTS else None
+        found += [note] if note is not None else []
+    return found
+
+
+def first_clause(note: Note) -> str:
+    """A caveat up to its first semicolon; the whole of it is on the long sheet."""
+    return note.text.partition("; ")[0]

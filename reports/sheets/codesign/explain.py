@@ -42,10 +42,11 @@ def clash_text(name: str, members: tuple[Member, ...] | None, lacking: str | Non
 def _clashing(members: tuple[Member, ...]) -> str:
     """The restrictions that leave no design together, one a line."""
     alone = "one restriction alone leaves none" if len(members) == 1 else "these clash, and without any one of them there is a design"
-    return "\n".join([f"{alone}:", "", *(f"  {_member(member)}" for member in members)]) + "\n"
+    return "\n".join([f"{alone}:", "", *(f"  {member_text(member)}" for member in members)]) + "\n"
 
 
-def _member(member: Member) -> str:
+def member_text(member: Member) -> str:
+    """A limit or a choice that clashes with others, and what these need."""
     words = member.name.replace("_", " ")
     if member.least is None:
         listed = ", ".join(str(value) for value in member.allowed[:_LISTED]) + (", ..." if len(member.allowed) > _LISTED else "")

@@ -1,0 +1,183 @@
+"""A question about training on bought or rented devices, written from the few words of a command line.
+
+    crossopt plan qwen3-32b --gpus 256xh100 --tokens 15T --context 8k --deadline 90d
+
+What is not said is taken as most runs have it, and the written question says so in comments: about four million tokens a step, bf16, every
+setting that the training stack launches.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import device, model, names
+from crossopt.instances.files.units import nearest, parse_quantity, quoted
+
+USUAL_BATCH: Final = 4 * 2**20
+"""Tokens of a step: Llama 3 405B began with 4 Mi, Qwen and DeepSeek report 4 to 16 million."""
+STACK: Final = "megatron-core"
+_GROUP: Final = re.compile(r"(?P<count>[0-9][0-9,]*)\s*[xX*]\s*(?P<name>\S+)|(?P<other>\S+?)\s*[:*]\s*(?P<number>[0-9][0-9,]*)")
+_COUNT: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<power>[kKmMbBgGtT]?)")
+_POWERS: Final = {"": 0, "k": 1, "m": 2, "b": 3, "g": 3, "t": 4}
+_ENDINGS: Final = re.compile(r"-(?:instruct|base|chat|hf|it|pt|bf16|fp8|v0\.\d|\d{4})$")
+_MOST: Final = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """So many devices of a registered kind."""
+
+    count: int
+    device: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.count}x{self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the command line says of a training run."""
+
+    model: str
+    """A name of the registry or of the hub, or the path of a config.json."""
+    tokens: float | None = None
+    context: int | None = None
+    batch: int | None = None
+    """Samples of a step."""
+    precision: str | None = None
+    stack: str | None = None
+    deadline: str | None = None
+    rent: str | None = None
+
+
+def groups_in(text: str) -> tuple[Group, ...]:
+    """Devices such as `256xh100` or `256xh100,128xb200`; a ValueError in a sentence where they are none."""
+    parts = re.sub(r"(?:(?<=^)|(?<=,))\s*([0-9]{1,3}),(?=[0-9]{3}\s*[xX*])", r"\1", text)  # 1,024xh100 is one of them
+    found = tuple(_group(part.strip()) for part in parts.split(","))
+    if len({group.name for group in found}) < len(found):
+        raise ValueError(f"{quoted(text)} names the same devices twice (name each once)")
+    return found
+
+
+def _group(text: str) -> Group:
+    found = _GROUP.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{quoted(text)} is no number of devices (write COUNTxDEVICE, such as 256xh100-sxm)")
+    count = int((found["count"] or found["number"]).replace(",", ""))
+    if not 1 <= count <= 10**6:
+        raise ValueError(f"{quoted(text)} is no number of devices from 1 to 1,000,000")
+    return Group(count, device_named(found["name"] or found["other"]))
+
+
+def device_named(text: str) -> str:
+    """The registered device that is meant: its name, or the beginning of only one name."""
+    known = names("hardware")
+    word = text.casefold()
+    if word in known:
+        return word
+    begun = [name for name in known if name.startswith(f"{word}-")] or [name for name in known if name.startswith(word)]
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        raise ValueError(f"{quoted(text)} is {' or '.join(begun)} (name one of them)")
+    guess = nearest(word, known)
+    raise ValueError(
+        f"{quoted(text)} is no device that is known ({f'did you mean {guess[0]}? ' if guess else ''}see `crossopt list hardware`)"
+    )
+
+
+def model_named(text: str) -> tuple[str, str]:
+    """The key and the value of the workload that is meant: a registered model, also by its name on the hub, or a config.json."""
+    path = Path(text)
+    if path.is_dir() and (path / "config.json").is_file():
+        return "config", str(path / "config.json")
+    if path.suffix == ".json" or path.is_file():
+        return "config", text
+    known = names("workloads")
+    plain = {_plain(name): name for name in known}
+    word = text.rpartition("/")[2].casefold()
+    while word:
+        if found := plain.get(_plain(word)) or plain.get(_plain(word.removeprefix("meta-"))):
+            return "model", found
+        shorter = _ENDINGS.sub("", word)
+        if shorter == word:
+            break
+        word = shorter
+    guess = nearest(text.rpartition("/")[2].casefold(), known)
+    near = f"did you mean {guess[0]}? " if guess else ""
+    raise ValueError(
+        f"{quoted(text)} is no model that is known ({near}see `crossopt list workloads`, or name its config.json from the hub)"
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def count_of(text: str, thousand: int = 1000) -> float:
+    """A count such as `15T`; of a context a thousand is 1,024."""
+    found = _COUNT.fullmatch(text.replace(",", "").strip())
+    number = float(found["number"]) * thousand ** _POWERS[found["power"].casefold()] if found else float("nan")
+    if not 0 < number < _MOST:
+        raise ValueError(f"{quoted(text)} is no count (write for example {'8k' if thousand == 1024 else '15T'})")
+    return number
+
+
+def samples_in(text: str, context: int) -> int:
+    """A batch: samples as a plain number, or tokens with a letter such as `4M`."""
+    number = count_of(text, 1024)
+    return max(round(number / context), 1) if text.strip()[-1:].isalpha() else max(round(number), 1)
+
+
+def context_of(run: Run) -> int:
+    """Tokens of a sample; a ValueError where neither the command line nor the model says how many."""
+    if run.context is not None:
+        return run.context
+    key, name = model_named(run.model)
+    shape = model(name).transformer if key == "model" else None
+    if not isinstance(shape, Transformer):
+        raise ValueError("the length of samples is needed (say for example --context 8k)")
+    return shape.sequence
+
+
+def question_text(run: Run, group: Group) -> str:
+    """The question in YAML."""
+    key, name = model_named(run.model)
+    context, entry = context_of(run), device(group.device)
+    precision = run.precision or ("bf16" if "bf16" in entry.peak else "fp16")
+    stack = run.stack or (STACK if group.device.startswith(("a100", "h100", "h200", "b200", "b300", "gb200", "v100")) else "")
+    batch, said = (run.batch, "") if run.batch else (_usual_batch(context, group.count), "  # about four million tokens a step")
+    goal = [f"tokens: {f'{run.tokens:.12g}'.replace('e+', 'e')}"] if run.tokens else []
+    goal += [f"{label}: {value}" for label, value in (("deadline", run.deadline), ("rent", run.rent)) if value]
+    lines = [
+        "kind: codesign",
+        f"name: {Path(name).parent.name or Path(name).stem if key == 'config' else name}-{group.name}",
+        "workload:",
+        f"  {key}: {name}",
+        f"  sequence: {context}",
+        f"  global_batch: {batch}{said}",
+        f"  precision: {precision}",
+        f"cluster: {{devices: {group.count}}}",
+        f"hardware: {group.device}",
+        *([f"stack: {stack}"] if stack else []),
+        "choices: all  # every setting of the plan that the stack launches" if stack else "choices: all",
+        *([f"goal: {{{', '.join(goal)}}}"] if run.tokens else []),
+        "objective: step_time",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _usual_batch(context: int, devices: int) -> int:
+    """Samples of about USUAL_BATCH tokens; a multiple of the odd factor of the devices, so that replicas get equal parts."""
+    odd = devices
+    while odd % 2 == 0:
+        odd //= 2
+    return max(round(USUAL_BATCH / context / odd), 1) * odd
+
+
+def seconds_of_deadline(text: str) -> float:
+    """A deadline in seconds; a ValueError where it is no time."""
+    return parse_quantity(text, "time")

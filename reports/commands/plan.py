@@ -1,0 +1,215 @@
+"""The command `plan`: a training run in one line, answered in a dozen; the question that it writes can be kept."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf, isfinite
+from pathlib import Path
+from typing import TypeVar
+
+from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.short import Group, Run, context_of, count_of, groups_in, question_text, samples_in, seconds_of_deadline
+from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.units import parse_quantity
+from crossopt.instances.question import read_given
+from crossopt.reports.commands.console import check_target, seconds_of, usage
+from crossopt.reports.commands.exit_codes import ANSWERED, INFEASIBLE, NO_DESIGN
+from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.render.terminal import brief
+from crossopt.reports.render.width import fitted
+from crossopt.reports.sheets.amounts import time_of
+from crossopt.reports.sheets.codesign.caveats import context_of as context_in
+from crossopt.reports.sheets.codesign.design import brief_of, days_of
+from crossopt.reports.sheets.codesign.explain import member_text
+from crossopt.reports.sheets.sheet import Section, Table, figures, names
+from crossopt.solvers.answer import Limits, Watch, to_text, unwatched
+from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.explain.conflict import clash
+from crossopt.solvers.family import family_of
+from crossopt.solvers.proofs import Conflict
+
+_USUAL_LIMIT = 60.0
+"""Seconds for each number of devices."""
+_FEWEST = 8
+"""Devices from which on fewer are tried: a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A number of devices with what it can do."""
+
+    group: Group
+    text: str
+    question: Instance
+    result: DesignResult
+
+    @property
+    def goal(self) -> Goal | None:
+        return self.question.goal
+
+    @property
+    def seconds(self) -> float:
+        """Of the run where there is one, else of a step; infinite where there is no plan."""
+        step = self.result.value
+        if step is None:
+            return inf
+        return self.goal.seconds(float(step)) if self.goal else float(step)
+
+    @property
+    def money(self) -> float:
+        step = self.result.value
+        return (self.goal.money(float(step)) or inf) if step is not None and self.goal else inf
+
+    @property
+    def in_time(self) -> bool:
+        return self.result.value is not None and (self.goal is None or self.seconds <= self.goal.deadline)
+
+
+def plan(options: Namespace) -> int:
+    """Answer, print and write; the exit code says whether a plan keeps the deadline."""
+    try:
+        run, groups = _run_of(options), groups_in(options.gpus)
+        for group in groups:
+            question_text(run, group)
+    except ValueError as error:
+        usage(str(error))
+    for option, path in (("--save", options.save), ("--out", options.out)):
+        check_target(path, option)
+    seconds = seconds_of(options.time_limit) if options.time_limit else _USUAL_LIMIT
+    with progress_on(sys.stderr, "s") as watch:
+        tried = [one for group in groups for one in _tried(run, group, options, Limits(seconds), watch)]
+    best = min(tried, key=lambda one: _rank(one, options))
+    if options.save is not None:
+        write_whole(options.save, best.text)
+    if options.out is not None:
+        write_whole(options.out, to_text(best.result))
+    sys.stdout.write(fitted(_told(best, tried, options)))
+    if best.result.value is None:
+        return INFEASIBLE if best.result.proved else NO_DESIGN
+    return ANSWERED if best.in_time else INFEASIBLE
+
+
+def _run_of(options: Namespace) -> Run:
+    """What the command line says of the run; a ValueError in a sentence."""
+    tokens = _read("--tokens", count_of, options.tokens)
+    context = _read("--context", lambda text: int(count_of(text, 1024)), options.context)
+    deadline, rent = options.deadline, options.rent
+    if rent is not None:
+        _read("--rent", lambda text: parse_quantity(_dollars(text), "money"), rent)
+    _read("--deadline", seconds_of_deadline, deadline)
+    if tokens is None and (deadline or rent):
+        raise ValueError(
+            f"{'--deadline' if deadline else '--rent'}: the length of the run is needed with it (say for example --tokens 15T)"
+        )
+    if options.mode == "cheapest" and rent is None:
+        raise ValueError("--cheapest: the price of a device and an hour is needed (say for example --rent 2.5)")
+    run = Run(options.model, tokens, context, None, options.precision, options.stack, deadline, None if rent is None else _dollars(rent))
+    of_batch = context_of(run)
+    return replace(run, batch=_read("--batch", lambda text: samples_in(text, of_batch), options.batch))
+
+
+_T = TypeVar("_T")
+
+
+def _read(option: str, reader: Callable[[str], _T], text: str | None) -> _T | None:
+    """What an option says, with its name in front of what is wrong with it."""
+    try:
+        return None if text is None else reader(text)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from error
+
+
+def _dollars(rent: str) -> str:
+    return rent if rent.strip()[-1:].isalpha() else f"{rent} USD"
+
+
+def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Watch) -> Iterator[_Tried]:
+    """The devices, and where fewer may do fewer of them, the fewest first."""
+    counts = [group.count]
+    while options.mode != "fastest" and counts[-1] % 2 == 0 and counts[-1] > _FEWEST:
+        counts.append(counts[-1] // 2)
+    for count in reversed(counts) if options.mode == "fewest" else counts:
+        yield (one := _solved(run, replace(group, count=count), limits, watch))
+        if options.mode == "fewest" and one.in_time:
+            return
+
+
+def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> _Tried:
+    """The fastest plan, whatever the deadline, which is compared with it then."""
+    text = question_text(run, group)
+    asked: Instance = read_given(question_text(replace(run, deadline=None), group), "codesign")
+    whole: Instance = read_given(text, "codesign")
+    return _Tried(group, text, whole, solve_and_hold(family_of("codesign"), asked, "auto", limits, watch))
+
+
+def _rank(one: _Tried, options: Namespace) -> tuple[float, ...]:
+    """What is best: a plan in time before all others, then by what was asked."""
+    first = {"fastest": one.seconds, "cheapest": one.money, "fewest": float(one.group.count)}[options.mode]
+    return (float(not one.in_time), first if one.in_time else one.seconds, one.seconds)
+
+
+def _told(best: _Tried, tried: Sequence[_Tried], options: Namespace) -> str:
+    """The verdict, the numbers of devices beside each other where there are several, and what to do next."""
+    context = context_in(best.question, best.result)
+    rows = brief_of(context) if context else tuple(("why", reason) for reason in _reasons(best))
+    sections = [Section("Devices beside each other", (_table(tried),))] if len(tried) > 1 else []
+    saved = options.save or Path("run.yaml")
+    rows += (("next", _following(best, options, saved)),)
+    headline = f"{best.result.question['name']}   {_verdict(best)}"
+    return brief(headline, rows, sections)
+
+
+def _reasons(best: _Tried) -> tuple[str, ...]:
+    """Why there is no plan: rules that none keeps, or the limits and choices that clash."""
+    rules = tuple(_conflict_text(conflict) for conflict in getattr(best.result.proof, "conflicts", ()))
+    if rules or not best.result.proved:
+        return rules
+    return tuple(member_text(member) for member in clash(best.question, unwatched) or ())
+
+
+def _conflict_text(conflict: Conflict) -> str:
+    least = conflict.least_share
+    return conflict.limit if least is None else f"{conflict.limit}: every plan needs at least {least:.3g} times what there is"
+
+
+def _verdict(best: _Tried) -> str:
+    """The answer in a sentence."""
+    devices = f"{best.group.count:,} {best.group.device}"
+    if best.result.value is None:
+        return f"no plan fits on {devices}{', proved' if best.result.proved else f' within {best.result.seconds:.0f} s'}"
+    if best.goal is None:
+        return f"{time_of(best.seconds)} a step on {devices}"
+    money = f", {best.money:,.0f} USD" if isfinite(best.money) else ""
+    took = f"{days_of(best.seconds)} on {devices}{money}"
+    if best.in_time:
+        return took
+    ratio = best.seconds / best.goal.deadline
+    needed = ceil(best.group.count * ratio)
+    proved = ", proved" if best.result.settled else ""
+    return f"{took}: {ratio:.3g} times the deadline{proved}; at least about {needed:,} devices are needed, at the same speed of each"
+
+
+def _table(tried: Sequence[_Tried]) -> Table:
+    """What each number of devices comes to, as it was asked."""
+    steps = ["-" if one.result.value is None else time_of(float(one.result.value)) for one in tried]
+    columns = [names("devices", [f"{one.group.count:,} {one.group.device}" for one in tried]), figures("step time", steps)]
+    if any(one.goal for one in tried):
+        columns.append(figures("run", ["-" if one.seconds == inf else days_of(one.seconds) for one in tried]))
+    if any(isfinite(one.money) for one in tried):
+        columns.append(figures("cost", ["-" if one.money == inf else f"{one.money:,.0f} USD" for one in tried]))
+    columns.append(
+        figures("MFU", ["-" if one.result.details is None else f"{one.result.details.evaluation.utilisation:.1%}" for one in tried])
+    )
+    columns.append(names("", ["proved" if one.result.proved else "not proved" for one in tried]))
+    return Table(tuple(columns))
+
+
+def _following(best: _Tried, options: Namespace, saved: Path) -> str:
+    """The commands that take it from here."""
+    keep = "" if options.save else f"--save {saved} keeps the question; then "
+    stack = best.question.stack.name if best.question.stack else "megatron"
+    form = {"megatron-core": "megatron"}.get(str(stack), str(stack))
+    return f"{keep}`crossopt solve {saved} --out run.json` shows all, `crossopt export run.json --as {form}` launches it"

@@ -1,0 +1,103 @@
+"""Questions that a command line writes: models, devices, counts and what is usual where nothing is said."""
+
+import re
+
+import pytest
+
+from crossopt.instances.codesign.short import (
+    Group,
+    Run,
+    context_of,
+    count_of,
+    device_named,
+    groups_in,
+    model_named,
+    question_text,
+    samples_in,
+)
+from crossopt.instances.question import read_given
+from crossopt.tests.every import every
+
+
+@every(
+    ("text", "groups"),
+    [
+        ("256xh100", (Group(256, "h100-sxm"),)),
+        ("1,024xh100-sxm", (Group(1024, "h100-sxm"),)),
+        ("256xh100,128xb200", (Group(256, "h100-sxm"), Group(128, "b200"))),
+        ("8 x H200, mi300x:16", (Group(8, "h200"), Group(16, "mi300x"))),
+    ],
+)
+def test_devices_are_counted_and_named(text: str, groups: tuple[Group, ...]) -> None:
+    assert groups_in(text) == groups
+
+
+@every(
+    ("text", "message"),
+    [
+        ("h100", "'h100' is no number of devices (write COUNTxDEVICE, such as 256xh100-sxm)"),
+        ("8xa100", "'a100' is a100-40g or a100-80g (name one of them)"),
+        ("8xh10O", "'h10O' is no device that is known ("),
+        ("0xh100", "'0xh100' is no number of devices from 1 to 1,000,000"),
+        ("8xh100,8xh100-sxm", "names the same devices twice (name each once)"),
+    ],
+)
+def test_what_is_no_number_of_devices_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        groups_in(text)
+
+
+@every(
+    ("text", "name"),
+    [
+        ("qwen3-32b", "qwen3-32b"),
+        ("Qwen/Qwen3-32B", "qwen3-32b"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama3.1-8b"),
+        ("meta-llama/Meta-Llama-3-70B", "llama3-70b"),
+        ("mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+    ],
+)
+def test_a_model_is_known_by_its_name_on_the_hub(text: str, name: str) -> None:
+    assert model_named(text) == ("model", name)
+
+
+def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean qwen3-32b"):
+        model_named("qwen3-33b")
+    assert model_named("some/config.json") == ("config", "some/config.json")
+
+
+def test_counts_and_batches_by_hand() -> None:
+    assert (count_of("15T"), count_of("8k", 1024), count_of("2,048")) == (15e12, 8192, 2048)
+    assert samples_in("512", 8192) == 512
+    assert samples_in("4M", 8192) == 512, "4 x 2^20 / 8,192"
+    assert samples_in("1k", 8192) == 1, "never less than a sample"
+    for text in ("", "x", "-1", "1e99T"):
+        with pytest.raises(ValueError, match="is no count"):
+            count_of(text)
+
+
+@every(("devices", "batch"), [(256, 512), (768, 513), (24, 513), (1, 512), (1000, 500)])
+def test_the_usual_batch_is_four_million_tokens_in_equal_parts(devices: int, batch: int) -> None:
+    """2^22 / 8,192 = 512, to the nearest multiple of the odd factor of the devices: 3 x 171 = 513, and 125 x 4 = 500."""
+    question = read_given(question_text(Run("qwen3-32b", context=8192), Group(devices, "h100-sxm")), "codesign")
+    assert question.workload.global_batch == batch
+
+
+def test_the_written_question_says_what_was_meant() -> None:
+    run = Run("llama3-70b", tokens=15e12, deadline="90 d", rent="2.5 USD")
+    question = read_given(question_text(run, Group(1024, "h100-sxm")), "codesign")
+    assert (question.workload.sequence, question.cluster.devices, question.stack.name) == (8192, 1024, "megatron-core")
+    assert (question.goal.tokens, question.goal.deadline, question.goal.rent) == (15e12, 90 * 86400.0, 2.5)
+    other = read_given(question_text(Run("llama3-8b"), Group(8, "v100-32g")), "codesign")
+    assert other.workload.precision == "fp16", "a V100 has no bf16"
+    assert read_given(question_text(Run("llama3-8b"), Group(8, "mi300x")), "codesign").stack is None
+    assert context_of(Run("llama3-70b")) == 8192
+
+
+def test_a_device_is_known_by_the_beginning_of_its_name() -> None:
+    assert device_named("H100") == "h100-sxm"
+    assert device_named("gb200") == "gb200-nvl72"
+    assert device_named("b20") == "b200"

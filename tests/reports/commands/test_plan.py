@@ -1,0 +1,80 @@
+"""The command `plan`: a training run in one line, its verdict, and the question that it keeps."""
+
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.question import read
+from crossopt.reports.cli import main
+from crossopt.tests.every import every
+
+SMALL = ["plan", "gpt3-125m", "--gpus", "8xa100-80g"]
+Captured = pytest.CaptureFixture[str]
+
+
+def test_a_verdict_has_a_plan_a_proof_doubts_and_what_to_do_next(capsys: Captured, tmp_path: Path) -> None:
+    saved, result = tmp_path / "run.yaml", tmp_path / "run.json"
+    options = ["--tokens", "300B", "--deadline", "60d", "--rent", "1.5", "--save", str(saved), "--out", str(result)]
+    assert main([*SMALL, *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split()[0] for line in lines if line.startswith("  ") and line[2:3].strip()]
+    assert rows[:5] == ["plan", "step", "speed", "run", "memory"]
+    assert rows[-1] == "next"
+    assert "proof" in rows
+    assert len(lines) <= 26
+    asked = read(saved)
+    assert (asked.goal.tokens, asked.cluster.devices) == (300e9, 8)
+    assert main(["check", str(result)]) == 0
+    capsys.readouterr()
+    assert main(["solve", str(saved), "--engine", "boxes"]) == 0
+    assert lines[0].split("   ")[1].split(" on ")[0] in capsys.readouterr().out, "solve says the same days"
+
+
+def test_a_deadline_that_is_missed_is_said_with_the_devices_that_it_takes(capsys: Captured) -> None:
+    assert main([*SMALL, "--tokens", "300B", "--deadline", "1d"]) == 20
+    out = " ".join(capsys.readouterr().out.split())
+    assert "times the deadline, proved; at least about" in out
+
+
+def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -> None:
+    asked = ["plan", "gpt3-125m", "--gpus", "16xa100-80g", "--tokens", "10B"]
+    assert main([*asked, "--cheapest", "--rent", "1"]) == 0
+    cheap = capsys.readouterr().out
+    assert "Devices beside each other" in cheap
+    costs = [
+        int(line.split(" USD")[0].split()[-1].replace(",", ""))
+        for line in cheap.splitlines()
+        if line.startswith("    ") and " USD " in line
+    ]
+    assert len(costs) == 2
+    assert f"{min(costs):,} USD" in cheap.splitlines()[0]
+    assert main([*asked, "--fewest", "--deadline", "1d"]) == 0
+    assert "on 8 a100-80g" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
+    assert main(["plan", "llama3-405b", "--gpus", "1xa100-80g"]) == 20
+    out = " ".join(capsys.readouterr().out.split())
+    assert "no plan fits on 1 a100-80g, proved" in out
+    assert "memory: every plan needs at least" in out
+
+
+@every(
+    ("arguments", "message"),
+    [
+        (["--deadline", "9d"], "--deadline: the length of the run is needed with it"),
+        (["--tokens", "many"], "--tokens: 'many' is no count"),
+        (["--cheapest"], "--cheapest: the price of a device and an hour is needed"),
+        (["--tokens", "1T", "--deadline", "soon"], "--deadline: 'soon'"),
+        (["--tokens", "1T", "--rent", "cheap"], "--rent: 'cheap"),
+        (["--batch", "x"], "--batch: 'x' is no count"),
+        (["--precision", "fp3"], "fp3"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_option(arguments: list[str], message: str, capsys: Captured) -> None:
+    try:
+        code = main([*SMALL, *arguments])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code in {2, 3}
+    assert message in capsys.readouterr().err
