@@ -1,13 +1,13 @@
 """The itemised price of one plan: where the seconds of a step go, what fills the memory, and the energy; and tables of such prices."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
 from crossopt.crossflow.layer import Layer
 from crossopt.crossflow.pipeline import FullestStage, Terms, bubble, exposed_exchange, step_time, unheld_time, whole_backward
+from crossopt.crossflow.records import dataclass
 
 Items = tuple[tuple[str, Real], ...]
 

@@ -13,7 +13,7 @@ and full connections that lie next to each other, and groups that lie evenly on 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 from math import inf
@@ -24,6 +24,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.exchanges.spread import Spread, gaps_of, reaches_of
 from crossopt.crossflow.hardware import Link
+from crossopt.crossflow.records import dataclass
 
 Axis = tuple[Real, Real, Real]
 """Seconds of a level's starts and steps; of its bytes where levels are gone along one after the other; and ranks along it."""

@@ -10,7 +10,6 @@ and rises with s, each alone, so that the least of the former with the most spar
 that is large enough for one more spare may yield better.
 """
 
-from dataclasses import dataclass
 from math import pi
 from typing import Annotated
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, power
 from crossopt.crossflow.fields import Bounds, Doc, Duration, Length, Money, PricePerArea, PricePerEnergy
+from crossopt.crossflow.records import dataclass
 
 _LEAST = 1.0e-30
 

@@ -1,12 +1,12 @@
 """What a chip is made of, and the device that it makes, which the cost model prices."""
 
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory, headroom_of
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import VALUE, Activity, SramTechnology, Technology
 
 

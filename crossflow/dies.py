@@ -16,13 +16,14 @@ By this rule the package of B200 is 2,771 mm^2 large, where 2,739 are told (Tren
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Annotated, Protocol
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.fields import Doc, EnergyPerBit, Frequency, Length, Needed, NonZero, PerLength, Ratio
+from crossopt.crossflow.records import dataclass
 
 LONGEST = 0.033
 """Metres of the longer side of a scanner's field, which no side of a die is above, as long as its area leaves it a choice."""

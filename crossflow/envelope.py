@@ -24,7 +24,7 @@ count differently many, such a figure is therefore moved outwards by one part in
 Between equal splits the envelope is the architecture itself, to the last bit.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import reduce
 
 import numpy as np
@@ -69,6 +69,7 @@ from crossopt.crossflow.generator import (
     uncore_switched,
     wires_of,
 )
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import (
     MEMORIES,
     ON_DIE,

@@ -1,6 +1,6 @@
 """The full analytical model as one function: what a design costs, item by item, and which limits it keeps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill
@@ -12,6 +12,7 @@ from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel
 from crossopt.crossflow.kernels.lstm import bill as lstm_bill
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.plan_rules import broken_rules as broken_plan_rules
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.transformer import bill as transformer_bill
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 

@@ -5,8 +5,9 @@ tables of keys read these marks (`instances.files`); nothing here reads a file.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+from crossopt.crossflow.records import dataclass
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ among many. Sums of areas and powers are not checked here: whether a split keeps
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from crossopt.crossflow.dies import (
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import (
     ON_DIE,
     UNLIMITED_PORT,

@@ -10,8 +10,9 @@ where (1 - W / M) exp((W + C) / M) = 1: the left side falls in W from exp(C / M)
 other is as good. sqrt(2 C M) is near it (Young 1974).
 """
 
-from dataclasses import dataclass
 from math import exp, expm1, inf, sqrt
+
+from crossopt.crossflow.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

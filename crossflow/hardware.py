@@ -4,7 +4,7 @@ A field is a float, or an array over many devices (all arrays of one `Hardware` 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Annotated, Literal, TypeAlias, TypeVar
@@ -13,6 +13,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, Whole
 from crossopt.crossflow.fields import ENERGY_PER_BYTE, Bounds, Derived, Doc, In, Key, NonZero, Unit
+from crossopt.crossflow.records import dataclass
 
 UNLIMITED_TILE = 1.0e30
 """Elements: far above what any memory on a die holds."""

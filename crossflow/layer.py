@@ -9,7 +9,7 @@ all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 from typing import TypeVar
@@ -65,6 +65,7 @@ from crossopt.crossflow.recomputation import (
     SHARED_EXPERTS,
     UP_PROJECTIONS,
 )
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,

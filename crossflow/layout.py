@@ -1,7 +1,7 @@
 """Where the groups of a plan lie on the network: how many ranks of each parallel dimension share a node, a pod, the whole."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from crossopt.crossflow.collectives import members_on_levels
 from crossopt.crossflow.exchanges.spread import Spread, anywhere, each, either, together
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
+from crossopt.crossflow.records import dataclass
 
 _ORDER = np.array([[name.split("-").index(dimension) for dimension in DIMENSIONS] for name in PLACEMENTS], np.int64)
 """For each placement, the position of each dimension, innermost 0."""

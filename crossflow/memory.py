@@ -5,7 +5,7 @@ experts, latents, fused attention and context parallelism need no formula of the
 as many of them as come to it, chunks of a stage counted as one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import reduce
 
 import numpy as np
@@ -41,6 +41,7 @@ from crossopt.crossflow.recomputation import (
     again,
     layers_again,
 )
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.sharding import (
     Sharding,
     Weights,

@@ -10,13 +10,12 @@ beside the device, so that one layer and microbatch takes
 and the optimizer max(its own time, state there and back / bandwidth). Embedding, head, gradients and working set stay on the device.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.hardware import Memory
 from crossopt.crossflow.memory import kept_activations, layer_trained, layer_weights
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.sharding import RESIDENT_LAYERS, Sharding, Weights, in_flight, layers_of, offloads, share_out
 from crossopt.crossflow.workload import Transformer
 

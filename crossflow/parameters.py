@@ -3,9 +3,8 @@
 What is said of a layer is said of a network whose layers are all of one kind; `parameters` and `step_flops` add the kinds up.
 """
 
-from dataclasses import dataclass
-
 from crossopt.crossflow.recomputation import ATTENTION, DENSE_PART, EXPERTS, LAYER, SECOND_PRODUCTS, SHARED_EXPERTS, UP_PROJECTIONS
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 
 

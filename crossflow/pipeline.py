@@ -38,12 +38,13 @@ Communication that hides behind computation is a window, max(total + its price, 
 falls when any part does, operation by operation.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.stages import Split, is_both_ways, is_v, paired_layers, waited_for_chunks
 
 

@@ -1,7 +1,7 @@
 """How a transformer is spread over devices: the degrees of parallelism and the settings that go with them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import reduce
 from itertools import permutations
 from operator import and_, or_
@@ -12,6 +12,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.fields import Bounds, Doc, Setting
 from crossopt.crossflow.recomputation import RECOMPUTE, least_recomputed, number_of, recompute_text, word_of
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 
 Overlap = Literal["none", "data", "pipeline", "both"]

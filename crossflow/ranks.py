@@ -1,11 +1,10 @@
 """The part of a plan on which a layer's time depends, and what one rank has of the layer: tokens, heads, experts."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import Members
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 
 

@@ -7,13 +7,13 @@ monotone as well. The one exception is `bundles` at fixed throughput: matrix til
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.records import dataclass
 
 TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 64.0, 0.76))
 """Output tiles that a matrix library offers: rows, columns, share of the best tile's rate (fewer operand re-uses in smaller ones)."""

@@ -2,12 +2,12 @@
 shares of experts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.stages import Split, is_both_ways, is_v, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer
 

@@ -1,10 +1,9 @@
 """Which layers a pipeline stage holds, and the work of the stages: the shapes of a pipeline that time and memory share."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ All figures are SI: square metres, watts, hertz, volts, joules and watts per bit
 those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-lab/DeepFlow).
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from math import isfinite
 from typing import Annotated
 
@@ -35,6 +35,7 @@ from crossopt.crossflow.fields import (
     Voltage,
 )  # fmt: skip
 from crossopt.crossflow.hardware import UNLIMITED_TILE
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.crossflow.workload import NARROW
 

@@ -5,7 +5,7 @@ combination of what it depends on, for all devices, and gathered: `price`. The s
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +37,7 @@ from crossopt.crossflow.pipeline import Terms, fullest_slot, mean_slot, step_tim
 from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, rows_of, table
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import LAYER, PARTLY, Recomputed, again, layers_again, mean_again, select, stacked
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import Split, is_both_ways, split_layers

@@ -8,12 +8,12 @@ as long as there is a supply, in proportion to it (AccelWattch, Kandiah et al. 2
 Neither supply nor clock go beyond the highest ones that a circuit is made for: more power is left unused.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
+from crossopt.crossflow.records import dataclass
 
 UNLIMITED_FREQUENCY = 1.0e30
 """Hertz: far above any clock, far below where its square would overflow."""

@@ -1,7 +1,7 @@
 """What is trained: a network, its shapes and the batch of one optimizer step."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Literal
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.fields import Bounds, Doc, Key, Later, Positive
+from crossopt.crossflow.records import dataclass
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]

@@ -1,8 +1,9 @@
 """What can be wrong, one kind of error each; every message is a sentence for the user."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from crossopt.crossflow.records import dataclass
 
 
 class VerificationError(Exception):

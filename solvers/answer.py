@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, nextafter
 from typing import Any, Generic, Literal, TypeVar
 
 from crossopt import __version__
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import NEWEST
 from crossopt.solvers.proofs import Proof, Relaxed, Steps, UnverifiedBound

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.question import read_again

@@ -4,11 +4,12 @@ A family brings only what is its own; what all families do is written here and i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import FailedError, ModelError, RefusedError, VerificationError
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import (

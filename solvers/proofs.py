@@ -1,8 +1,8 @@
 """Every form in which a bound may be known; a check refuses those that it cannot carry out, so that there is no proof without one."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.sharding.extent import Extent, Taken
 
 

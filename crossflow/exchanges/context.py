@@ -16,14 +16,13 @@ before attention and its own tokens of the results after it, backward their grad
 for learnable sinks and windows (issue 2541, pull request 1160), so that networks with them go this way in all layers.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_to_all, exchange_energy, exchange_time, send
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.ranks import Ranks, local_groups
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 

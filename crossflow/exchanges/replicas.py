@@ -1,7 +1,7 @@
 """What data-parallel ranks exchange (ZeRO, Rajbhandari et al. 2020) and what pipeline stages hand on."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -30,6 +30,7 @@ from crossopt.crossflow.memory import device_trained, edge_trained, layer_traine
 from crossopt.crossflow.pipeline import Terms, edges, held_layers
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import Recomputed, mean_again
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.sharding import Sharding, Weights, candidates, expert_shares
 from crossopt.crossflow.stages import is_both_ways, is_v

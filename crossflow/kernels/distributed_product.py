@@ -10,7 +10,7 @@ column, along y there, over its cross link of that row, one however far the high
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import ceil, prod
 
@@ -32,6 +32,7 @@ from crossopt.crossflow.collectives import (
 from crossopt.crossflow.exchanges.spread import each
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, devices_in, within_power
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, product_cost
 from crossopt.crossflow.workload import Gemm
 

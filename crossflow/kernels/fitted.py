@@ -1,7 +1,6 @@
 """Seconds of kernels that a library launches alone, by few fitted constants: products, fused attention, and collectives inside a node."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import TILES
 
 # Seconds of one matrix product that a library launches alone, by few constants of the device, the library and the format of its values.

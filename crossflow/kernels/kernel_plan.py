@@ -7,10 +7,10 @@ Beside it, the batch is split over `data` replicas and the network's depth over 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
 
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm
 
 Split = Literal["rows-columns", "inner"]

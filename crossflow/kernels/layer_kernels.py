@@ -1,6 +1,5 @@
 """Kernels of a transformer layer beside its products: the core of attention, norms, activations, routing and casts."""
 
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
@@ -11,6 +10,7 @@ from crossopt.crossflow.exchanges.experts import permutations
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.projections import OUTPUT, QUERIES, WIDE, named_projections
 from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, backward_costs, fused_attention_cost, product_costs, stream_cost
 from crossopt.crossflow.workload import NARROW, Transformer
 

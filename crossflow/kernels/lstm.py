@@ -14,7 +14,6 @@ The products are B x 2D x GD in a cell (Hochreiter, Schmidhuber 1997: input and 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -37,6 +36,7 @@ from crossopt.crossflow.kernels.distributed_product import (
     transpose_weights,
 )
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, stream_cost
 from crossopt.crossflow.workload import Lstm
 

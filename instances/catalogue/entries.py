@@ -4,7 +4,7 @@ Constants of kernels alone, which are told by the names of their kinds, stand be
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass, replace
 from math import inf, log
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -41,6 +41,7 @@ from crossopt.crossflow.kernels.fitted import (
     GenerationConstants,
     ProductConstants,
 )
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, Node, Parts, SramTechnology, Uncore
 from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Transformer
 from crossopt.instances.files.schema import Slot, figures_of, slots_of

@@ -5,10 +5,10 @@ neither weights nor work is not read: how positions are scaled, how experts are 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Activation, Biased, Transformer
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
 from crossopt.instances.files.schema import LARGEST_WHOLE

@@ -10,11 +10,11 @@ had been taken over (`elsewhere`), or than all runs with one kind of these ranks
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import NARROW, Precision, Transformer
 from crossopt.instances.catalogue.entries import USUAL
 

@@ -1,13 +1,14 @@
 """Constants of which sources leave a range: by which factors a figure may differ, and an entry with figures so multiplied."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from math import ceil
 from typing import Any, Final, TypeVar
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.fields import NonZero
 from crossopt.crossflow.hardware import Doubt, Efficiency, Hardware
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import Activity
 from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, GenerationEntry, RangeEntry, TechnologyEntry, constant_fault
 from crossopt.instances.files.schema import ZERO, figures_of

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, assert_never
 
@@ -20,6 +20,7 @@ from crossopt.crossflow.parameters import (
 )
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.recomputation import layers_again, number_of
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import ModelEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config

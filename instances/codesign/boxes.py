@@ -5,7 +5,7 @@ lowest and one of highest places, so that many boxes are two matrices.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -14,6 +14,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware, headroom_of, take
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each

@@ -14,11 +14,12 @@ Money is what is paid in any case and what a second costs, so that a budget is a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from math import ceil, inf
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures, goodput
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 

@@ -1,11 +1,12 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Workload
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.stacks.table import Machine, Stack

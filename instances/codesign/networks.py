@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice, pairwise, product
 from math import inf, prod
 from typing import TypeVar
 
 from crossopt.crossflow.hardware import Cluster, Link, Shape
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.instances.codesign.section import ClusterSection, DimensionSection, Links, LinkSection
 from crossopt.instances.files.units import format_quantity, parse_quantity

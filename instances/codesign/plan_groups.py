@@ -8,7 +8,7 @@ The last step is none where all of them offload activations (`crossflow.plan.cos
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import cast
 
@@ -19,6 +19,7 @@ from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_of
 from crossopt.crossflow.plan_rules import concession_rules, rules
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion

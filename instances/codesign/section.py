@@ -1,6 +1,6 @@
 """The cluster of a question as the user writes it: devices, their network as nodes and pods or as a list of dimensions, and the host."""
 
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass
 from typing import Annotated, Any, Final, Literal
 
 from crossopt.crossflow.cost import Prices
@@ -32,6 +32,7 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.hardware import Shape
 from crossopt.crossflow.plan import CANONICAL_SETTINGS, WORDS, Plan
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.schema import Kind, Slot, slots_of, unwrap

@@ -4,7 +4,7 @@ Both are counted in the order in which the choices stand, the last one fastest. 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import combinations as combinations_of
 from itertools import islice, product
 from math import prod
@@ -19,6 +19,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, joined, option, rows_of, table
 from crossopt.crossflow.plan_rules import Rule, rules
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options

@@ -7,13 +7,13 @@ The tree is built from the parser's events as they come, so a hostile text is re
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 import yaml
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.units import quoted

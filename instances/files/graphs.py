@@ -1,10 +1,11 @@
 """What the readers of graphs in JSON have in common: the text, the figures of a mapping, the ids of nodes, and a list of faults."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import UNSEEN, JsonError, bytes_of, read_strictly
 from crossopt.instances.files.units import quoted

@@ -6,7 +6,7 @@ Exact numbers until the caller rounds each once, so that errors cannot add up: e
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
@@ -33,6 +33,7 @@ from crossopt.crossflow.fields import (
     Unset,
     Whole,
 )
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import Entry, Node, Scalar, below
 from crossopt.instances.files.units import as_float, dimension_named, exact_quantity, format_quantity, nearest, parse_number, quoted

@@ -7,10 +7,11 @@ to a float, so that `parse_quantity("815 mm^2", "area") == 815e-6`.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 from typing import Final
+
+from crossopt.crossflow.records import dataclass
 
 NUMBER: Final = r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 LONGEST: Final = 100  # characters of a number with its unit; also keeps the exact arithmetic small

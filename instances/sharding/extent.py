@@ -1,6 +1,8 @@
 """How large a problem is, and what its reductions take away."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
+
+from crossopt.crossflow.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite
 from pathlib import Path
 from threading import Lock, Timer, active_count
@@ -21,6 +21,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, NoReturn
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.instances.files.saved import write_whole
 from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, Watch

@@ -1,11 +1,11 @@
 """Axes of pictures, written once for all: where figures stand, round ticks with their lines and words, and marks at limits."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, inf, log10
 from typing import Final
 
+from crossopt.crossflow.records import dataclass
 from crossopt.reports.drawing.svg import WIDTH, line, widest, width_of, words
 
 LABEL: Final = 190.0

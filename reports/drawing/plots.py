@@ -1,12 +1,12 @@
 """Plots: figures as marks and lines on axes. All stand on pages and have their colours, but for `scatter`, which is a file of its own."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from math import ceil, floor, inf, log10
 from typing import Final
 
+from crossopt.crossflow.records import dataclass
 from crossopt.reports.drawing.axes import Frame, Point, Scale, ends_of, names_below, round_steps, stairs, tenfold_steps, upright
 from crossopt.reports.drawing.svg import (
     Titles,

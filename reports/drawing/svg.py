@@ -5,9 +5,11 @@ the widest of the usual fonts without serifs (DejaVu Sans), so that a word that 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from typing import Final, Literal
+
+from crossopt.crossflow.records import dataclass
 
 WIDTH: Final = 720.0
 """Of every picture on a wide screen and on paper."""

@@ -1,9 +1,9 @@
 """What is done when, on tracks below each other: loads of devices, schedules, stages."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from crossopt.crossflow.records import dataclass
 from crossopt.reports.drawing.axes import LABEL, limit_line, round_steps, upright
 from crossopt.reports.drawing.svg import OUTLINED, SIZE, Titles, box, hue, letter, picture, shortened, widest, width_of, words
 

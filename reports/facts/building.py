@@ -1,7 +1,7 @@
 """How near a chip that was chosen is to what can be built: the edge, the ports of banks, the tiles of kernels; and its package."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -12,6 +12,7 @@ from crossopt.crossflow.device import Compute
 from crossopt.crossflow.dies import CLEARANCE, alike, package_area_of, perimeter_of, places_along, sides_of, through_joints
 from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.instances.codesign.chips import split_of, used_dies

@@ -1,7 +1,7 @@
 """Facts about a chosen chip: what is at its limits, waves of multiprocessors, cache rates, watts and costs of its parts, published MFU."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from crossopt.crossflow.hardware import Hardware, Memory, Shape
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.projections import named_projections
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import TILES, Product
 from crossopt.crossflow.technology import UNLIMITED_PORT, Activity, LinkTechnology, Technology
 from crossopt.crossflow.transformer import ranks

@@ -1,12 +1,12 @@
 """How far the model is off on public runs, by training stack and device, as `reports/gallery/accuracy.md` and the registry's files tell."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, known_errors, short_of
 from crossopt.instances.codesign.instance import Instance

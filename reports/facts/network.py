@@ -8,7 +8,7 @@ stages count as `exchanges.shared_links` has them: both ways on the first switch
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +22,7 @@ from crossopt.crossflow.layout import Layout, in_turn, lay_out
 from crossopt.crossflow.pipeline import edges, fullest_slot
 from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.recomputation import LAYER, PARTLY
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance

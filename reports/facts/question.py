@@ -1,9 +1,10 @@
 """A question about joint designs in words, and an evaluation of one of its designs as plain data."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from crossopt.crossflow.goodput import goodput
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload import model_text, repeated_share, work_of
 from crossopt.instances.codesign.goals import Goal

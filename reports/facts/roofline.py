@@ -5,7 +5,7 @@ joule and nothing else does. So they are counted by the formulas that price the 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Final, Literal
@@ -21,6 +21,7 @@ from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.projections import WIDE, adapters, named_projections
 from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import NARROW, Transformer, feed_forward_kinds, layer_kinds

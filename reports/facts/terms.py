@@ -1,7 +1,8 @@
 """The terms of a step as an integer model has them and as they are: what `reports.facts.linear.beside` finds, as plain data."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from crossopt.crossflow.records import dataclass
 
 STEP: Final = "the step"
 """The name of the sum of all."""

@@ -5,10 +5,10 @@ slowest would seem to spend more on the head than one whose middle stages are, t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.transformer import mean_items
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance

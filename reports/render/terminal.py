@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from textwrap import wrap
 from typing import Final, assert_never
 
+from crossopt.crossflow.records import dataclass
 from crossopt.reports.drawing.timeline import Track
 from crossopt.reports.render.width import eighths, sheet_width
 from crossopt.reports.sheets.amounts import above, digits, shown

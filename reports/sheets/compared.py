@@ -1,8 +1,8 @@
 """Several answers to one question beside each other, over the best bound."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from crossopt.crossflow.records import dataclass
 from crossopt.reports.render.terminal import closing_of, text_of
 from crossopt.reports.render.width import wrapped
 from crossopt.reports.sheets.amounts import digits, digits_below

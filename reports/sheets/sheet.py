@@ -1,9 +1,10 @@
 """What is shown of a result, whatever it is about: a sheet, which terminal, page and tables each draw in their way."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import Track

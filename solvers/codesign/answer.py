@@ -1,6 +1,6 @@
 """What is answered about a joint design: a chip, a cluster and the plan of each workload, with what the full model says of it."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from math import inf
 
 from crossopt.crossflow.dies import Row, alike, places_along
@@ -8,6 +8,7 @@ from crossopt.crossflow.evaluate import Design, Evaluation, Resource
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, Plans, plan_at
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.chips import drawn_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Place

@@ -5,7 +5,7 @@ second pass when the best value falls, and no more memory than one number an opt
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import isfinite
 from time import monotonic
@@ -16,6 +16,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.plan import Plans, code
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import chips_at
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, under_each
 from crossopt.instances.codesign.plan_groups import broken_everywhere, why_no_chip

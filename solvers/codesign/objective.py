@@ -12,7 +12,6 @@ Both never fall when a value grows, operation by operation, so that bounds of th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.cost import step_cost
 from crossopt.crossflow.evaluate import Evaluation, Limit
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.errors import ModelError

@@ -1,7 +1,7 @@
 """The form of a stack's table: rows that say what holds of every plan that the stack launches, and columns of plans on which they stand."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from math import gcd
 from re import ASCII, fullmatch
@@ -20,6 +20,7 @@ from crossopt.crossflow.plan import (
 )
 from crossopt.crossflow.plan_rules import Rule
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Scaling, Transformer

@@ -4,10 +4,10 @@ To add one, write a function that takes a `Context` and gives a `Note`, or None 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.building import reticle_text

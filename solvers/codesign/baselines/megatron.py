@@ -1,7 +1,7 @@
 """The expert rule, as Megatron-LM's users choose: the technology's usual chip scaled to the question, and the plan without a search."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from time import monotonic
 from typing import Final, TypeVar
@@ -14,6 +14,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid, point_number, root_box, within
 from crossopt.instances.codesign.chips import PART_OF, fed_by_ports

@@ -1,7 +1,6 @@
 """The neighbourhood of a design in which searchers move, their steps, and the driver that holds them to their time."""
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
@@ -10,6 +9,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.kernels.kernel_plan import SPLITS, KernelPlan
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, point_number, tightened, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans

@@ -1,7 +1,7 @@
 """Baselines from published recipes: general ones, those of NVIDIA for single networks, and expert rules of other schools."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, log
 from typing import Any, Final, Literal, cast
 
@@ -12,6 +12,7 @@ from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import END_STAGES, OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.recomputation import LAYER, number_of
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import known_as
 from crossopt.instances.codesign.asked_before import remembered

@@ -1,7 +1,7 @@
 """Monotone branch and bound over boxes of hardware points and lists of plans: where boxes are cut, designs to start from, the tree."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count, pairwise, permutations, product
@@ -13,6 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import (
     Boxes,
     Grid,

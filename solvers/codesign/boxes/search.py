@@ -10,7 +10,7 @@ their groups, on drawn chips and on the best ones of drawn boxes. What is proved
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import monotonic
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid

@@ -1,7 +1,7 @@
 """Several workloads on one chip: bounds of boxes, good designs to start from, branch and bound, and the enumeration that checks it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from math import prod
 from time import monotonic
@@ -11,6 +11,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, chips_at, corners, corners_in, grid, point_number, tightened, within
 from crossopt.instances.codesign.instance import Instance, under_each
 from crossopt.instances.codesign.plan_groups import family_blocks, members

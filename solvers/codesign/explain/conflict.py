@@ -7,7 +7,7 @@ filter; Chinneck and Dravnieks 1991). What is left is a smallest set in the sens
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, inf, isfinite
 from time import monotonic
 from typing import Final
@@ -17,6 +17,7 @@ import numpy as np
 from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
 from crossopt.crossflow.recomputation import RECOMPUTE
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
 from crossopt.instances.codesign.goals import Goal

@@ -6,13 +6,14 @@ asked one by one. Hardware choices are asked from both ends by halves: whether a
 and more than the greatest one. What is refuted for one choice narrows the questions about all others.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks, plan_values
