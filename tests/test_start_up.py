@@ -1,5 +1,6 @@
 """What a command loads: help and validation answer at once because they wait for no solver."""
 
+import gc
 import json
 import os
 import subprocess
@@ -59,6 +60,49 @@ def test_commands_that_solve_nothing_load_no_solver_nor_the_whole_cost_model() -
     assert validated & {*(f"crossopt.{name}" for name in UNASKED), *ELSEWHERE} == set()
     for found in (validated, listed, missing):
         assert rooms(found).isdisjoint(SLOW)
+
+
+def test_classes_that_a_small_question_loads_have_no_comparison_of_their_own_to_compile() -> None:
+    """They use `crossflow.records`: compiling the methods of some 300 classes takes longer than all else."""
+    program = (
+        "import sys\n"
+        "from dataclasses import is_dataclass\n"
+        "from crossopt.reports.cli import main\n"
+        "main(['solve', 'tiny'])\n"
+        "seen, compiled = 0, []\n"
+        "for name in [name for name in sys.modules if name.startswith('crossopt.')]:\n"
+        "    for value in vars(sys.modules[name]).values():\n"
+        "        if isinstance(value, type) and value.__module__ == name and is_dataclass(value):\n"
+        "            seen += 1\n"
+        "            method = None if '__lt__' in vars(value) else vars(value).get('__eq__')  # what has an order is compiled\n"
+        "            compiled += [f'{name}.{value.__name__}'] if method and method.__code__.co_filename == '<string>' else []\n"
+        "print(seen > 200, *compiled)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
+def test_garbage_is_looked_for_seldom_where_the_process_is_a_command_and_as_ever_where_main_is_called() -> None:
+    program = (
+        "import gc, sys\n"
+        "from crossopt.reports.cli import main\n"
+        "sys.argv[1:] = ['list', 'hardware']\n"
+        "main({})\n"
+        "print(gc.get_threshold()[0])\n"
+    )
+    said = [
+        subprocess.run([sys.executable, "-c", program.format(given)], capture_output=True, text=True, check=True, timeout=600).stdout
+        for given in ("", "sys.argv[1:]")
+    ]
+    assert [int(text.splitlines()[-1]) for text in said] == [5000, gc.get_threshold()[0]]
+
+
+def test_the_package_runs_as_the_script_does() -> None:
+    done = [
+        subprocess.run([*command, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
+        for command in ([sys.executable, "-m", "crossopt"], [str(Path(sys.executable).with_name("crossopt"))])
+    ]
+    assert done[0] == done[1] != ""
 
 
 def test_validating_starts_no_threads_and_leaves_the_environment_as_it_was() -> None:

@@ -55,7 +55,7 @@ def test_all_code_is_packed_and_nothing_else() -> None:
     """Neither tests nor the gallery: a page is drawn from a result, not looked up."""
     code = {name for room in ROOMS for name in kept(ROOT / room) if name.endswith((".py", ".js"))}
     others = {name for name in packed() if not name.startswith("crossopt/instances/")}
-    assert others == {"crossopt/__init__.py", "crossopt/py.typed", *code}
+    assert others == {"crossopt/__init__.py", "crossopt/__main__.py", "crossopt/py.typed", *code}
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
