@@ -36,7 +36,7 @@ SLACK = 1.0 + 1.0e-9
 in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
 would decide such counts."""
 _LOOKED_AT = 32
-_COUNTED = 2.0**52
+_EXACT_UP_TO = 2.0**52
 """Up to which whole numbers halves of sums are exact: no chip has so many stacks a side."""
 
 
@@ -72,7 +72,7 @@ def count(budget: Real, unit: Real) -> Real:
     return np.floor(budget / unit * SLACK)
 
 
-def alike(stacks: Real, dies: Real) -> Real:
+def equal_per_die(stacks: Real, dies: Real) -> Real:
     """The most stacks, no more than these, of which every die has as many."""
     return dies * np.floor(stacks / dies)
 
@@ -134,7 +134,7 @@ def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
         return np.less_equal(_box(stack, each * large.dies, large), package_area * SLACK)
 
     low = np.zeros_like(np.asarray(package_area + large.die_area + small.die_area))
-    high = low + np.minimum(count(np.maximum(small.longer(), large.longer()), stack.stack_edge), _COUNTED)
+    high = low + np.minimum(count(np.maximum(small.longer(), large.longer()), stack.stack_edge), _EXACT_UP_TO)
     while np.any(low < high):  # by halving, as the box grows with them
         middle = np.minimum(np.floor((low + high) / 2.0) + 1.0, high)
         holds = fits(2.0 * middle)

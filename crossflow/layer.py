@@ -79,7 +79,7 @@ from crossopt.crossflow.workload import NARROW, Transformer
 _Gradients = tuple[Cost, Cost]
 """Of the input, and of the weights."""
 _Of = TypeVar("_Of", Cost, _Gradients)
-_Priced = Callable[[Sequence[Product], float, Hardware], list[_Of]]
+_CostOf = Callable[[Sequence[Product], float, Hardware], list[_Of]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _again(forward: Pass, modules: int) -> Pass:
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
-    named = _priced(product_costs, (*named_projections(model, ranks), *_unnamed(model, ranks)), model, hardware)
+    named = _costs_by_name(product_costs, (*named_projections(model, ranks), *_unnamed(model, ranks)), model, hardware)
     work = products_time(named, model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False).total()
     found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
@@ -309,9 +309,9 @@ def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> C
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
-    own: _Priced[_Gradients] = partial(_own_gradients, model)
-    both = _priced(own, named_projections(model, ranks), model, hardware)
-    both += _priced(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
+    own: _CostOf[_Gradients] = partial(_own_gradients, model)
+    both = _costs_by_name(own, named_projections(model, ranks), model, hardware)
+    both += _costs_by_name(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
     whole, inputs = [(name, one + other) for name, (one, other) in both], [(name, one) for name, (one, _) in both]
     work, rest = (products_time(costs, model, ranks, hardware) for costs in (whole, inputs))
     weights = reduce(add, (late for _, (_, late) in both), NOTHING)
@@ -332,7 +332,9 @@ def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...
     return tuple(("", one) for one in adapters(model, ranks))
 
 
-def _priced(price: _Priced[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware) -> list[tuple[str, _Of]]:
+def _costs_by_name(
+    price: _CostOf[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware
+) -> list[tuple[str, _Of]]:
     """Costs of products by name, in the precision of the run but for those that stay wide in 8 and 4 bits."""
     costs = price([one for _, one in named], model.value_bytes, hardware)
     wide = [place for place, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]

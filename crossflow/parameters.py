@@ -124,19 +124,21 @@ def trained_parameters(model: Transformer) -> int:
     if model.frozen_layers is not None:
         return parameters(model) - embedding_parameters(model) - model.frozen_layers * layer_parameters(model)
     if not model.lora_rank:
-        return parameters(model) + model.prediction_layers * (layer_parameters(_counted(model)[-1][1]) + prediction_parameters(model))
+        return parameters(model) + model.prediction_layers * (
+            layer_parameters(_layers_by_kind(model)[-1][1]) + prediction_parameters(model)
+        )
     return sum(count * adapter_parameters(kind) for count, kind in feed_forward_kinds(model))
 
 
 def parameters(model: Transformer) -> int:
     """All weights, with the final norm; layers that predict further tokens are not counted, as in published sizes."""
-    layers = sum(count * layer_parameters(kind) for count, kind in _counted(model))
+    layers = sum(count * layer_parameters(kind) for count, kind in _layers_by_kind(model))
     return layers + embedding_parameters(model) + head_parameters(model) + one_norm(model)
 
 
 def active_parameters(model: Transformer) -> int:
     """Those that one token meets: of the experts it takes its own alone."""
-    left = sum(count * (kind.experts - kind.experts_per_token) * expert_parameters(kind) for count, kind in _counted(model))
+    left = sum(count * (kind.experts - kind.experts_per_token) * expert_parameters(kind) for count, kind in _layers_by_kind(model))
     return parameters(model) - left
 
 
@@ -145,7 +147,7 @@ def multiplied_parameters(model: Transformer) -> int:
     return active_parameters(model) - (0 if model.tied else model.vocabulary * model.hidden)
 
 
-def _counted(model: Transformer) -> list[tuple[int, Transformer]]:
+def _layers_by_kind(model: Transformer) -> list[tuple[int, Transformer]]:
     """The layers of the network itself by their feed-forward part; how far they attend changes no weights."""
     *first, (count, rest) = feed_forward_kinds(model)
     return [*first, (count - model.prediction_layers, rest)]

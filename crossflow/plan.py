@@ -154,7 +154,7 @@ class Plan:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means the usual)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
-        for name, words in WORDS.items():
+        for name, words in NAMED_OPTIONS.items():
             if getattr(self, name) not in words:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
         if (word := word_of(number_of(self.recompute))) != self.recompute:
@@ -182,7 +182,7 @@ class Plan:
         return " · ".join(parts)
 
 
-WORDS: dict[str, tuple[str, ...]] = {
+NAMED_OPTIONS: dict[str, tuple[str, ...]] = {
     **{name: get_args(kind) for name, kind in get_type_hints(Plan).items() if get_origin(kind) is Literal},
     "placement": PLACEMENTS,
 }
@@ -225,7 +225,7 @@ def code(field: str, value: object) -> int:
     """The number that stands for a plan's field in the columns of `Plans`."""
     if field == "recompute":
         return number_of(str(value))
-    return WORDS[field].index(str(value)) if field in WORDS else int(value)  # type: ignore[call-overload]
+    return NAMED_OPTIONS[field].index(str(value)) if field in NAMED_OPTIONS else int(value)  # type: ignore[call-overload]
 
 
 def table(plans: Sequence[Plan]) -> Plans:
@@ -237,7 +237,7 @@ def option(field: str, number: int) -> object:
     """The value of a plan's field for which the number stands."""
     if field == "recompute":
         return word_of(number)
-    return WORDS[field][number] if field in WORDS else bool(number) if field == "sequence_parallel" else number
+    return NAMED_OPTIONS[field][number] if field in NAMED_OPTIONS else bool(number) if field == "sequence_parallel" else number
 
 
 def plan_at(plans: Plans, row: int) -> Plan:

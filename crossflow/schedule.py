@@ -52,7 +52,7 @@ def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sch
     count = microbatches * chunks
     hops = (stages - stage - 1) * (1 if chunks == 1 or kind == "zero-bubble" else 2)
     ahead = min(hops + (chunks - 1) * stages, count)
-    forward: list[Pass] = [(*_place(number, stages, chunks), FORWARD) for number in range(count)]
+    forward: list[Pass] = [(*_microbatch_and_chunk(number, stages, chunks), FORWARD) for number in range(count)]
     backward: list[Pass] = [(microbatch, chunks - 1 - chunk, BACKWARD) for microbatch, chunk, _ in forward]
     steady = [one for pair in zip(forward[ahead:], backward, strict=False) for one in pair]
     order = [*forward[:ahead], *steady, *backward[count - ahead :]]
@@ -138,7 +138,7 @@ def _put_off(order: list[Pass], further: int) -> list[Pass]:
     return found + waiting
 
 
-def _place(number: int, stages: int, chunks: int) -> tuple[int, int]:
+def _microbatch_and_chunk(number: int, stages: int, chunks: int) -> tuple[int, int]:
     """Which microbatch and chunk come at this place of the forward passes: through each chunk as many microbatches as there are stages."""
     if chunks == 1:
         return number, 0

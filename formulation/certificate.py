@@ -86,7 +86,7 @@ class Whole:
     """Of the rows; None for an open side."""
 
 
-def whole(model: Model) -> Whole:
+def integer_form(model: Model) -> Whole:
     """The linear form of a model by places; one that maximises with its signs turned."""
     linear = linearize(model)
     places, sign = {variable: place for place, variable in enumerate(linear.variables)}, model.sign
@@ -116,7 +116,7 @@ def proved_bound(model: Model, certificate: Certificate) -> int | None:
     """What no solution of the model is better than; None where the tree proves that there is none.
 
     A ValueError where it is no tree of this model."""
-    bound = bound_of_tree(whole(model), certificate)
+    bound = bound_of_tree(integer_form(model), certificate)
     return None if bound is None else model.sign * bound
 
 

@@ -42,7 +42,7 @@ def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None 
 def read_given(text: str, kind: str, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a text, which names files from the working folder; an InstanceError with every fault."""
     source = "question.yaml"
-    return _asked(kind, Written(source, text, read_text(text, source), settings, Files(Path()), workload))
+    return _question_in(kind, Written(source, text, read_text(text, source), settings, Files(Path()), workload))
 
 
 def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) -> Any:  # noqa: ANN401 - of any kind
@@ -67,7 +67,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     root = _naming(path, kind) if authors else read_text(text, source)
     if authors:
         beside.kept[path.name] = text
-    return _asked(kind, Written(source, text, root, given, beside, workload))
+    return _question_in(kind, Written(source, text, root, given, beside, workload))
 
 
 def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401
@@ -80,7 +80,7 @@ def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workloa
     else:
         root = _naming(path, kind)
         text = "" if KINDS[kind].digest else files.text(path.name, text_of_graph)
-    return _asked(kind, Written(source, text, root, settings, files, workload))
+    return _question_in(kind, Written(source, text, root, settings, files, workload))
 
 
 def _found_again(digest: object, source: str, kind: str, settings: tuple[str, ...], folder: Path) -> Any:  # noqa: ANN401 - of any kind
@@ -104,7 +104,7 @@ def _naming(path: Path, kind: str) -> Node:
     return node_of({"kind": kind, **value})
 
 
-def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
+def _question_in(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     """What the kind makes of it once the settings are laid over the tree."""
     if not KINDS[kind].question:
         raise RefusedError(f"{written.source}: {KINDS[kind].about} ask many questions, and here one is needed (`compare` runs them)")

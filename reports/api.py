@@ -24,7 +24,7 @@ from crossopt.instances.question import read_given
 from crossopt.solvers.answer import Limits, Number, Result, Status, plain_result, to_text, unwatched
 from crossopt.solvers.checking import Report
 
-Asked = str | Path | Mapping[str, Any]
+QuestionSource = str | Path | Mapping[str, Any]
 Settings = Mapping[str, Any]
 
 
@@ -97,13 +97,13 @@ class Answer:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" title="{escape(self.text[:60])}"></iframe>'
 
 
-def read(question: Asked, settings: Settings | None = None, workload: str | None = None) -> Any:  # noqa: ANN401 - a question of any kind
+def read(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> Any:  # noqa: ANN401 - a question of any kind
     """Read a question without solving it. An invalid one raises an InstanceError with every fault."""
     return _read(question, settings, workload)[1]
 
 
 def solve(
-    question: Asked,
+    question: QuestionSource,
     *,
     engine: str = "auto",
     time_limit: float | str | None = None,
@@ -122,12 +122,12 @@ def solve(
     return Answer(result, text_of(kind, asked, result))
 
 
-def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
+def evaluate(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
     """Price the one design that a question leaves, with the network's size and FLOPs, and the source of the constants."""
     from crossopt.reports.facts.question import told_of  # noqa: PLC0415
     from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
-    instance = _one(question, settings, workload)
+    instance = _single_design_question(question, settings, workload)
     single = evaluate_single(instance)
     return told_of(instance, single.design, single.evaluation)
 
@@ -141,7 +141,7 @@ def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = F
 
 
 def compare(
-    questions: Asked | Sequence[Asked],
+    questions: QuestionSource | Sequence[QuestionSource],
     engines: Sequence[str] = (),
     *,
     time_limit: float | str | None = None,
@@ -162,7 +162,7 @@ def compare(
             )
         return _engines_on(*read_ones[0], engines, seconds)
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "recipes"))), seconds, seeds)
-    asked = [_one(question, settings, None) for question in listed]
+    asked = [_single_design_question(question, settings, None) for question in listed]
     study = run_all(ask(plan, asked, [one.name for one in asked]), lambda line: None)
     return [{name: getattr(run, name) for name in _COMPARED} | {"question": asked[run.question].name} for run in study.runs]
 
@@ -183,7 +183,9 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
     ]
 
 
-def explain(question: Asked, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None) -> str:
+def explain(
+    question: QuestionSource, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None
+) -> str:
     """Explain an answer: binding limits, the value of larger budgets, or conflicting limits; several workloads each alone."""
     from crossopt.reports.commands.explain import alone_text, explained, parts_of  # noqa: PLC0415
 
@@ -235,7 +237,7 @@ def _seconds(limit: float | str | None) -> float:
     return float("inf") if limit is None else parse_quantity(limit, "time") if isinstance(limit, str) else float(limit)
 
 
-def _read(question: Asked, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
+def _read(question: QuestionSource, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
     """The kind of a question, and the question."""
     laid = tuple(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (settings or {}).items())
     text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
@@ -246,13 +248,13 @@ def _read(question: Asked, settings: Settings | None, workload: str | None) -> t
     return kind, read_given(text, kind if kind in KINDS else "codesign", laid, workload)
 
 
-def _one(question: Asked, settings: Settings | None, workload: str | None) -> Instance:
+def _single_design_question(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance:
     """A joint design of one workload on one number of devices; an InstanceError or a RefusedError where it is none."""
     asked = _on_one_number(question, settings, workload)
     return asked if isinstance(asked, Instance) else read_question(asked.document)  # which says that one is needed, and which there are
 
 
-def _on_one_number(question: Asked, settings: Settings | None, workload: str | None) -> Instance | Portfolio:
+def _on_one_number(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance | Portfolio:
     """The same of one workload or several."""
     kind, asked = _read(question, settings, workload)
     if kind != "codesign":

@@ -25,7 +25,7 @@ OF_ACTIONS: Final = {
 
 _CODES = """exit codes: 0 all answered, also where the answer is that there is none · 1 some failed · 2 usage · 3 invalid file ·
 11 some are answered without a proof · 12 ended early · 30 of check: a result does not hold"""
-_WORDS = (
+_SWEEP_WHAT = (
     "a study, to answer what of it is not answered yet; or status, table, check or index and the folder of a sweep; or script and a study"
 )
 
@@ -33,7 +33,7 @@ _WORDS = (
 def add_sweep(parser: argparse.ArgumentParser) -> None:
     """Arguments of `sweep`."""
     parser.epilog, parser.formatter_class = _CODES, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("words", nargs="+", metavar="FILE", help=_WORDS)
+    parser.add_argument("words", nargs="+", metavar="FILE", help=_SWEEP_WHAT)
     parser.add_argument("--store", type=Path, metavar="DIR", help="where answers are kept, one file each; what is there is not asked again")
     parser.add_argument("--workers", type=_count, metavar="N", help="processes that answer, each with one thread (default: one a core)")
     parser.add_argument(
@@ -208,7 +208,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     add_sweep(commands.add_parser("sweep", help="answer a study by several processes into a folder that survives them, and read from it"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
-    add_import(commands.add_parser("import", help="read a trace of a job into a graph that questions are asked of"), _whole)
+    add_import(commands.add_parser("import", help="read a trace of a job into a graph that questions are asked of"), _whole_number)
     add_export(
         commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"),
         _gap,
@@ -310,7 +310,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pareto", metavar="A,B", help="the front of two objectives, such as step_time,cost_per_token; each point with its proof"
     )
-    parser.add_argument("--points", type=_whole, default=10, metavar="N", help="about so many points of the front (default: 10)")
+    parser.add_argument("--points", type=_whole_number, default=10, metavar="N", help="about so many points of the front (default: 10)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
@@ -333,7 +333,7 @@ def _add_placement(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--transfers", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
     devices = "accelerators (default: as the file says); of a profile also 4x8: 8 groups of 4 (default: 4)"
     group.add_argument("--devices", type=_levels, metavar="N", help=devices)
-    group.add_argument("--cpus", type=_whole, metavar="N", help="CPUs (default: as the file says)")
+    group.add_argument("--cpus", type=_whole_number, metavar="N", help="CPUs (default: as the file says)")
     group.add_argument("--memory", metavar="SIZE", help="of one accelerator, such as 16GiB (default: as the file says)")
     group.add_argument("--edge-unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
 
@@ -347,7 +347,7 @@ def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
 
 
 def _add_stages(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--microbatches", type=_whole, metavar="N", help="in a batch (default: as the file says)")
+    group.add_argument("--microbatches", type=_whole_number, metavar="N", help="in a batch (default: as the file says)")
     group.add_argument("--without", metavar="PARTS", help="do without some of data, tensor and recompute, with commas between")
     group.add_argument("--time-unit", choices=("s", "ms"), metavar="UNIT", help="of the times in the file: s (default) or ms")
 
@@ -412,7 +412,7 @@ def _add_accuracy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="measured runs or kernels, a CSV file with one a row")
     kinds = ("source", "gpu", "model", "nodes", "set", "tensor", "pipeline", "microbatch")
     parser.add_argument("--by", choices=kinds, default="source", help="what to tell apart (default: source)")
-    parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
+    parser.add_argument("--worst", type=_whole_number, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
     forms = ("text", "html", "latex", "csv", "markdown")
     parser.add_argument("--as", dest="form", choices=forms, default="text", help="of runs: a page, or tables for papers and spreadsheets")
@@ -484,18 +484,18 @@ def _add_completion(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="completion")
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number of at most nine digits, such as 5)")
     return int(text)
 
 
 def _levels(text: str) -> tuple[int, ...]:
-    return tuple(_whole(part) for part in text.split("x"))
+    return tuple(_whole_number(part) for part in text.split("x"))
 
 
 def _positive(text: str) -> int:
-    number = _whole(text)
+    number = _whole_number(text)
     if not number:
         raise argparse.ArgumentTypeError("0 is too few (write 1 or more)")
     return number

@@ -61,7 +61,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
     if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    code = _guarded(options) if guarded else _asked(options)
+    code = _guarded(options) if guarded else _run_command(options)
     sys.stdout.flush()
     if code == ENDED_EARLY:
         sys.stderr.write(f"{_UNASKED if options.command == 'sweep' else _EARLY}\n")
@@ -82,7 +82,7 @@ def _coded(run: Callable[[], int]) -> int:
         return _failed(error)
 
 
-def _asked(options: argparse.Namespace) -> int:
+def _run_command(options: argparse.Namespace) -> int:
     """The exit code of a command."""
     if options.command in _LIGHT:
         load_numpy_without_threads()
@@ -95,7 +95,7 @@ def _guarded(options: argparse.Namespace) -> int:
 
     given = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
     usual = options.command == "solve" and options.time_limit is None
-    return guarded(lambda: _coded(lambda: _asked(options)), USUAL_LIMIT if usual else given, options.out, usual=usual)
+    return guarded(lambda: _coded(lambda: _run_command(options)), USUAL_LIMIT if usual else given, options.out, usual=usual)
 
 
 def solve_main() -> int:

@@ -26,7 +26,7 @@ from crossopt.solvers.answer import (
     is_proved,
     unwatched,
 )
-from crossopt.solvers.family import A, D, ProblemType, Proved, Q, described, no_ending, solve, unit_of
+from crossopt.solvers.family import A, D, ProblemType, Proved, Q, described, no_op, solve, unit_of
 from crossopt.solvers.proofs import UnverifiedBound
 
 ANEW = "the proof was carried out anew: "
@@ -105,7 +105,7 @@ def solve_and_hold(
     engine: str,
     limits: Limits,
     watch: Watch,
-    ending: Callable[[], None] = no_ending,
+    ending: Callable[[], None] = no_op,
     simplest: Callable[[str], A | None] | None = None,
 ) -> Result[A, D]:
     """A result that no check refuses before it comes to the proof; a VerificationError where one would."""
@@ -164,7 +164,7 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
         ),
         ("that there is none is proved by nobody's word", value is not None or not (saved.proved and saved.told)),
         ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
-        (f"proof: nothing is proved by {short(saved.proved_by)}", _is_said(family, saved)),
+        (f"proof: nothing is proved by {short(saved.proved_by)}", _is_proof_label(family, saved)),
         (f"reasons are told where there is {what}", value is None or not saved.reasons),
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
@@ -174,7 +174,7 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     return [*(sentence for sentence, holds in rules if not holds), *_long_text(saved)]
 
 
-def _is_said(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
+def _is_proof_label(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
     """Whether a proof is called what such proofs are; a word is whoever's it is."""
     wordless = saved.proof is None or isinstance(saved.proof, UnverifiedBound) or not family.said
     return wordless or re.sub(r"[0-9][0-9,]*", "N", saved.proved_by) in family.said

@@ -180,7 +180,7 @@ def unit_of(family: ProblemType[Q, A, D], question: Q) -> str:
     return str(described(family, question)["unit"])
 
 
-def _asked(
+def _run_engine(
     name: str, ask: Callable[[Watch], SearchOutcome[A]], watch: Watch, simplest: bool, whole: Callable[[SearchOutcome[A]], SearchOutcome[A]]
 ) -> SearchOutcome[A]:
     """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory.
@@ -222,7 +222,7 @@ def simplest_of(family: ProblemType[Q, A, D], question: Q) -> Callable[[str], An
     return lambda stopped: quick_answer(family, question) if stopped == "interrupted" else None
 
 
-def no_ending() -> None:
+def no_op() -> None:
     """Nobody wants to know that an engine ended."""
 
 
@@ -232,7 +232,7 @@ def solve(
     engine: str,
     limits: Limits,
     watch: Watch,
-    ending: Callable[[], None] = no_ending,
+    ending: Callable[[], None] = no_op,
     simplest: Callable[[str], A | None] | None = None,
 ) -> Result[A, D]:
     """Ask, judge, certify: the only place where a result is made.
@@ -244,7 +244,7 @@ def solve(
     def whole(found: SearchOutcome[A]) -> SearchOutcome[A]:
         return family.whole(question, found, limits)
 
-    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
+    found = _run_engine(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
     if simplest and found.answer is None and found.stopped != "complete" and found.bound is None:
         found = whole(replace(found, answer=simplest(found.stopped)))
     if found.engine == "auto":  # it did not say who it is

@@ -65,20 +65,20 @@ def graph_of(
     place_of = {name: place for place, name in enumerate(resources)}
     return Graph(
         tuple(operation[0] for operation in operations),
-        _whole(KINDS.index(operation[1]) for operation in operations),
-        _whole(place_of[operation[2]] for operation in operations),
-        _whole(operation[3] for operation in operations),
+        _integers(KINDS.index(operation[1]) for operation in operations),
+        _integers(place_of[operation[2]] for operation in operations),
+        _integers(operation[3] for operation in operations),
         resources,
-        _whole(edge[0] for edge in edges),
-        _whole(edge[1] for edge in edges),
-        _whole(EDGES.index(edge[2]) for edge in edges),
-        _whole(moved or [0] * count),
-        _whole(flops or [0] * count),
+        _integers(edge[0] for edge in edges),
+        _integers(edge[1] for edge in edges),
+        _integers(EDGES.index(edge[2]) for edge in edges),
+        _integers(moved or [0] * count),
+        _integers(flops or [0] * count),
         tuple(groups or [""] * count),
     )
 
 
-def _whole(numbers: Iterable[int]) -> Whole:
+def _integers(numbers: Iterable[int]) -> Whole:
     return np.fromiter(numbers, np.int64)
 
 

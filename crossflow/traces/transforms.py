@@ -113,7 +113,7 @@ def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
             for place, original in enumerate(originals):
                 if original in touched:
                     durations[place] = rescale(durations[place])
-        added += [(_place(one, first), _place(other, first)) for one, other in effect.added]
+        added += [(_node_number(one, first), _node_number(other, first)) for one, other in effect.added]
         dropped |= effect.dropped
     edges = zip(graph.before.tolist(), graph.after.tolist(), strict=True)
     held = [*(edge for place, edge in enumerate(edges) if place not in dropped), *added]
@@ -137,7 +137,7 @@ def joined_ends(parts: Mapping[int, tuple[int, int]], edge: tuple[int, int], cou
         yield joined
 
 
-def _place(end: int, first: int) -> int:
+def _node_number(end: int, first: int) -> int:
     return end if end >= 0 else first - 1 - end
 
 

@@ -38,7 +38,7 @@ class Priced:
     """Those with which some plan may be below the time asked."""
 
 
-def priced(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> Priced:
+def screening_bounds(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> Priced:
     """The bounds of plans of which each list of tangents has one each."""
     return sought(chip, several, needs, below)[0]
 

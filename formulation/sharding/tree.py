@@ -134,7 +134,7 @@ class Recorder:
             if step is None:
                 raise ValueError("its steps leave something open")
             if isinstance(step, Over):
-                self.steps.append(priced(step.time if self.times is None else int(self.times[step.time])))
+                self.steps.append(forbidding_price(step.time if self.times is None else int(self.times[step.time])))
                 return
             if isinstance(step, Branch):
                 self._branch(left, step, value, choose)
@@ -204,7 +204,7 @@ class Recorder:
         return ["dual", dual.scale, prices, messages]
 
 
-def priced(time: int) -> Recorded:
+def forbidding_price(time: int) -> Recorded:
     """A price for memory at one time at which all takes too much: one byte costs more than all choices differ by."""
     return ["dual", 1, [[time, FORBIDDEN]], []]
 

@@ -20,7 +20,7 @@ from crossopt.instances.files.units import quoted
 Config = Mapping[str, Any]
 
 
-def whole(config: Config, keys: tuple[str, ...], usual: int = 0) -> int:
+def whole_number(config: Config, keys: tuple[str, ...], usual: int = 0) -> int:
     """The whole number above zero at the first of these keys that is given, else the usual one, which 0 says there is not."""
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None and not usual:
@@ -177,8 +177,8 @@ def _caps(config: Config, usual: bool) -> Fields:
 def _experts(config: Config, key: str) -> Fields:
     """Experts to choose from, of their own width where there is one."""
     return {
-        "experts": whole(config, (key, "num_local_experts", "num_experts")),
-        "experts_per_token": whole(config, ("num_experts_per_tok", "experts_per_token")),
+        "experts": whole_number(config, (key, "num_local_experts", "num_experts")),
+        "experts_per_token": whole_number(config, ("num_experts_per_tok", "experts_per_token")),
         "expert_ffn": optional(config, "moe_intermediate_size"),
     }
 
@@ -204,11 +204,11 @@ def _deepseek(config: Config, layers: int) -> Fields:
         "groups_per_token": optional(config, "topk_group", usual=1),
         "dense_layers": min(count(config, "first_k_dense_replace"), layers),
         "kv_heads": 0,
-        "head_size": whole(config, ("qk_nope_head_dim",)),
+        "head_size": whole_number(config, ("qk_nope_head_dim",)),
         "query_rank": optional(config, "q_lora_rank"),
-        "kv_rank": whole(config, ("kv_lora_rank",)),
-        "rope_size": whole(config, ("qk_rope_head_dim",)),
-        "value_size": whole(config, ("v_head_dim",)),
+        "kv_rank": whole_number(config, ("kv_lora_rank",)),
+        "rope_size": whole_number(config, ("qk_rope_head_dim",)),
+        "value_size": whole_number(config, ("v_head_dim",)),
         "prediction_layers": count(config, "num_nextn_predict_layers"),
     }
 
@@ -323,15 +323,15 @@ def transformer_from_config(config: Config) -> Transformer:
         problem = "missing" if kind is None else f"{shown(kind)}, which cannot be read"
         raise ValueError(f"'model_type' is {problem} (one of {', '.join(_DIALECTS)}; or write the shapes out under `transformer`)")
     dialect = _DIALECTS[kind]
-    hidden, layers = whole(config, dialect.hidden), whole(config, dialect.layers)
+    hidden, layers = whole_number(config, dialect.hidden), whole_number(config, dialect.layers)
     _refuse_projected_embedding(config, hidden)
     fields: Fields = {
         "layers": layers,
         "hidden": hidden,
-        "heads": whole(config, dialect.heads),
-        "ffn": whole(config, dialect.ffn, dialect.usual_ffn * hidden),
-        "vocabulary": whole(config, ("vocab_size",)),
-        "sequence": whole(config, dialect.sequence, dialect.usual_sequence),
+        "heads": whole_number(config, dialect.heads),
+        "ffn": whole_number(config, dialect.ffn, dialect.usual_ffn * hidden),
+        "vocabulary": whole_number(config, ("vocab_size",)),
+        "sequence": whole_number(config, dialect.sequence, dialect.usual_sequence),
         "kv_heads": optional(config, "num_key_value_heads"),
         "head_size": optional(config, "head_dim", usual=dialect.usual_head),
         "gated": dialect.gated,

@@ -18,7 +18,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, under_each
-from crossopt.instances.codesign.space import as_arrays, buildable, priced
+from crossopt.instances.codesign.space import as_arrays, buildable, with_prices
 
 _OUTWARD = 1.0e-12
 """A price falls with the die, but as computed perhaps not in the last place."""
@@ -81,7 +81,7 @@ def grid(instance: Instance) -> Grid:
     return Grid(tuple(name for name, _ in options), tuple(column[place] for column, place in zip(values, order, strict=True)), order)
 
 
-def whole(space: Grid) -> Boxes:
+def full_box(space: Grid) -> Boxes:
     """The one box that holds every point."""
     return Boxes(np.zeros((1, len(space.sizes)), np.int64), np.array([[size - 1 for size in space.sizes]], np.int64).reshape(1, -1))
 
@@ -114,17 +114,17 @@ def corners_in(chips: Corners, rows: Whole) -> Corners:
 def chips_at(instance: Instance, points: Whole) -> Corners:
     """The devices of some points under one set of constants."""
     if isinstance(instance.hardware, Hardware):
-        hardware = as_arrays(priced(instance, instance.hardware), len(points))
+        hardware = as_arrays(with_prices(instance, instance.hardware), len(points))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), points.shape))
     device, made = generated(instance.hardware, points)
-    hardware = priced(instance, as_arrays(device, len(points)), made)
+    hardware = with_prices(instance, as_arrays(device, len(points)), made)
     return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), points.shape))
 
 
 def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     """The same under one set."""
     if isinstance(instance.hardware, Hardware):
-        hardware = as_arrays(priced(instance, instance.hardware), len(boxes))
+        hardware = as_arrays(with_prices(instance, instance.hardware), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
@@ -143,13 +143,13 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
 def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, made: Made) -> Hardware:
     """The devices at the least price of any number of dies in their boxes: more dies of the same area are better ones, but not all sizes
     fill a wafer alike."""
-    asked = priced(instance, device, made)
+    asked = with_prices(instance, device, made)
     if instance.prices is None or "dies" not in space.names:
         return asked
     choice, price = space.names.index("dies"), asked.price
     for place, dies in enumerate(space.options[choice].tolist()):
         inside = (boxes.low[:, choice] <= place) & (place <= boxes.high[:, choice])
-        price = np.where(inside, np.minimum(price, priced(instance, device, replace(made, dies=dies)).price), price)
+        price = np.where(inside, np.minimum(price, with_prices(instance, device, replace(made, dies=dies)).price), price)
     return replace(asked, price=price)
 
 
@@ -158,11 +158,11 @@ def stacked(parts: Sequence[Boxes]) -> Boxes:
     return Boxes(np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts]))
 
 
-Kept = tuple[tuple[int, int, int], ...]
+Ranges = tuple[tuple[int, int, int], ...]
 """Choices, each with the first and the last place that a box keeps of it."""
 
 
-def parted(box: Boxes, kept: Kept) -> Boxes:
+def parted(box: Boxes, kept: Ranges) -> Boxes:
     """One box without what is below and above the places that it keeps, choice after choice, and then the parts that this takes off."""
     low, high, parts = box.low[0].copy(), box.high[0].copy(), []
     for choice, first, last in kept:
@@ -200,7 +200,7 @@ def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:
 def root_box(instance: Instance) -> Boxes:
     """The box of all points, tightened."""
     space = grid(instance)
-    return tightened(instance, space, whole(space))
+    return tightened(instance, space, full_box(space))
 
 
 def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:

@@ -8,7 +8,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
-from crossopt.crossflow.dies import SLACK, alike, count, die_with_links, package_area_of, perimeter_of
+from crossopt.crossflow.dies import SLACK, count, die_with_links, equal_per_die, package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.generator import (
     Split,
@@ -147,7 +147,7 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
     levels = zip(free.levels, free.overrides, free.joins, strict=True)
     links = tuple(given or joined(made[("intra", "inter").index(level)], join) for level, given, join in levels)
     beside_dies = free.technology.dram.stack_edge and np.equal(least.dies, most.dies)
-    found = np.where(beside_dies, alike(built.dram.stacks, most.dies), built.dram.stacks)
+    found = np.where(beside_dies, equal_per_die(built.dram.stacks, most.dies), built.dram.stacks)
     placed = np.where(np.less(found, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
     return replace(
         device,

@@ -131,7 +131,7 @@ _LOOKED_AT = 1 << 20
 _AT_ONCE = 1 << 16
 _L2, _STACKS, _LINKS = "L2", "stacks of memory", "links"
 _MEMORIES = {"l2": _L2, "l1": "L1 memories", "registers": "registers"}
-_TOLD = 2
+_LISTED_RULES = 2
 """Rules that are told where no plan keeps them all."""
 
 
@@ -157,8 +157,8 @@ def left_out(instance: Instance) -> LeftOut | None:
     if not isinstance(instance.workload, Transformer):
         return None
     if not instance.only:
-        return _with_fixed(instance, _counted(instance))
-    strictly, every = _counted(instance), _counted(replace(instance, only=()))
+        return _with_fixed(instance, _count_left_out(instance))
+    strictly, every = _count_left_out(instance), _count_left_out(replace(instance, only=()))
     return _with_fixed(instance, replace(every, plans=strictly.plans, unlike=every.plans - strictly.plans))
 
 
@@ -186,14 +186,14 @@ def why_no_plan(instance: Instance) -> str | None:
         return None
     if not out.combinations:
         return f"no tensor x context x pipeline x data is the {instance.cluster.devices} devices"
-    return " and ".join(rule for rule, _ in out.broken[:_TOLD]) + ": no combination keeps that"
+    return " and ".join(rule for rule, _ in out.broken[:_LISTED_RULES]) + ": no combination keeps that"
 
 
 def why_no_chip(instance: Instance) -> str | None:
     """What every chip of the question lacks; None where each part is on some chip."""
-    from crossopt.instances.codesign.boxes import corners, grid, whole  # noqa: PLC0415 - few questions are without a chip
+    from crossopt.instances.codesign.boxes import corners, full_box, grid  # noqa: PLC0415 - few questions are without a chip
 
-    root = take(corners(instance, grid(instance), whole(grid(instance))).hardware, 0)
+    root = take(corners(instance, grid(instance), full_box(grid(instance))).hardware, 0)
     figures = {"cores": root.throughput * root.bundles, _STACKS: root.dram.capacity * root.dram.bandwidth}
     figures |= {words: getattr(root, level).capacity * getattr(root, level).bandwidth for level, words in _MEMORIES.items()}
     figures |= {_LINKS: min(link.bandwidth for link in root.links)}
@@ -230,7 +230,7 @@ def last_with_plan(counted: MultiScaleQuestion) -> int:
     return next((place for place in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[place]) is None), -1)
 
 
-def _counted(instance: Instance) -> LeftOut:
+def _count_left_out(instance: Instance) -> LeftOut:
     every, sound = layouts_of(instance), sound_layouts(instance)
     others = combined(instance, every[:1]) if len(every) else 0
     counts = Counter[str]({sentence: others * count for sentence, count in _broken(of_layouts(instance), plain(every)).items()})
@@ -281,7 +281,9 @@ def _nearest_batches(instance: Instance) -> list[int]:
     near = {multiple * step for step in steps for multiple in (asked // step, asked // step + 1)} - {0, asked}
     for side in (sorted((batch for batch in near if batch < asked), reverse=True), sorted(batch for batch in near if batch > asked)):
         of_batch = (replace(instance, workload=replace(model, global_batch=batch)) for batch in side)
-        found += [part.workload.global_batch for part in of_batch if isinstance(part.workload, Transformer) and _counted(part).plans][:1]
+        found += [
+            part.workload.global_batch for part in of_batch if isinstance(part.workload, Transformer) and _count_left_out(part).plans
+        ][:1]
     return found
 
 

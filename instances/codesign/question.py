@@ -86,7 +86,7 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
     file = read_as(CodesignFile, written.root, faults)
     asked: Instance | Portfolio | MultiScaleQuestion | None = None
     if file is not None:
-        asked = _asked(file, written, lambda path, message: faults.append(written.fault(path, message)))
+        asked = _question_in(file, written, lambda path, message: faults.append(written.fault(path, message)))
     else:
         beside = _beside(written, faults)
         told = {fault.path for fault in (*faults, *beside)}
@@ -115,7 +115,7 @@ def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
     file = read_as(CodesignFile, root, [])
     if file is not None:
         with suppress(InstanceError):
-            _asked(file, written.at(root), report)
+            _question_in(file, written.at(root), report)
     return found
 
 
@@ -144,7 +144,7 @@ def _section(path: str) -> str:
     return path.partition(".")[0].partition("[")[0]
 
 
-def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | MultiScaleQuestion | None:
+def _question_in(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | MultiScaleQuestion | None:
     """The section is read once, and is a question for each number of devices, each batch and each workload."""
     file = per_sample(file, written.root)
     counts, batches = file.cluster.devices, batches_of(file)
@@ -165,20 +165,20 @@ def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | P
     parts = tuple(islice(by_part(file, MOST_COUNTS + 1), MOST_COUNTS + 1))
     if len(parts) > MOST_COUNTS:
         what = "networks, with numbers of devices and batches," if len(counts) * len(batches or (0,)) > 1 else "networks"
-        told = f"{_told(number_of_parts(file, _MOST_COUNTED))} {what} are left open, more than the {MOST_COUNTS} that a question may have"
-        report("cluster.network", f"{told} (give fewer options)")
+        count = f"{_count_text(number_of_parts(file, _MOST_COUNTED))} {what} are left open, more than the {MOST_COUNTS} allowed"
+        report("cluster.network", f"{count} (give fewer options)")
         return None
     if len(parts) == 1 and not batches:
         one = replace(file, cluster=parts[0][1].cluster)
         return _of_workloads(one, written, written.document, report)
-    return _counted(file, written, parts, report)
+    return _multi_scale_question(file, written, parts, report)
 
 
-def _told(number: int) -> str:
+def _count_text(number: int) -> str:
     return f"{number:,}" if number < _MOST_COUNTED else f"at least {_MOST_COUNTED:,}"
 
 
-def _counted(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
+def _multi_scale_question(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
     """A question for each number of devices, network and batch; where there is one for some, the others are told beside their answers."""
     document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
     for place, one, added in asked:

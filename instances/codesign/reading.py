@@ -335,11 +335,11 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         like=(section.constants or entry.constants) if fitted else None,
         sources=tuple(entry.sources.items()),
     )
-    free = free if file.factors else replace(free, sold=_sold(free, section, node, stated, precision))
+    free = free if file.factors else replace(free, sold=_reference_device(free, section, node, stated, precision))
     return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))
 
 
-def _sold(
+def _reference_device(
     free: FreeHardware, section: TechnologySection, node: str | None, entry: "TechnologyEntry", precision: Precision
 ) -> Hardware | None:
     """The device whose constants are those of the technology, as it is sold; none of other generations than the entry describes."""

@@ -31,7 +31,7 @@ from crossopt.crossflow.fields import (
     Short,
 )
 from crossopt.crossflow.hardware import Shape
-from crossopt.crossflow.plan import CANONICAL_SETTINGS, WORDS, Plan
+from crossopt.crossflow.plan import CANONICAL_SETTINGS, NAMED_OPTIONS, Plan
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
@@ -256,7 +256,7 @@ TRANSFORMER_CHOICES: Final = _in_counting_order()
 def open_options(name: str) -> Any:  # noqa: ANN401 - a word or options
     """What of a setting is open where everything is."""
     _, setting = SETTINGS[name]
-    return setting.open or setting.word or WORDS.get(name, (False, True))
+    return setting.open or setting.word or NAMED_OPTIONS.get(name, (False, True))
 
 
 def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:

@@ -92,12 +92,12 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
     """The hardware points from `start` up to `stop`, those that can be built."""
     points = np.arange(start, stop)
     if isinstance(instance.hardware, Hardware):
-        return Devices(priced(instance, instance.hardware), points, 0)
+        return Devices(with_prices(instance, instance.hardware), points, 0)
     from crossopt.instances.codesign.chips import generated  # noqa: PLC0415 - most questions name a device
 
     hardware, made = generated(instance.hardware, points)
     built = np.broadcast_to(buildable(hardware), points.shape)
-    kept = take(priced(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
+    kept = take(with_prices(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
     return Devices(kept, points[built], int(len(points) - built.sum()))
 
 
@@ -389,7 +389,7 @@ def as_arrays(hardware: Hardware, count: int) -> Hardware:
     return replace(part(hardware), **inner, links=tuple(part(link) for link in hardware.links))
 
 
-def priced(instance: Instance, hardware: Hardware, made: Made | None = None) -> Hardware:
+def with_prices(instance: Instance, hardware: Hardware, made: Made | None = None) -> Hardware:
     """The devices with their prices, by what they are made of; of one that is bought its die alone is known."""
     if instance.prices is None:
         return hardware

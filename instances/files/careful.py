@@ -92,9 +92,9 @@ def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
     for found, group in ((UNSEEN.search(text), 0), (_ESCAPED.search(text), 1)):
         if found:
             sign = ord(found[0]) if not group else ord(json.loads(f'"{found[1]}"'))
-            raise JsonError(f"character U+{sign:04X} is not text (remove it)", *_place(text, found.start(group)))
+            raise JsonError(f"character U+{sign:04X} is not text (remove it)", *_line_and_column(text, found.start(group)))
     try:
-        return json.loads(text, parse_constant=_no_number, parse_int=_whole, object_pairs_hook=_mapping)
+        return json.loads(text, parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_mapping)
     except json.JSONDecodeError as error:
         raise JsonError(f"this is not JSON: {error.msg.lower()}", error.lineno, error.colno) from error
     except _TwiceError as error:
@@ -138,14 +138,14 @@ def _given_twice(text: str, key: str) -> JsonError:
                     continue
                 name = json.loads(word)
                 if name in keys:
-                    first, (line, column) = _place(text, keys[name])[0], _place(text, token.start())
+                    first, (line, column) = _line_and_column(text, keys[name])[0], _line_and_column(text, token.start())
                     message = f"the key {quoted(name)} is given twice, on line {first} and on line {line} (keep one)"
                     return JsonError(message, line, column, name)
                 keys[name] = token.start()
     return JsonError(f"the key {quoted(key)} is given twice (keep one)", path=key)
 
 
-def _place(text: str, position: int) -> tuple[int, int]:
+def _line_and_column(text: str, position: int) -> tuple[int, int]:
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
@@ -153,7 +153,7 @@ def _no_number(word: str) -> NoReturn:
     raise JsonError(f"{word} is no number that JSON knows")
 
 
-def _whole(digits: str) -> int:
+def _integer(digits: str) -> int:
     if len(digits) > _LONGEST:
         raise JsonError(f"a number of {len(digits):,} digits is no figure to work with")
     return int(digits)

@@ -25,13 +25,13 @@ _TOO_DEEP: Final = f"more than {DEEPEST} levels of lists and mappings (flatten t
 _QUICK: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
 _EXPLAINED: Final = 100_000
 """Characters up to which the slow parser is asked what is wrong."""
-_KEPT: Final = 20_000
+_CACHED: Final = 20_000
 """Characters up to which a text's tree is kept."""
 
 # What PyYAML would refuse, plus line separators that editors do not count, stray byte order marks and marks that reverse the text.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _LINE_END: Final = re.compile("\r\n|\r|\n")
-_PLACE: Final = re.compile(r"\[(\d{1,9})\]")
+_INDEX: Final = re.compile(r"\[(\d{1,9})\]")
 _PLAIN_STEP: Final = re.compile(r"[^\s\[\]{}'\":,#]+")
 
 
@@ -94,7 +94,7 @@ def text_in(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line, column = _place(data[: error.start].decode("utf-8"))
+        line, column = _line_and_column(data[: error.start].decode("utf-8"))
         message = f"byte 0x{data[error.start]:02x} is not UTF-8 text (save the file as UTF-8)"
         raise InstanceError(source, [Fault(line, column, "", message)]) from error
 
@@ -104,7 +104,7 @@ def read_text(text: str, source: str) -> Node:
 
     Trees are never changed, so that the questions of a study, which share their text and most of their settings, share these too.
     """
-    return _read_once(text, source) if len(text) <= _KEPT else _read(text, source)
+    return _read_once(text, source) if len(text) <= _CACHED else _read(text, source)
 
 
 def _read(text: str, source: str) -> Node:
@@ -163,7 +163,7 @@ def _towards(node: Node, path: str) -> Entry | None:
         case dict() as entries:
             inside = list(entries.values())
         case tuple() as nodes:
-            place = _PLACE.match(rest)
+            place = _INDEX.match(rest)
             inside = [Entry(item.line, item.column, item) for item in (nodes[int(place[1]) :][:1] if place else ())]
         case _:
             return None
@@ -222,11 +222,11 @@ def _refuse_what_is_no_text(text: str) -> None:
         raise _UnreadableError(Fault(1, 1, "", _too_large(size)))
     match = _UNPRINTABLE.search(text)
     if match:
-        line, column = _place(text[: match.start()])
+        line, column = _line_and_column(text[: match.start()])
         raise _UnreadableError(Fault(line, column, "", f"character U+{ord(match.group()):04X} is not text (remove it)"))
 
 
-def _place(before: str) -> tuple[int, int]:
+def _line_and_column(before: str) -> tuple[int, int]:
     """Line and column of the character that follows `before`."""
     lines = _LINE_END.split(before)
     return len(lines), len(lines[-1]) + 1

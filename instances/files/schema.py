@@ -65,7 +65,7 @@ def _stepped(start: Fraction, end: Fraction, step: Fraction) -> Iterator[Fractio
     return _even(start, step, int((end - start) / step) + 1)
 
 
-def _counted(start: Fraction, end: Fraction, count: Fraction) -> Iterator[Fraction]:
+def _evenly_by_count(start: Fraction, end: Fraction, count: Fraction) -> Iterator[Fraction]:
     if count == 1 and start != end:
         raise ValueError("a 'count' of 1 cannot hold both ends (give 2 or more, or a single value)")
     return _even(start, (end - start) / (count - 1 or 1), int(count))
@@ -88,7 +88,7 @@ def _multiplied(start: Fraction, end: Fraction, factor: Fraction) -> Iterator[Fr
     return (start * Fraction(power) for power in takewhile(lambda power: power <= limit, powers))
 
 
-WAYS: Final = {"step": _stepped, "count": _counted, "factor": _multiplied}
+WAYS: Final = {"step": _stepped, "count": _evenly_by_count, "factor": _multiplied}
 
 
 # What annotations say of a field: its type, unit and bounds, the keys of a dataclass; read by `schema` and `json_schema`.
@@ -366,12 +366,12 @@ def read_as(cls: type[T], node: Node, faults: list[Fault]) -> T | None:
     before = len(faults)
     value = None
     with suppress(_EnoughError):
-        value = _read(cls, (), node, _Told(faults, unwrap(cls, ())[0]))
+        value = _read(cls, (), node, _Faults(faults, unwrap(cls, ())[0]))
     return cast("T", value) if len(faults) == before else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Faults:
     """The faults of a reading, and the dataclass of the whole."""
 
     faults: list[Fault]
@@ -430,7 +430,7 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
     return _PHRASES.get(kind, _MAPPING), ""
 
 
-def _read(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
+def _read(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
     """The value that `node` gives; after a fault, whether raised here as a ValueError or added below, it means nothing."""
     try:
         if _is_empty(node):
@@ -468,7 +468,7 @@ def _affinity(kind: Kind, node: Node) -> int:
     return 3 if node.value.text in words else 2 if nearest(node.value.text, words) else 0
 
 
-def _read_one(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
+def _read_one(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
     match node.value:
         case dict():
             return _read_mapping(kind, marks, node, told)
@@ -481,7 +481,7 @@ def _read_one(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
             return _read_items(kind, marks, (node,), told) if origin_of(kind) is tuple else _value(kind, marks, scalar)
 
 
-def _read_mapping(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
+def _read_mapping(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
     if is_dataclass(kind):
         values = _read_slots(slots_of(kind), node, told)
         return None if values is None else _record(cast("Any", kind), values)
@@ -499,7 +499,7 @@ def _record(cls: Any, values: dict[str, Any]) -> object:  # noqa: ANN401 - a dat
     return Given(cls, values)
 
 
-def _read_slots(slots: Sequence[Slot], node: Node, told: _Told) -> dict[str, Any] | None:
+def _read_slots(slots: Sequence[Slot], node: Node, told: _Faults) -> dict[str, Any] | None:
     """The arguments that a mapping gives; None after a fault. A key written wrongly is not also reported as missing."""
     entries = _entries(node)
     before, known, meant = len(told.faults), [slot.key for slot in slots], set[str]()
@@ -520,7 +520,7 @@ def _read_slots(slots: Sequence[Slot], node: Node, told: _Told) -> dict[str, Any
     return values if len(told.faults) == before else None
 
 
-def _read_items(kind: Kind, marks: Marks, nodes: Sequence[Node], told: _Told) -> tuple[Any, ...]:
+def _read_items(kind: Kind, marks: Marks, nodes: Sequence[Node], told: _Faults) -> tuple[Any, ...]:
     before = len(told.faults)
     values = [_read(get_args(kind)[0], marks, node, told) for node in nodes]
     if len(told.faults) > before or not mark_of(marks, Choice):
@@ -539,13 +539,13 @@ def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
 def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     """The value of a scalar; a ValueError with a sentence for the user where it is none of this type."""
     if words := text_of(kind):
-        return _word(words, scalar.text)
+        return _option(words, scalar.text)
     if kind is str:
         return scalar.text if mark_of(marks, Prose) else _name(scalar.text)
     if scalar.quoted and not mark_of(marks, Unit):
         raise ValueError(f"{quoted(scalar.text)} is in quotes, {_wanted(kind, marks)} (remove the quotes)")
     if kind is bool:
-        return _word({"true": True, "false": False}, scalar.text)
+        return _option({"true": True, "false": False}, scalar.text)
     if kind in (int, float, Fraction):
         return _number(kind, marks, scalar.text)
     raise TypeError(f"fields of type {kind} cannot be read (see the module's list of types)")
@@ -558,7 +558,7 @@ def _name(text: str) -> str:
     return text
 
 
-def _word(words: Mapping[str, object], text: str) -> object:
+def _option(words: Mapping[str, object], text: str) -> object:
     if text not in words:
         guess = [
             word for word in nearest(text, words) if "_" not in word or text not in word.split("_")
@@ -588,7 +588,7 @@ def _shown(limit: float, unit: Unit | None) -> str:
     return format_quantity(limit / unit.times, unit.dimension) if unit else f"{limit:.15g}"
 
 
-def _read_range(kind: Kind, marks: Marks, node: Node, told: _Told) -> tuple[Any, ...] | None:
+def _read_range(kind: Kind, marks: Marks, node: Node, told: _Faults) -> tuple[Any, ...] | None:
     number, marks = unwrap(get_args(kind)[0], marks)
     values = _read_slots(range_slots(number, marks), node, told)
     if values is None:

@@ -116,7 +116,7 @@ def _known(spelling: str) -> str:
 
 def _product(cells: Cells, gpu: str) -> Kernel:
     rows, columns, depth, seconds = _figures(cells, ("m", "n", "k"))
-    word = _word(cells, "dtype", FORMATS)
+    word = _option(cells, "dtype", FORMATS)
     call = ProductCall(rows, columns, depth, FORMATS[word])
     _check_time(call.least_flops, gpu, seconds)
     kind = " ".join(filter(None, (word, cells.given.get("kernel", ""))))
@@ -132,7 +132,7 @@ def _attention(cells: Cells, gpu: str) -> Kernel:
     if heads % kv_heads:
         raise _RejectedError(f"{heads:g} heads cannot share {kv_heads:g} heads of keys evenly")
     past, window = _from_nothing(cells, "step"), _from_nothing(cells, "window")
-    computed, kept = (_word(cells, name, _EIGHT_BITS) for name in ("attn_dtype", "kv_cache_dtype"))
+    computed, kept = (_option(cells, name, _EIGHT_BITS) for name in ("attn_dtype", "kv_cache_dtype"))
     eight_bits, packs = _EIGHT_BITS[computed] or _EIGHT_BITS[kept], "vllm" in cells.given.get("engine", "").casefold()
     word, form = f"{computed}, keys {kept}", AttentionFormat(1.0 if _EIGHT_BITS[kept] else 2.0, eight_bits, packs)
     shape = (heads, kv_heads, size, window)
@@ -159,7 +159,7 @@ def _tokens_class(op: str, tokens: float) -> str:
 
 def _collective(cells: Cells, gpu: str) -> Kernel:
     ranks, size, seconds = _figures(cells, ("gpus", "bytes"))
-    operation = _word(cells, "op", OPERATIONS)
+    operation = _option(cells, "op", OPERATIONS)
     if ranks < 2.0:
         raise _RejectedError("one device exchanges nothing")
     if ranks > device(gpu).devices_per_node:
@@ -205,7 +205,7 @@ def _from_nothing(cells: Cells, name: str) -> float:
     return float(found)
 
 
-def _word(cells: Cells, name: str, words: Mapping[str, object]) -> str:
+def _option(cells: Cells, name: str, words: Mapping[str, object]) -> str:
     word = cells.given[name]
     if word not in words:
         raise _RejectedError(f"{name}: {quoted(word)} is not understood (one of {', '.join(words)})")

@@ -332,7 +332,7 @@ def _first(table: Sequence[tuple[str, T]], word: str, column: str) -> T:
 # --- cells ----------------------------------------------------------------------------------------------------------------------------
 
 
-WORDS: Final = ("id", "source", "model", "gpu", "precision", "recompute", "zero_fsdp", "framework", "time_kind", "note")
+TEXTS: Final = ("id", "source", "model", "gpu", "precision", "recompute", "zero_fsdp", "framework", "time_kind", "note")
 COUNTS: Final = ("layers", "hidden", "ffn", "heads", "kv_heads", "seq", "vocab", "gpus", "tp", "pp", "dp", "cp", "ep", "mbs", "gbs")
 MORE_COUNTS: Final = ("interleave", "gpus_per_node")
 NUMBERS: Final = ("time_per_iter_s", "tokens_per_s_per_gpu", "inter_node_GBps")
@@ -368,13 +368,13 @@ class Row:
 
 def read_rows(path: str | Path) -> tuple[Row, ...]:
     """The rows of a CSV file; an InstanceError if it is no table of them. Columns beyond the known ones are ignored."""
-    known = {*WORDS, *COUNTS, *MORE_COUNTS, *NUMBERS, *FLAGS}
+    known = {*TEXTS, *COUNTS, *MORE_COUNTS, *NUMBERS, *FLAGS}
     return tuple(_row(cells) for cells in read_table(path, REQUIRED, known, "measured run").lines)
 
 
 def _row(cells: Cells) -> Row:
     given, faults = cells.given, list[str]()
-    words = {name: given.get(name, "") for name in WORDS}
+    words = {name: given.get(name, "") for name in TEXTS}
     if cells.fault:
         return Row(cells.line, words, {}, {}, {}, (cells.fault,))
     return Row(

@@ -207,7 +207,7 @@ def read(written: Written) -> CollectiveQuestion:
         raise written.refused(faults)
     if found := list(_ways(said)):
         raise written.refused(written.fault(path, message) for path, message in found)
-    file = _whole(said, written)
+    file = _with_astra_files(said, written)
     if found := list(_faults(file)):
         raise written.refused(written.fault(path, message) for path, message in found)
     dimensions = tuple(
@@ -228,7 +228,7 @@ def _ways(file: CollectiveFile) -> Iterator[tuple[str, str]]:
         yield "system", "the network file and the system file of ASTRA-sim belong together (name both)"
 
 
-def _whole(file: CollectiveFile, written: Written) -> CollectiveFile:
+def _with_astra_files(file: CollectiveFile, written: Written) -> CollectiveFile:
     """With what ASTRA-sim's files say where the question does not."""
     if file.network is None or file.system is None:
         return replace(file, chunks=file.chunks or (4, 8, 16, 32))

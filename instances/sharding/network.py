@@ -117,7 +117,7 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
 def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) -> _Mesh:
     found = kinds(model)
     offered = {name: ways(kind, model, axes) for name, kind in found.items()}
-    times = {name: _whole([operator_time(found[name], way, model, hardware, axes) for way in offered[name]]) for name in found}
+    times = {name: _nanoseconds([operator_time(found[name], way, model, hardware, axes) for way in offered[name]]) for name in found}
     return _Mesh(model, hardware, axes, found, offered, times)
 
 
@@ -125,7 +125,9 @@ def _between(before: str, after: str, mesh: _Mesh) -> Whole:
     """Costs of an edge between two operators."""
     if (before, after) not in mesh.known:
         move = partial(edge_time, mesh.kinds[before].output, hardware=mesh.hardware, axes=mesh.axes)
-        mesh.known[before, after] = _whole([[move(before=one, after=other) for other in mesh.ways[after]] for one in mesh.ways[before]])
+        mesh.known[before, after] = _nanoseconds(
+            [[move(before=one, after=other) for other in mesh.ways[after]] for one in mesh.ways[before]]
+        )
     return mesh.known[before, after]
 
 
@@ -136,7 +138,7 @@ def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mes
     lays: tuple[Lay, ...] = tuple(product(("whole", "feature"), repeat=len(mesh.axes)))
     parts = [share(lay, mesh.axes) for lay in lays]
     nothing = np.zeros(len(lays), np.int64)
-    update = _whole([update_time(kind, part, model, mesh.hardware) for part in parts])
+    update = _nanoseconds([update_time(kind, part, model, mesh.hardware) for part in parts])
     for name, size, costs, start in (
         ("weights", model.weight_bytes, nothing, 0),
         ("gradients", model.gradient_bytes, nothing, first),
@@ -154,7 +156,7 @@ def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mes
         (here + 1, here + 2, [[move(gradients, lay, owned) for owned, _ in same] for lay in lays]),
         (here + 2, here, [[move(weights, owned, lay) for lay in lays] for owned, _ in same]),
     ):
-        graph.edges.append((one, other, _whole(matrix)))
+        graph.edges.append((one, other, _nanoseconds(matrix)))
 
 
 def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -216,7 +218,7 @@ def _problem(graph: _Graph, name: str, limit: int) -> Problem:
     )
 
 
-def _whole(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Whole:
+def _nanoseconds(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Whole:
     """Seconds as nanoseconds."""
     figures = np.rint(np.array(seconds, np.float64) * _NANOSECONDS)
     _refuse_beyond(float(figures.max()), "nanoseconds of a step")

@@ -183,11 +183,11 @@ def _unknown(what: str, name: str, known: Sequence[str]) -> str:
 # --- measured points ------------------------------------------------------------------------------------------------------------------
 
 
-Told = Callable[[str, str], None]
+ReportFault = Callable[[str, str], None]
 """Takes a key of the section, and what is wrong there."""
 
 
-def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, told: Told) -> AgainstSection:
+def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, told: ReportFault) -> AgainstSection:
     """The section with the points of its file; as it is where it names none, or where something is wrong, which is told."""
     if not section.file:
         for key in ("at", "figure", "rows"):
@@ -203,7 +203,7 @@ def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, told
     return section
 
 
-def _read(section: AgainstSection, axis: Sequence[str], folder: Path, told: Told) -> AgainstSection:
+def _read(section: AgainstSection, axis: Sequence[str], folder: Path, told: ReportFault) -> AgainstSection:
     """Every row that is meant and stands at a value of the axis, once."""
     needed = tuple(dict.fromkeys((section.at, section.figure, *section.rows)))
     path = folder / section.file

@@ -7,7 +7,7 @@ from typing import Any
 from crossopt.crossflow.traces.graph import SPAN_ENDS, graph_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.chakra import chakra_in, chakra_json_in, imported_chakra, is_chakra
-from crossopt.instances.traces.graph_file import Imported, Trace, counted, refuse_cycle, trace_in
+from crossopt.instances.traces.graph_file import Imported, Trace, count_text, refuse_cycle, trace_in
 from crossopt.instances.traces.kineto import (
     DEVICE_GAP,
     Building,
@@ -20,7 +20,7 @@ from crossopt.instances.traces.kineto import (
     is_kineto,
     is_twice,
 )
-from crossopt.instances.traces.packed import WHOLE, Faults, Window, bytes_in, json_in, plain, refuse
+from crossopt.instances.traces.packed import FULL_WINDOW, Faults, Window, bytes_in, json_in, plain, refuse
 
 # --- host traces of PyTorch -----------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def _storages(given: object) -> Iterator[int]:
 KINETO = "Kineto"
 
 
-def imported_kineto(path: Path, document: Any, window: Window = WHOLE) -> Imported:  # noqa: ANN401 - JSON as it is
+def imported_kineto(path: Path, document: Any, window: Window = FULL_WINDOW) -> Imported:  # noqa: ANN401 - JSON as it is
     """The trace, or what of it is in the window; an InstanceError with every fault."""
     given = events_in(path, document, window)
     if is_twice(given):
@@ -152,36 +152,36 @@ def _remarks(building: Building, moved: Early) -> list[str]:
         marked, later = step.end / 1e6, (span - step.end) / 1e6
         remarks.append(f"the profiler marked {marked:,.3f} ms as the step; what it launched ends {later:,.3f} ms later")
     if left:
-        begins = counted(left, "operation that begins", "operations that begin")
+        begins = count_text(left, "operation that begins", "operations that begin")
         remarks.append(f"{begins} in the window and {'was' if left == 1 else 'were'} launched before it: left out")
     if building.overlapping:
         longest, number = max(building.overlapping)
         work = works[number]
-        begin = counted(len(building.overlapping), "operation begins", "operations begin")
+        begin = count_text(len(building.overlapping), "operation begins", "operations begin")
         remarks.append(
             f"{begin} before the one before it on its stream ends, at most by "
             f"{longest / 1000:,.1f} us on {work.stream}, at {work.begin / 1e6:,.3f} ms: put behind it"
         )
     if moved.count:
-        begin = counted(moved.count, "operation begins", "operations begin")
+        begin = count_text(moved.count, "operation begins", "operations begin")
         before = f"{moved.most / 1000:,.1f} us before the launch"
         remarks.append(f"{begin} {'' if moved.count == 1 else 'up to '}{before} (the clocks differ): moved there")
     if building.unlaunched:
-        remarks.append(f"{counted(building.unlaunched, 'operation has', 'operations have')} no launch in the trace")
+        remarks.append(f"{count_text(building.unlaunched, 'operation has', 'operations have')} no launch in the trace")
     if building.first_of:
-        cut = counted(len(building.first_of), "copy of memory that is not pinned is", "copies of memory that is not pinned are")
+        cut = count_text(len(building.first_of), "copy of memory that is not pinned is", "copies of memory that is not pinned are")
         remarks.append(f"{cut} two operations, the first until the call returns that waits for it")
     if building.inferred:
         remarks.append(
-            f"{counted(building.inferred, 'wait', 'waits')} across streams told from times, as the trace does not say for which event"
+            f"{count_text(building.inferred, 'wait', 'waits')} across streams told from times, as the trace does not say for which event"
         )
     if building.handed:
-        remarks.append(f"{counted(building.handed, 'gap is a wait', 'gaps are waits')} of a thread for that of autograd")
+        remarks.append(f"{count_text(building.handed, 'gap is a wait', 'gaps are waits')} of a thread for that of autograd")
     gaps = [operation[3] for operation in building.operations if operation[:2] == (DEVICE_GAP, "gap")]
     if gaps:
         remarks.append(
-            f"{counted(len(gaps), 'gap', 'gaps')} on streams that neither a launch nor other work explains, {sum(gaps) / 1e6:,.3f} ms in "
-            f"all, {max(gaps) / 1e6:,.3f} ms the longest: kept as they are"
+            f"{count_text(len(gaps), 'gap', 'gaps')} on streams that neither a launch nor other work explains, "
+            f"{sum(gaps) / 1e6:,.3f} ms in all, {max(gaps) / 1e6:,.3f} ms the longest: kept as they are"
         )
     return remarks
 
@@ -190,7 +190,7 @@ _FORMS = "Kineto JSON (traceEvents), Chakra (.et, or workload_graph in JSON), or
 _UNKNOWN = f"this is no trace that is known (name {_FORMS})"
 
 
-def read_any(path: Path, window: Window = WHOLE) -> Imported:
+def read_any(path: Path, window: Window = FULL_WINDOW) -> Imported:
     """The trace in a file, or what of it is in the window; an InstanceError with every fault."""
     found = _read(path, window)
     if window and found.form != KINETO:

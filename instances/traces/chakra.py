@@ -12,7 +12,7 @@ import numpy as np
 
 from crossopt.crossflow.traces.graph import APART, EDGES, KINDS, RULE, SPAN_ENDS, Graph, are_apart, graph_of, replay, turns_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.graph_file import Imported, Trace, counted, refuse_cycle
+from crossopt.instances.traces.graph_file import Imported, Trace, count_text, refuse_cycle
 from crossopt.instances.traces.packed import Faults, plain, refuse
 
 # The messages of Chakra's schema (mlcommons/chakra, schema/protobuf/et_def.proto) as far as they are read and written: metadata, nodes and
@@ -504,16 +504,16 @@ def _remarks(found: ChakraTrace, uses_control: bool, dangling: int, control: int
     if uses_control and any(node.ctrl_deps for node in nodes):
         remarks.append("there are no data edges: control edges say what waits for what")
     if dangling:
-        remarks.append(f"{counted(dangling, 'edge names an id', 'edges name ids')} that no node has: left out")
+        remarks.append(f"{count_text(dangling, 'edge names an id', 'edges name ids')} that no node has: left out")
     if control:
         remarks.append(
-            f"{counted(control, 'control edge names an id', 'control edges name ids')} that no node has; control edges are not used"
+            f"{count_text(control, 'control edge names an id', 'control edges name ids')} that no node has; control edges are not used"
         )
     without = sum(not node.duration_micros for node in nodes if node.type >= MEM_LOAD)
     if without:
-        remarks.append(f"{counted(without, 'node has', 'nodes have')} no duration: 0 ns each")
+        remarks.append(f"{count_text(without, 'node has', 'nodes have')} no duration: 0 ns each")
     collectives = [node for node in nodes if node.type == COLLECTIVE and not node.get("is_cpu_op")]
     known, total = sum(node.get("comm_size") is not None for node in collectives), len(collectives)
     if known < total:
-        remarks.append(f"{total - known} of {counted(total, 'collective', 'collectives')} say no bytes")
+        remarks.append(f"{total - known} of {count_text(total, 'collective', 'collectives')} say no bytes")
     return remarks

@@ -339,7 +339,7 @@ class Roofline:
 
     def time(self, node: Node) -> int:
         """floor(1e9 FLOPs / min(peak, memory FLOPs / bytes)) ns; nothing where there are no bytes."""
-        flops, moved = _whole(node, "num_ops"), _whole(node, "tensor_size")
+        flops, moved = _integer(node, "num_ops"), _integer(node, "tensor_size")
         return floor(flops / min(self.memory * (flops / moved), self.peak) * 1e9) if flops and moved else 0
 
 
@@ -348,21 +348,21 @@ def task_of(node: Node, roofline: Roofline | None = None) -> Task:
     after = tuple(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
     if node.type == COMP:
         return Task(node.id, "compute", after, roofline.time(node) if roofline else node.duration_micros * _MICRO or 1)
-    size = _whole(node, "comm_size")
+    size = _integer(node, "comm_size")
     if node.type == SEND:
-        return Task(node.id, "send", after, 0, size, _whole(node, "comm_dst"), _whole(node, "comm_tag"))
+        return Task(node.id, "send", after, 0, size, _integer(node, "comm_dst"), _integer(node, "comm_tag"))
     if node.type == RECEIVE:
-        return Task(node.id, "receive", after, 0, size, _whole(node, "comm_src"), _whole(node, "comm_tag"))
+        return Task(node.id, "receive", after, 0, size, _integer(node, "comm_src"), _integer(node, "comm_tag"))
     if node.type != COLLECTIVE:
         raise NodeError(f"node {node.id}: type {node.type} is none that is run (4 to 7 are)")
-    kind = _whole(node, "comm_type")
+    kind = _integer(node, "comm_type")
     name = next((one for one in KNOWN if kind < len(COLLECTIVES) and one == COLLECTIVES[kind]), None)
     if name is None:
         raise NodeError(f"node {node.id}: comm_type {kind} is no collective that is run (0, 2, 6 and 7 are)")
     return Task(node.id, "collective", after, 0, size, collective=name, group=_group(node))
 
 
-def _whole(node: Node, name: str) -> int:
+def _integer(node: Node, name: str) -> int:
     value = node.get(name)
     if type(value) is not int or not 0 <= value < 1 << 62:
         raise NodeError(f"node {node.id}: {name} is missing" if value is None else f"node {node.id}: {name} is {value!r}")
@@ -383,7 +383,7 @@ def _group(node: Node) -> int:
 # every collective issued by all members of its group in the same order, all of it work of devices, and the sums that `about.json` tells.
 # What nothing counts, such as names and which earlier node one waits for, is held to the digests of the files.
 
-_KEPT = 1 << 14
+_CACHED = 1 << 14
 """Nodes of which it is remembered what they are, as many are the same."""
 
 
@@ -468,7 +468,7 @@ class Recount:
             if node.get("is_cpu_op") is not False:
                 raise NodeError(f"node {node.id}: is_cpu_op is not said to be false, so that the simulator takes it for work of the host")
             found = _Node(task_of(node), _amount(node, "num_ops"), _amount(node, "tensor_size"))
-            if len(self.known) >= _KEPT:
+            if len(self.known) >= _CACHED:
                 self.known.clear()  # later NPUs have more in common with their neighbours than with the first ones
             self.known[data] = found
         return found
@@ -505,7 +505,7 @@ class Recount:
             yield f"{len(sent):,} messages are sent and {len(received):,} received"
         elif (unlike := np.flatnonzero((sent != received).any(axis=1))).size:
             one, other = sent[unlike[0]].tolist(), received[unlike[0]].tolist()
-            yield f"no NPU receives the message {_told(min(one, other))} as it is sent"
+            yield f"no NPU receives the message {_message_text(min(one, other))} as it is sent"
         yield from (f"NPU {npu}: the bytes of its trace are not those that were written, by about.json" for npu in self.others[:_FEW])
         if self.archive.digest != self.archive.told():
             yield "groups.json: its bytes are not those that were written, by about.json"
@@ -527,7 +527,7 @@ def _sorted(rows: Whole) -> Whole:
     return rows[np.lexsort(rows.T[::-1])]
 
 
-def _told(row: list[int]) -> str:
+def _message_text(row: list[int]) -> str:
     return f"from {row[0]} to {row[1]} with tag {row[2]} of {row[3]:,} bytes"
 
 

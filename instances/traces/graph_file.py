@@ -191,7 +191,7 @@ class Imported:
     """Messages between two ranks, which the graph has among its collectives."""
 
 
-def counted(number: int, one: str, several: str) -> str:
+def count_text(number: int, one: str, several: str) -> str:
     """A count with its word, such as `1 gap` and `2 gaps`."""
     return f"{number:,} {one if number == 1 else several}"
 

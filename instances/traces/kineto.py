@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from crossopt.crossflow.traces.graph import Graph, graph_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.packed import WHOLE, Faults, Window, ends_of, nanoseconds, plain, refuse
+from crossopt.instances.traces.packed import FULL_WINDOW, Faults, Window, ends_of, nanoseconds, plain, refuse
 
 # Events of a Kineto file by what they are: calls of threads to the device's runtime, what devices did, and what waited for what.
 #
@@ -101,7 +101,7 @@ def is_kineto(document: object) -> bool:
     return isinstance(document, list) or (isinstance(document, dict) and "traceEvents" in document)
 
 
-def events_in(path: Path, document: Any, window: Window = WHOLE) -> Events:  # noqa: ANN401 - JSON as it is
+def events_in(path: Path, document: Any, window: Window = FULL_WINDOW) -> Events:  # noqa: ANN401 - JSON as it is
     """The events of a document, as far as they are of the window; an InstanceError with every fault."""
     rows = document if isinstance(document, list) else document["traceEvents"]
     if not isinstance(rows, list):

@@ -55,7 +55,7 @@ def json_in(path: Path, data: bytes) -> Any:  # noqa: ANN401 - whatever a file m
     if not data.rstrip().endswith((b"}", b"]")):
         refuse(path, "the text ends too early: its last bracket is missing (fetch or write it again)")
     try:
-        return json.loads(data.decode("utf-8-sig"), parse_float=str, parse_int=_whole, parse_constant=str)
+        return json.loads(data.decode("utf-8-sig"), parse_float=str, parse_int=_integer, parse_constant=str)
     except UnicodeDecodeError as error:
         refuse(path, f"byte {error.start:,} is not UTF-8 text: {error.reason} (fetch it again)")
     except json.JSONDecodeError as error:
@@ -66,7 +66,7 @@ def json_in(path: Path, data: bytes) -> Any:  # noqa: ANN401 - whatever a file m
         refuse(path, str(error))
 
 
-def _whole(digits: str) -> int:
+def _integer(digits: str) -> int:
     if len(digits) > _LONGEST_NUMBER:
         raise ValueError(f"a number of {len(digits):,} digits is no figure to work with")
     return int(digits)
@@ -141,7 +141,7 @@ class Window:
         return self != Window()
 
 
-WHOLE = Window()
+FULL_WINDOW = Window()
 
 
 def ends_of(path: Path, window: Window, steps: Mapping[int, tuple[int, int]], first: int) -> tuple[int, float]:

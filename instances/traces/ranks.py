@@ -14,7 +14,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.graph_file import Imported, counted
+from crossopt.instances.traces.graph_file import Imported, count_text
 from crossopt.instances.traces.packed import refuse
 
 WAITING = "waiting for rank "
@@ -41,7 +41,7 @@ def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) 
     times = np.array([one.trace.graph.durations[order] for one, order in zip(traces, orders, strict=True)], np.int64)
     last, least = times.argmin(axis=0), times.min(axis=0)
     graph, waited = _shortened(chosen.trace.graph, orders[place], least, [f"{WAITING}{numbers[one]}" for one in last])
-    told = f"{counted(len(orders[place]), 'collective', 'collectives')} as short as on the fastest of {len(traces)} ranks"
+    told = f"{count_text(len(orders[place]), 'collective', 'collectives')} as short as on the fastest of {len(traces)} ranks"
     remarks = [f"{told}, {waited / 1e6:,.3f} ms of waiting for others before them"]
     held_up = np.bincount(last, (times - least).sum(axis=0), len(traces))  # by the rank that is waited for
     slowest, source = int(held_up.argmax()), f"{chosen.trace.source}, of {len(traces)} ranks"

@@ -23,7 +23,7 @@ from crossopt.reports.shown import sheet_of, text_of
 from crossopt.solvers.answer import Baseline, Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, solve_and_hold
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import ProblemType, engine_of, family_of, judge_baseline, no_ending, simplest_of, unit_of
+from crossopt.solvers.family import ProblemType, engine_of, family_of, judge_baseline, no_op, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
 
 COMPARED = 60.0
@@ -49,7 +49,7 @@ def solve(options: Namespace, kind: str) -> Ending:
         kept = Keeping(keep, family, question, name, limits, told, written) if keep else None
         left = max(limits.seconds - (monotonic() - began), 0.0)  # large files take seconds to be read
         simple = kept.simplest_answer if kept else simplest_of(family, question)
-        spent, ending = replace(limits, seconds=left), keep.finish if keep else no_ending
+        spent, ending = replace(limits, seconds=left), keep.finish if keep else no_op
         result = solve_and_hold(family, question, name, spent, kept or told, ending, simple)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer

@@ -35,12 +35,12 @@ def refuse_overwriting_data(path: Path | None, data: Path, option: str) -> None:
         usage(f"{option} {path}: these are the measured runs themselves (name another file)")
 
 
-SAID = (
+SHORT_FOR_SETTINGS = (
     *("bandwidth", "compatible", "compression", "contiguous", "cpus", "devices", "edge_unit", "memory", "microbatches", "pieces"),
     *("problem", "straight", "time_unit", "transfers", "without"),
 )
 """Options that are short for settings of a question: `--edge-unit s` for `--set edge_unit=s`."""
-FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*SAID, "form", "pareto", "workers", "workload")}
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*SHORT_FOR_SETTINGS, "form", "pareto", "workers", "workload")}
 """Options of `solve` that mean something for some questions only, by their names in the code."""
 
 

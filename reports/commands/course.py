@@ -55,10 +55,10 @@ def grade_json(grade: Grade) -> str:
     """The same as plain data."""
     marks = [{"name": mark.name, "points": mark.points, "out_of": mark.out_of, "why": list(mark.why)} for mark in grade.marks]
     document = {"assignment": grade.assignment, "points": grade.points, "out_of": grade.out_of, "tasks": marks}
-    return _text(document | {name: text for name, text in _said(grade) if text})
+    return _text(document | {name: text for name, text in _grade_fields(grade) if text})
 
 
-def _said(grade: Grade) -> tuple[tuple[str, str], ...]:
+def _grade_fields(grade: Grade) -> tuple[tuple[str, str], ...]:
     return ("refused", grade.refused), ("graded", grade.file), ("fault", grade.fault), ("note", grade.note)
 
 
@@ -264,7 +264,7 @@ def _release_all(options: argparse.Namespace) -> int:
         students = read_roster(options.roster) if options.roster else ()
     except ClassError as error:
         usage(str(error))
-    _release(target, {student: question(seed_of(_word(options), student)) for student in students})
+    _release(target, {student: question(seed_of(_seed_word(options), student)) for student in students})
     also = f", and a question of assignment 8 for each of {len(students)} students" if students else ""
     sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions{also}\n")
     return _GRADED
@@ -283,7 +283,7 @@ def _gradescope(options: argparse.Namespace) -> int:
 _ACTIONS = {"list": _list, "question": _question, "release": _release_all, "gradescope": _gradescope}
 
 
-def _word(options: argparse.Namespace) -> str:
+def _seed_word(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
     word = options.seed or os.environ.get(_SEED) or PRACTICE
@@ -294,7 +294,7 @@ def _word(options: argparse.Namespace) -> str:
 
 def _hidden_word(options: argparse.Namespace) -> str:
     """The word, told where it is the one that students practise with."""
-    word = _word(options)
+    word = _seed_word(options)
     if word == PRACTICE:
         sys.stderr.write(f"no hidden word was given, so that cases are those that students practise with (--seed WORD, or {_SEED})\n")
     return word
@@ -303,7 +303,7 @@ def _hidden_word(options: argparse.Namespace) -> str:
 def _seed(options: argparse.Namespace) -> str:
     if options.student is not None and not options.student.strip():
         usage("--student: this is empty (name a student, or leave --student out)")
-    return seed_of(_word(options), options.student)
+    return seed_of(_seed_word(options), options.student)
 
 
 def _release(target: Path, questions: dict[str, str]) -> None:

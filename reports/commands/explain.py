@@ -37,7 +37,7 @@ from crossopt.solvers.family import solve
 ENDED = "  interrupted before all of this was explained\n"
 """What stands below what was known when Ctrl-C came."""
 _WORST: Final[tuple[Status, ...]] = ("UNKNOWN", "INFEASIBLE", "FEASIBLE")
-Told = Callable[[DesignResult, str], None]
+ShowExplained = Callable[[DesignResult, str], None]
 """Takes the answer, and what is explained of it so far."""
 
 
@@ -81,7 +81,7 @@ def alone_text(parts: tuple[Instance, ...]) -> str:
     return f"{len(parts)} workloads, each alone with a chip of its own; `solve` answers them on one chip\n\n" if len(parts) > 1 else ""
 
 
-def _told_to(before: str) -> Told:
+def _told_to(before: str) -> ShowExplained:
     """What is known so far goes to who keeps answers for this process, in case that it is ended."""
     keep = keeper()
 
@@ -93,7 +93,7 @@ def _told_to(before: str) -> Told:
 
 
 def explained(
-    instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: Told = lambda result, text: None, before: str = ""
+    instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: ShowExplained = lambda result, text: None, before: str = ""
 ) -> tuple[DesignResult, str]:
     """The answer, and why it is what it is; designs within a gap are told of where one is asked for. `before`
     is what is known of other workloads."""
@@ -114,7 +114,7 @@ def explained(
     return result, text
 
 
-def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: Watch, told: Told) -> str:
+def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: Watch, told: ShowExplained) -> str:
     """What a little more would buy, told as far as it is known whenever more of it is."""
     spend = Spend(monotonic() + limits.seconds)
     reliefs, building = relief(instance, result, watch, spend), building_of(instance, result)

@@ -6,7 +6,7 @@ from math import ceil, floor, inf, log10
 from typing import Final
 
 from crossopt.crossflow.records import dataclass
-from crossopt.reports.drawing.svg import WIDTH, line, widest, width_of, words
+from crossopt.reports.drawing.svg import WIDTH, line, text_line, widest, width_of
 
 LABEL: Final = 190.0
 """Room for labels at the left of rows, at the most."""
@@ -57,7 +57,10 @@ class Frame:
     def row(self, value: float, text: str) -> list[str]:
         """A level line at a figure with words at its left."""
         y = self.y(value)
-        return [line([(self.across.start, y), (self.across.end, y)], "grid"), words(self.across.start - 8.0, y + 4.0, text, "m n", "end")]
+        return [
+            line([(self.across.start, y), (self.across.end, y)], "grid"),
+            text_line(self.across.start - 8.0, y + 4.0, text, "m n", "end"),
+        ]
 
     def column(self, value: float, text: str) -> list[str]:
         """An upright line at a figure with words below."""
@@ -66,7 +69,7 @@ class Frame:
     def named(self, axes: tuple[str, str]) -> list[str]:
         """What the axes count, across and upward."""
         middle = self.across.start + self.across.room / 2.0
-        return [words(2.0, 11.0, axes[1], "m"), words(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
+        return [text_line(2.0, 11.0, axes[1], "m"), text_line(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
 
     @property
     def height(self) -> float:
@@ -110,7 +113,7 @@ def tenfold_steps(low: float, high: float, factors: Sequence[float] = (1.0,), mo
 
 def upright(x: float, ends: tuple[float, float], text: str, below: float) -> list[str]:
     """An upright line between two heights with words so far below it."""
-    return [line([(x, ends[0]), (x, ends[1])], "grid"), words(x, ends[1] + below, text, "m n", "middle")]
+    return [line([(x, ends[0]), (x, ends[1])], "grid"), text_line(x, ends[1] + below, text, "m n", "middle")]
 
 
 def limit_line(x: float, ends: tuple[float, float], text: str = "", width: float = WIDTH) -> list[str]:
@@ -121,14 +124,14 @@ def limit_line(x: float, ends: tuple[float, float], text: str = "", width: float
 def above(x: float, text: str, y: float = 11.0, width: float = WIDTH) -> str:
     """Words in the middle above a place, but inside the picture."""
     half = width_of(text) / 2.0
-    return words(min(max(x, half), width - half), y, text, "m", "middle")
+    return text_line(min(max(x, half), width - half), y, text, "m", "middle")
 
 
 def names_below(names: Sequence[str], left: float, step: float, bottom: float) -> Iterator[str]:
     """Names of columns of one width, as many as there is room for."""
     every = ceil((widest(names) + 6.0) / step)
     for place in range(0, len(names), every):
-        yield words(left + step * (place + 0.5), bottom + 17.0, names[place], "m", "middle")
+        yield text_line(left + step * (place + 0.5), bottom + 17.0, names[place], "m", "middle")
 
 
 def stairs(places: Sequence[Point]) -> list[Point]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crossopt.reports.drawing.axes import LABEL, Frame, Scale, above, limit_line, names_below, round_steps
-from crossopt.reports.drawing.svg import Titles, beside, box, hue, letter, line, picture, shortened, widest, width_of, words
+from crossopt.reports.drawing.svg import Titles, beside, box, hue, letter, line, picture, shortened, text_line, widest, width_of
 
 _ROW, _TALL_ROW = 34.0, 40.0
 _LABEL = 1.0
@@ -44,14 +44,14 @@ def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
         body += _inside(x, width, letter(part.place), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
         x += width
     left = titles.width - x
-    body += [words(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
+    body += [text_line(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
     return picture(titles, 44.0, body)
 
 
 def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
     whole = f"{sign}  {label}"
     text = whole if width_of(whole) + 12.0 <= width else sign if width_of(sign) + 4.0 <= width else ""
-    return [words(x + width / 2.0, 26.0, text, "on", "middle")] if text else []
+    return [text_line(x + width / 2.0, 26.0, text, "on", "middle")] if text else []
 
 
 def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
@@ -66,11 +66,11 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
     body = list[str]()
     for place, row in enumerate(rows):
         y = top + place * _ROW
-        body.append(words(_LABEL, y + 20.0, shortened(row.label, label - 8.0)))
+        body.append(text_line(_LABEL, y + 20.0, shortened(row.label, label - 8.0)))
         body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
         body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
-        body.append(words(label + room + 10.0, y + 20.0, row.shown, "t n"))
-        body += [words(titles.width, y + 20.0, row.note, "t b", "end")] if row.note else []
+        body.append(text_line(label + room + 10.0, y + 20.0, row.shown, "t n"))
+        body += [text_line(titles.width, y + 20.0, row.note, "t b", "end")] if row.note else []
     bottom = top + len(rows) * _ROW
     body += limit_line(label + limit * scale, (top, bottom), mark)
     return picture(titles, bottom + 2.0, body)
@@ -82,8 +82,8 @@ def _below_text(titles: Titles, rows: Sequence[Row], limit: float, mark: str) ->
     scale = (titles.width - 2.0) / most if most > 0.0 else 0.0
     for place, row in enumerate(rows):
         y, told = top + place * _TALL_ROW, f"{row.shown}   {row.note}".rstrip()
-        body.append(words(_LABEL, y + 14.0, shortened(row.label, titles.width - width_of(told) - 10.0)))
-        body.append(words(titles.width, y + 14.0, told, "t b" if row.note else "t n", "end"))
+        body.append(text_line(_LABEL, y + 14.0, shortened(row.label, titles.width - width_of(told) - 10.0)))
+        body.append(text_line(titles.width, y + 14.0, told, "t b" if row.note else "t n", "end"))
         body.append(box(0.0, y + 19.0, limit * scale, 14.0, "track", 3.0))
         body.append(box(0.0, y + 19.0, row.value * scale, 14.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
         body += limit_line(limit * scale, (y + 17.0, y + 35.0))
@@ -115,7 +115,7 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     most = max(limit, *(sum(values[place] for _, values in parts) for place in range(len(names)))) * 1.04
     step = min((titles.width - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
     frame = Frame(Scale(0.0, len(names), _LEFT, step * len(names)), Scale(0.0, most, _TOP, _HEIGHT, upward=True))
-    body = [words(0.0, 11.0, units.axis, "m"), words(_LEFT, _BOTTOM + 36.0, units.below, "m")]
+    body = [text_line(0.0, 11.0, units.axis, "m"), text_line(_LEFT, _BOTTOM + 36.0, units.below, "m")]
     for tick in round_steps(0.0, most / units.one, 5):
         body += frame.row(tick * units.one, f"{tick:g}")
     tops, middles = [_BOTTOM] * len(names), list[float]()
@@ -138,7 +138,7 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     body += names_below(names, _LEFT, step, _BOTTOM)
     y = frame.y(limit)
     body.append(line([(_LEFT, y), (frame.across.end, y)], "mark"))
-    body.append(words(_LEFT + 4.0, y - 5.0, units.limit, "t b"))
+    body.append(text_line(_LEFT + 4.0, y - 5.0, units.limit, "t b"))
     return picture(titles, frame.height, body)
 
 
@@ -146,4 +146,4 @@ def _named(labels: Sequence[str], middles: Sequence[float], x: float) -> Iterato
     """Letters and names of the parts beside the last column, with lines to what they name."""
     for kind, y in beside(middles, 15.0, _TOP + 6.0, _BOTTOM - 4.0):
         yield line([(x + 1.0, middles[kind]), (x + 14.0, y)], f"pointer {hue(kind)}-line")
-        yield words(x + 18.0, y + 4.0, f"{letter(kind)}  {labels[kind]}")
+        yield text_line(x + 18.0, y + 4.0, f"{letter(kind)}  {labels[kind]}")

@@ -13,7 +13,7 @@ from math import ceil, sqrt
 from typing import Final
 
 from crossopt.reports.drawing.bars import Part
-from crossopt.reports.drawing.svg import HUES, Titles, box, boxes, hue, letter, line, picture, width_of, words
+from crossopt.reports.drawing.svg import HUES, Titles, box, boxes, hue, letter, line, picture, text_line, width_of
 
 Block = tuple[float, float, float, float]
 """Left, top, width and height in metres."""
@@ -295,13 +295,13 @@ def _labelled(block: Block, kind: str, label: str, ink: str = "t", tip: str = ""
     size = next((size for size in _SIZES if width_of(label, size) + 3.0 <= width and height >= size), None)
     if size is None:
         return drawn
-    return [*drawn, words(x + width / 2.0, y + height / 2.0 + 0.35 * size, label, ink, "middle", size)]
+    return [*drawn, text_line(x + width / 2.0, y + height / 2.0 + 0.35 * size, label, ink, "middle", size)]
 
 
 def _ruler(y: float, scale: float) -> list[str]:
     end = _RULER * scale
     ends = [line([(x, y - 4.0), (x, y + 4.0)], "roof") for x in (0.8, end)]
-    return [line([(0.8, y), (end, y)], "roof"), *ends, words(end + 8.0, y + 4.0, "10 mm")]
+    return [line([(0.8, y), (end, y)], "roof"), *ends, text_line(end + 8.0, y + 4.0, "10 mm")]
 
 
 def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]], room: tuple[float, float, float]) -> Iterator[str]:
@@ -311,9 +311,9 @@ def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]]
         y = top + 19.0 * number
         empty = part.label == floor.empty
         yield box(left, y, 22.0, 15.0, "hollow" if empty else hue(part.place), 3.0)
-        yield words(left + 11.0, y + 11.5, letter(part.place), "t" if empty else "on", "middle")
-        yield words(left + 30.0, y + 12.0, part.label)
-        yield words(right, y + 12.0, part.shown, "t n", "end")
+        yield text_line(left + 11.0, y + 11.5, letter(part.place), "t" if empty else "on", "middle")
+        yield text_line(left + 30.0, y + 12.0, part.label)
+        yield text_line(right, y + 12.0, part.shown, "t n", "end")
     y = top + 12.0 + 19.0 * len(floor.parts)
     sizes = [(f"{floor.dies} dies" if floor.dies > 1 else "die", f"{_sides(*die)}, {area * 1e6:.0f} mm^2")]
     bundles = floor.plan.bundles * floor.dies
@@ -322,8 +322,8 @@ def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]]
     sizes += [(f"{floor.stacks} HBM stacks", _sides(*floor.stack))] if floor.stacks else []
     whole = ("package", f"{_sides(*package)}, {package[0] * package[1] * 1e6:.0f} mm^2")
     for number, (name, size) in enumerate([*sizes, whole]):
-        yield words(left, y + 12.0 + 19.0 * number, name)
-        yield words(right, y + 12.0 + 19.0 * number, size, "t n", "end")
+        yield text_line(left, y + 12.0 + 19.0 * number, name)
+        yield text_line(right, y + 12.0 + 19.0 * number, size, "t n", "end")
 
 
 def _sides(*sides: float) -> str:
@@ -372,14 +372,14 @@ def sketch(titles: Titles, floor: Floor | None, grid: Grid) -> str:
     if floor is not None:
         half = (titles.width - _GAP) / 2.0
         chip = chip_in(floor, (half, high - 52.0), names=True)
-        body += [words(0.0, 11.0, "the chip, to scale", "m"), f'<g transform="translate(0 20)">{"".join(chip.body)}</g>']
+        body += [text_line(0.0, 11.0, "the chip, to scale", "m"), f'<g transform="translate(0 20)">{"".join(chip.body)}</g>']
         left, bottom = half + _GAP, 20.0 + chip.height
     layout = _layout(grid, titles.width - left, high - 42.0)
-    body += [words(left, 11.0, f"{grid.devices:,} devices", "m"), *_blocks(grid, layout, left, 20.0)]
+    body += [text_line(left, 11.0, f"{grid.devices:,} devices", "m"), *_blocks(grid, layout, left, 20.0)]
     rows = ceil(layout.drawn / layout.across)
     end = 20.0 + rows * (grid.width * layout.device + _DEVICES_BETWEEN)
     if layout.drawn < grid.replicas:
-        body.append(words(left, end + 14.0, f"and {grid.replicas - layout.drawn:,} more replicas", "m"))
+        body.append(text_line(left, end + 14.0, f"and {grid.replicas - layout.drawn:,} more replicas", "m"))
         end += 20.0
     return picture(titles, max(bottom, end) + 2.0, body)
 

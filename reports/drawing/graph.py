@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from crossopt.reports.drawing.svg import Titles, box, curve, hue, picture, width_of, words
+from crossopt.reports.drawing.svg import Titles, box, curve, hue, picture, text_line, width_of
 
 MOST: Final = 400
 """Nodes that can be told apart in one picture."""
@@ -164,4 +164,4 @@ def _nodes(graph: Graph, place: dict[int, tuple[float, float]], half: float) -> 
         corner = tall if graph.round[node] else 3.0
         yield box(x - half, y - tall, 2.0 * half, 2.0 * tall, f"{hue(group)} cut", corner, graph.tips[node] if graph.tips else "")
         if width_of(graph.labels[node], 10.0) <= 2.0 * half:
-            yield words(x, y + 3.6, graph.labels[node], "on", "middle", 10.0)
+            yield text_line(x, y + 3.6, graph.labels[node], "on", "middle", 10.0)

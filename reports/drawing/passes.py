@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from crossopt.reports.drawing.axes import above, limit_line, round_steps
-from crossopt.reports.drawing.svg import WIDTH, Titles, boxes, hue, line, picture, width_of, words
+from crossopt.reports.drawing.svg import WIDTH, Titles, boxes, hue, line, picture, text_line, width_of
 
 _LABEL: Final = 78.0
 _ROW: Final = 34.0
@@ -106,16 +106,16 @@ def passes_over_time(titles: Titles, drawn: tuple[Sequence[Block], Tips], stages
         left += width + _GAP
     body += _names(rows, stages)
     body += limit_line(titles.width - 8.0, (_TOP, bottom))
-    body.append(words(_LABEL + (titles.width - _LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
+    body.append(text_line(_LABEL + (titles.width - _LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
     return picture(titles, bottom + 38.0, body)
 
 
 def _names(rows: dict[int, int], stages: int) -> Iterator[str]:
     for stage, row in rows.items():
-        yield words(0.0, _TOP + row * _ROW + _ROW / 2.0 + 4.0, f"stage {stage + 1}")
+        yield text_line(0.0, _TOP + row * _ROW + _ROW / 2.0 + 4.0, f"stage {stage + 1}")
     if stages > _STAGES:
         between = f"… {stages - _STAGES:,} more"
-        yield words(0.0, _TOP + _STAGES // 2 * _ROW + _ROW / 2.0 + 4.0, between, "m")
+        yield text_line(0.0, _TOP + _STAGES // 2 * _ROW + _ROW / 2.0 + 4.0, between, "m")
 
 
 def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> 
         yield line([(x, _TOP), (x, bottom)], "grid")
         half = width_of(text) / 2.0
         if x - half > last + 6.0 and left - 12.0 <= x - half and x + half <= axis.width:
-            yield words(x, bottom + 15.0, text, "m n", "middle")
+            yield text_line(x, bottom + 15.0, text, "m n", "middle")
             last = x + half
 
 
@@ -136,7 +136,7 @@ def _gap_mark(x: float, bottom: float, gap: str) -> Iterator[str]:
         yield from limit_line(side, (_TOP, bottom))
     middle = x + _GAP / 2.0
     yield above(middle, gap, 12.0)
-    yield words(middle, (_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
+    yield text_line(middle, (_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
 
 
 def _piece(drawn: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tuple[float, float], left: float, axis: Axis) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _piece(drawn: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tup
         y = _TOP + rows[one.stage] * _ROW + 3.0 + (one.lane % 2) * (_LANE + 1.0) + (whole - height) / 2.0
         _joined(shapes[one.kind, one.stage], (x, y, width, height))
         if one.label and width_of(one.label, 9.0) + 3.0 <= width:
-            labels.append(words(x + width / 2.0, y + height / 2.0 + 3.4, one.label, "on", "middle", 9.0))
+            labels.append(text_line(x + width / 2.0, y + height / 2.0 + 3.4, one.label, "on", "middle", 9.0))
     for kind, stage in shapes:  # what follows the passes comes last, and lies above them
         for thin, looks in ((False, f"{hue(kind)} cut fine"), (True, hue(kind))):
             if some := [shape for shape in shapes[kind, stage] if (shape[2] < _THIN) == thin]:

@@ -20,9 +20,9 @@ from crossopt.reports.drawing.svg import (
     shortened,
     spot,
     spread,
+    text_line,
     widest,
     width_of,
-    words,
 )
 
 _LEFT, _TOP, _TALL = 76.0, 22.0, 300.0
@@ -59,7 +59,7 @@ def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str
         body.append(line(ways[place], f"step {hue(place)}-line{' dashed' if place else ''}"))
         value = series[place].points[-1][1]
         body.append(dot(*ways[place][-1], 3.5, hue(place), f"{series[place].label}: {value:.7g}"))
-        body.append(words(frame.across.end + 8.0, y + 4.0, named[place]))
+        body.append(text_line(frame.across.end + 8.0, y + 4.0, named[place]))
     return picture(titles, frame.height, body)
 
 
@@ -94,7 +94,7 @@ def _numbered(places: Sequence[Point], tips: Sequence[str]) -> Iterator[str]:
             yield dot(x, y, 4.0, "k0 cut", tip)
             continue
         yield dot(x, y, 10.0, "k0 cut", tip)
-        yield words(x, y + 4.0, str(number), "on", "middle")
+        yield text_line(x, y + 4.0, str(number), "on", "middle")
         last = (x, y)
 
 
@@ -111,7 +111,7 @@ def parity(titles: Titles, pairs: Sequence[Point], one: tuple[float, float, str]
     (x, y), wide = frame.at(one[:2]), widest(one[2:])
     body.append(dot(x, y, 5.0, "k1 cut"))
     side = x + 10.0 if x + 14.0 + wide < titles.width else x - 10.0 - wide
-    body.append(words(side, min(y + 20.0, frame.upward.end - 4.0), one[2], "t"))
+    body.append(text_line(side, min(y + 20.0, frame.upward.end - 4.0), one[2], "t"))
     return picture(titles, frame.height, body)
 
 
@@ -151,7 +151,7 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     ended = [(place, frame.y(values[-1])) for place, values in enumerate(found) if values]
     for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
         place = ended[number][0]
-        body += [_shape(place, frame.across.end + 8.0, y), words(frame.across.end + 18.0, y + 4.0, named[place])]
+        body += [_shape(place, frame.across.end + 8.0, y), text_line(frame.across.end + 18.0, y + 4.0, named[place])]
     return picture(titles, frame.height, body)
 
 
@@ -214,17 +214,17 @@ def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str
     side, high = (0.0, _TALL_ROW) if titles.narrow else (widest(row.shown for row in rows) + 26.0, _ROW)
     scale = _scale(ends, label + _INSIDE, titles.width - label - side - _INSIDE - 24.0, tenfold)
     bottom = 20.0 + high * len(rows)
-    body = [words(label, 11.0, f"{axis}, wider near zero" if scale.plus else axis, "m")]
+    body = [text_line(label, 11.0, f"{axis}, wider near zero" if scale.plus else axis, "m")]
     for tick in _steps(scale, titles):
         body += upright(scale.at(tick), (18.0, bottom), f"{tick:.6g}", 15.0)
     for place, row in enumerate(rows):
         y = 20.0 + high * (place + 0.5)
         named = (y - 6.0, titles.width - width_of(row.shown) - 10.0) if titles.narrow else (y + 4.0, label - 10.0)
         text, kind = (shortened(row.label, named[1]), "t") if row.marks else (fitted(row.label, titles.width), "t b")
-        body.append(words(0.0, named[0], text, kind))
+        body.append(text_line(0.0, named[0], text, kind))
         for number, mark in enumerate(row.marks):
             body += _ranged(scale, mark, y + (high - _ROW) / 2.0, number, f"{row.label}: {row.shown}")
-        body.append(words(titles.width - 3.0, named[0], row.shown, "t n", "end"))
+        body.append(text_line(titles.width - 3.0, named[0], row.shown, "t n", "end"))
     return picture(titles, bottom + 22.0, body)
 
 
@@ -440,15 +440,15 @@ def tornado(titles: Titles, swings: Sequence[Swing], centre: float, axis: str) -
     left, right = label + room[0], titles.width - room[1]
     scale = (right - left) / (high - low) if high > low else 0.0
     bottom = _TORNADO_TOP + row * len(swings)
-    body = [words(0.0 if titles.narrow else left, 11.0, axis, "m")]
+    body = [text_line(0.0 if titles.narrow else left, 11.0, axis, "m")]
     for tick in round_steps(low, high, 2 if titles.narrow else 4) if high > low else ():
         body += upright(left + (tick - low) * scale, (_TORNADO_TOP - 4.0, bottom), f"{tick:g}", 15.0)
     for place, swing in enumerate(swings):
         y, room_of_name = _TORNADO_TOP + row * place, titles.width if titles.narrow else label - 8.0
-        body.append(words(0.0, y + (9.0 if titles.narrow else 19.0), shortened(swing.label, room_of_name)))
+        body.append(text_line(0.0, y + (9.0 if titles.narrow else 19.0), shortened(swing.label, room_of_name)))
         body += _row(swing, centre, y + row - _TORNADO_ROW, lambda value: left + (value - low) * scale)
     at = left + (centre - low) * scale
-    body += [line([(at, _TORNADO_TOP - 6.0), (at, bottom)], "mark"), words(at, _TORNADO_TOP - 10.0, "as stated", "t b", "middle")]
+    body += [line([(at, _TORNADO_TOP - 6.0), (at, bottom)], "mark"), text_line(at, _TORNADO_TOP - 10.0, "as stated", "t b", "middle")]
     return picture(titles, bottom + 22.0, body)
 
 
@@ -459,5 +459,5 @@ def _row(swing: Swing, centre: float, y: float, at: Callable[[float], float]) ->
     for x, square in there:
         yield spot(x, y + 15.0, 4.5, "k1", square)
     lower, upper = sorted(swing.tips, key=lambda tip: float("inf") if tip.value is None else tip.value)
-    yield words(min(ends) - 8.0, y + 19.0, lower.shown, "t n", "end")
-    yield words(max(ends) + 8.0, y + 19.0, upper.shown, "t n")
+    yield text_line(min(ends) - 8.0, y + 19.0, lower.shown, "t n", "end")
+    yield text_line(max(ends) + 8.0, y + 19.0, upper.shown, "t n")

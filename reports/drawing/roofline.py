@@ -10,7 +10,7 @@ from math import hypot, log10
 from typing import Final
 
 from crossopt.reports.drawing.axes import Frame, Scale, tenfold_steps
-from crossopt.reports.drawing.svg import Titles, box, dot, hue, letter, line, picture, spot, width_of, words
+from crossopt.reports.drawing.svg import Titles, box, dot, hue, letter, line, picture, spot, text_line, width_of
 
 _LEFT: Final = 76.0
 _TOP: Final = 58.0
@@ -70,7 +70,7 @@ def roofline(titles: Titles, marks: Sequence[Mark], memories: Sequence[Roof], en
         body.append(line([(x, y), (frame.across.end, y)], "roof"))
         room = _beside(frame, y, width_of(engine.name_in(frame)), taken)
         taken += [room, (_LEFT, y - 1.0, frame.across.room, 2.0)]
-        body.append(words(room[0] + room[2], room[1] + 12.0, engine.name_in(frame), "m", "end"))
+        body.append(text_line(room[0] + room[2], room[1] + 12.0, engine.name_in(frame), "m", "end"))
     body += _marks(frame, marks)
     body += _letters(frame, marks, taken)
     body += frame.named(("FLOPs for each byte", "FLOP/s"))
@@ -133,7 +133,7 @@ def _roofs(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[str]
         if low < high:
             yield line([frame.at((low, low * roof.amount)), frame.at((high, high * roof.amount))], "roof")
     for label, x, end in _names(frame, memories, peak):
-        yield words(x, 30.0, label, "m", "middle")
+        yield text_line(x, 30.0, label, "m", "middle")
         yield line([(x, 34.0), end], "pointer quiet")
 
 
@@ -188,7 +188,7 @@ def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator
         if abs(middle[1] - y) > 16.0 or abs(middle[0] - x) > half + 16.0:
             yield line([(x, y), middle], "pointer quiet")
             yield box(*room, "ground")
-        yield words(middle[0], middle[1] + 4.0, text, "t", "middle", _LETTER)
+        yield text_line(middle[0], middle[1] + 4.0, text, "t", "middle", _LETTER)
 
 
 def _first_clear(frame: Frame, mark: tuple[float, float], around: Sequence[Room], taken: Sequence[Room], labels: Sequence[Room]) -> Room:

@@ -53,8 +53,8 @@ def picture(titles: Titles, height: float, body: Sequence[str]) -> str:
     return "\n".join(
         [
             f'<svg viewBox="0 0 {_number(titles.width)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
-            f'<title id="{name}-title">{_said(titles.title)}</title>',
-            f'<desc id="{name}-desc">{_said(titles.description)}</desc>',
+            f'<title id="{name}-title">{_escaped(titles.title)}</title>',
+            f'<desc id="{name}-desc">{_escaped(titles.description)}</desc>',
             *body,
             "</svg>",
         ]
@@ -99,14 +99,14 @@ def spot(x: float, y: float, half: float, kind: str, square: bool, tip: str = ""
 
 def _closed(tag: str, tip: str) -> str:
     """The end of a shape, with what it says; browsers show it without any script."""
-    return f"><title>{_said(tip)}</title></{tag}>" if tip else "/>"
+    return f"><title>{_escaped(tip)}</title></{tag}>" if tip else "/>"
 
 
-def words(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "start", size: float = SIZE) -> str:
+def text_line(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "start", size: float = SIZE) -> str:
     """One line of text that stands on the height y."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
     height = "" if size == SIZE else f' font-size="{_number(size)}"'
-    return f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}"{where}{height}>{_said(text)}</text>'
+    return f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}"{where}{height}>{_escaped(text)}</text>'
 
 
 def width_of(text: str, size: float = SIZE) -> float:
@@ -178,7 +178,7 @@ def _kind(sign: str) -> str:
     return "capital" if sign.isupper() else "other"
 
 
-def _said(text: str) -> str:
+def _escaped(text: str) -> str:
     """Words as people write them, with squares."""
     return escape(text.replace("m^2", "m²"))
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from crossopt.crossflow.records import dataclass
 from crossopt.reports.drawing.axes import LABEL, limit_line, round_steps, upright
-from crossopt.reports.drawing.svg import OUTLINED, SIZE, Titles, box, hue, letter, picture, shortened, widest, width_of, words
+from crossopt.reports.drawing.svg import OUTLINED, SIZE, Titles, box, hue, letter, picture, shortened, text_line, widest, width_of
 
 _TRACK: Final = 30.0
 _NAMED: Final = 18.0
@@ -53,7 +53,7 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
     for tick in round_steps(0.0, until, 3 if titles.narrow else 6):
         x, told = label + tick * scale, f"{tick:g}"
         body += upright(x, (top, bottom), told if x + width_of(told) / 2.0 <= titles.width else "", 15.0)
-    body.append(words(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
+    body.append(text_line(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
     for number, track in enumerate(tracks):
         y = top + number * high
         body += _words_above(track, y, titles) if above else _words_beside(track, y, label, label + room)
@@ -65,14 +65,14 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
 
 
 def _words_beside(track: Track, y: float, label: float, end: float) -> Iterator[str]:
-    yield words(0.0, y + 19.0, shortened(track.label, label - 8.0))
-    yield words(end + 12.0, y + 19.0, track.shown, "t n")
+    yield text_line(0.0, y + 19.0, shortened(track.label, label - 8.0))
+    yield text_line(end + 12.0, y + 19.0, track.shown, "t n")
 
 
 def _words_above(track: Track, y: float, titles: Titles) -> Iterator[str]:
     right = titles.width - 3.0 * _EDGE
-    yield words(0.0, y + 15.0, shortened(track.label, right - width_of(track.shown) - 10.0))
-    yield words(right, y + 15.0, track.shown, "t n", "end")
+    yield text_line(0.0, y + 15.0, shortened(track.label, right - width_of(track.shown) - 10.0))
+    yield text_line(right, y + 15.0, track.shown, "t n", "end")
 
 
 def _segment(one: Segment, left: float, top: float, scale: float, tip: str) -> Iterator[str]:
@@ -83,4 +83,4 @@ def _segment(one: Segment, left: float, top: float, scale: float, tip: str) -> I
     yield box(left + one.start * scale, y, max(width, _SEEN) if width > 0.0 else 0.0, height, kind, tip=tip)
     size = SIZE if height > _LETTER else _SMALL
     if width >= width_of(letter(one.place), size) + 6.0 and height >= _SMALL:
-        yield words(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.place), "on", "middle", size)
+        yield text_line(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.place), "on", "middle", size)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crossopt.reports.drawing.svg import WIDTH, Titles, box, fitted, hue, letter, line, picture, shortened, widest, width_of, words
+from crossopt.reports.drawing.svg import WIDTH, Titles, box, fitted, hue, letter, line, picture, shortened, text_line, widest, width_of
 
 MOST: Final = 80
 """Nodes that are drawn, beside one line for each node whose children are not."""
@@ -148,7 +148,7 @@ def _legend(nodes: Sequence[TreeNode], statuses: Sequence[str], room: float) -> 
         width = _MARK + 6.0 + width_of(text)
         if x and x + width > room:
             x, y = 0.0, y + _ROW
-        body += [*_mark(x, y, place), words(x + _MARK + 6.0, y + 12.5, text, "m")]
+        body += [*_mark(x, y, place), text_line(x + _MARK + 6.0, y + 12.5, text, "m")]
         x += width + _GAP
     return body, y + _ROW + 6.0
 
@@ -166,18 +166,18 @@ def _branches(lines: Sequence[_Line], columns: _Columns, top: float) -> Iterator
 def _drawn(one: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
     x, y = one.depth * columns.indent, top + _ROW / 2.0 + 4.5
     if not one.status:
-        yield words(x + 4.0, y, fitted(one.label, columns.width - x - 4.0), "m")
+        yield text_line(x + 4.0, y, fitted(one.label, columns.width - x - 4.0), "m")
         return
     yield from _mark(
         x, top + (_ROW - _MARK) / 2.0, statuses.index(one.status), " · ".join(part for part in (one.label, one.detail, one.status) if part)
     )
     start = x + _MARK + 6.0
-    yield words(start, y, shortened(one.label, (columns.detail if one.detail else columns.status) - _GAP - start))
-    yield words(columns.detail, y, fitted(one.detail, columns.status - _GAP - columns.detail), "m n")
-    yield words(columns.status, y, fitted(one.status, columns.end - columns.status), "m")
+    yield text_line(start, y, shortened(one.label, (columns.detail if one.detail else columns.status) - _GAP - start))
+    yield text_line(columns.detail, y, fitted(one.detail, columns.status - _GAP - columns.detail), "m n")
+    yield text_line(columns.status, y, fitted(one.status, columns.end - columns.status), "m")
 
 
 def _mark(x: float, y: float, place: int, tip: str = "") -> Iterator[str]:
     """The letter of a status on its colour."""
     yield box(x, y, _MARK, _MARK, hue(place), 4.0, tip)
-    yield words(x + _MARK / 2.0, y + 12.0, letter(place), "on", "middle", 11.0)
+    yield text_line(x + _MARK / 2.0, y + 12.0, letter(place), "on", "middle", 11.0)

@@ -14,7 +14,7 @@ from crossopt.crossflow.transformer import parts_of, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.choices import Chip, chip_of
 from crossopt.formulation.codesign.tangent import at, bound_of, terms_at
-from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of, whole
+from crossopt.instances.codesign.boxes import Boxes, corners, full_box, grid, places_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.dataclass_json import from_plain
 from crossopt.reports.facts.terms import STEP, Linearized, Term
@@ -101,7 +101,7 @@ def linear_of(instance: Instance, design: ChosenDesign, relaxation: Relaxation) 
         return Linearized(relaxation.form, relaxation.rounds, relaxation.tangents, (), 0)
     space = grid(instance)
     try:
-        chip = chip_of(instance, space, whole(space))
+        chip = chip_of(instance, space, full_box(space))
     except ValueError:
         return None
     here = places_of(space, chosen.point)

@@ -15,7 +15,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes as Places
-from crossopt.instances.codesign.boxes import Grid, Kept, corners, grid, parted, whole
+from crossopt.instances.codesign.boxes import Grid, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.settings import listed_as
@@ -57,7 +57,7 @@ def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
         "format": FORMAT,
         "question": result.question["text"],
         "settings": result.question["settings"],
-        "choices": [[name, [_said(name, value) for value in values]] for name, values in (*chips, *options.items())],
+        "choices": [[name, [_option_text(name, value) for value in values]] for name, values in (*chips, *options.items())],
         "answer": [
             *(values.index(hardware[name]) for name, values in chips),
             *(int(listed_as(instance, table([cast("Plan", chosen.plan)]), name)[0].argmax()) for name in options),
@@ -68,7 +68,7 @@ def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
     }
 
 
-def _said(name: str, value: object) -> str:
+def _option_text(name: str, value: object) -> str:
     """An option as `--set` takes it; one of `recompute` with the layers that its name counts, which are a key of their own."""
     if name == "recompute" and str(value).startswith("full"):
         mode, _, layers = str(value).partition("-")
@@ -90,7 +90,7 @@ def _tree_of(instance: Instance, space: Grid, options: dict[str, tuple[Any, ...]
 
 def _plan_values(instance: Instance, space: Grid, options: dict[str, tuple[Any, ...]], shape: tuple[int, ...]) -> Array:
     """What each combination is worth; infinite where it is no plan or breaks a limit."""
-    found, chip = np.full(shape, np.inf), corners(instance, space, whole(space))
+    found, chip = np.full(shape, np.inf), corners(instance, space, full_box(space))
     for plans in plan_blocks(instance):
         if isinstance(plans, Plans) and len(plans):
             values = values_of(instance, chip, plans)[:, 0]
@@ -130,7 +130,7 @@ def _tree(values: Array, choice: int) -> Any:  # noqa: ANN401 - a number, None, 
     return [choice, *([place, _tree(part, choice + 1)] for place, part in enumerate(values))]
 
 
-def _cut(instance: Instance, space: Grid, cuts: Iterator[Kept | None], bound: float) -> Any:  # noqa: ANN401
+def _cut(instance: Instance, space: Grid, cuts: Iterator[Ranges | None], bound: float) -> Any:  # noqa: ANN401
     """The tree of cuts with the least value in each of its ends: of every plan that of the smallest box that bounded it."""
     root = root_node(instance)
     chip, kept, least = corners(instance, space, root.box), list[AnyPlans](), np.inf
@@ -154,7 +154,7 @@ def _cut(instance: Instance, space: Grid, cuts: Iterator[Kept | None], bound: fl
             trees.append(_within(raw.at(number), part.box, tree))
         return _joined(node.box, keeps, trees)
 
-    return _within(whole(space), root.box, down(root, joined(kept), least))
+    return _within(full_box(space), root.box, down(root, joined(kept), least))
 
 
 def _within(box: Places, smaller: Places, tree: Any) -> Any:  # noqa: ANN401
@@ -166,7 +166,7 @@ def _within(box: Places, smaller: Places, tree: Any) -> Any:  # noqa: ANN401
     return tree
 
 
-def _joined(box: Places, keeps: Kept, trees: list[Any]) -> Any:  # noqa: ANN401
+def _joined(box: Places, keeps: Ranges, trees: list[Any]) -> Any:  # noqa: ANN401
     """What a box keeps, and what that takes off it choice after choice, in the order of `parted`, as one tree."""
     low, high, rest, cuts = box.low[0].tolist(), box.high[0].tolist(), iter(trees[1:]), []
     for choice, first, last in keeps:

@@ -16,7 +16,7 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 UNEQUAL = "`unequal stages` is what the slowest stage takes beyond the mean of all, of which the other uses are"
-_TOLD = 3
+_NAMED = 3
 """Uses that a sentence names, of what is saved and of what is spent more."""
 _SMALL = 0.001
 """The share of a step below which a difference is not worth a word."""
@@ -65,8 +65,8 @@ def saved_text(best: Uses, other: Uses, proved: bool) -> str:
 
 
 def _listed(pairs: Sequence[tuple[str, float]]) -> str:
-    named = [f"{name} {_time(seconds)}" for name, seconds in pairs[:_TOLD]]
-    rest = sum(seconds for _, seconds in pairs[_TOLD:])
+    named = [f"{name} {_time(seconds)}" for name, seconds in pairs[:_NAMED]]
+    rest = sum(seconds for _, seconds in pairs[_NAMED:])
     return ", ".join([*named, *([f"others {_time(rest)}"] if rest else [])])
 
 

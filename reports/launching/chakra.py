@@ -178,8 +178,8 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
         gathered=bool(np.any(gathered)),
         routed=2.0 * _number(mean_over_kinds(model, lambda kind: _routed_bytes(kind, group))),
         around=_number(mean_over_kinds(model, lambda kind: _around_bytes(kind, group))),
-        gathers=_held(layer_weights(model, split)).times(model.weight_bytes if plan.zero == 3 else 0.0),
-        scatters=_held(layer_trained(model, split)).times(model.gradient_bytes if plan.zero >= 2 else 0.0),
+        gathers=_parameters_held(layer_weights(model, split)).times(model.weight_bytes if plan.zero == 3 else 0.0),
+        scatters=_parameters_held(layer_trained(model, split)).times(model.gradient_bytes if plan.zero >= 2 else 0.0),
     )
 
 
@@ -327,8 +327,8 @@ def _update(one: Planned, stage: int) -> Iterator[Item]:
     """What follows the last pass: gradients that are left, those of a table on both ends, the update, and weights that were shared out."""
     model, plan = one.model, one.plan
     split = sharding(model, table([plan]))
-    whole = _held(stage_trained(model, split, np.float64(stage)))
-    beside = whole.less(_held(layer_trained(model, split)).times(one.layers[stage]))
+    whole = _parameters_held(stage_trained(model, split, np.float64(stage)))
+    beside = whole.less(_parameters_held(layer_trained(model, split)).times(one.layers[stage]))
     scattered = plan.zero >= 2 or (plan.zero == 1 and model.scattered_gradients)
     summed = (beside if plan.zero >= 2 else whole).times(model.gradient_bytes)
     yield from _replicated("gradients", "reduce_scatter" if scattered else "all_reduce", summed, plan)
@@ -346,7 +346,7 @@ def flops_of(one: Planned) -> float:
     return step_flops(one.model) + repeated_flops(one.model, code("recompute", one.plan.recompute))
 
 
-def _held(weights: Weights) -> Held:
+def _parameters_held(weights: Weights) -> Held:
     return Held(_number(weights.shared), _number(weights.routed))
 
 
@@ -467,7 +467,7 @@ def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> 
     name = file_name(instance.name)
     step = evaluate(model, design, instance.budget, instance.prices).step_time
     sums, groups = _write(one, target, name, round(step * 1e9))
-    for line in _told(one, sums, groups, target, name):
+    for line in _summary_lines(one, sums, groups, target, name):
         sys.stdout.write(fitted(f"{line}\n"))
 
 
@@ -523,7 +523,7 @@ def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:
     return sums
 
 
-def _told(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
+def _summary_lines(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
     share = sums.flops / flops_of(one)
     yield f"{target}: {several(sums.npus, 'trace')} {name}.<npu>.et, {GROUPS} with {several(len(groups), 'group')}, {ABOUT}"
     yield f"  plan           {one.plan}"

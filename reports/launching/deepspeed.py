@@ -5,7 +5,7 @@ from typing import Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, frozen, options_of, peft, unknown_shapes, whole, windowed
+from crossopt.reports.launching.options import Export, Setting, Settings, frozen, options_of, peft, unknown_shapes, whole_number, windowed
 
 OPTIONS = options_of(
     "DeepSpeed 0.18",
@@ -105,14 +105,14 @@ def _flat(document: dict[str, Any], path: str) -> dict[str, str | None]:
 def read(given: Settings, model: Transformer, devices: int) -> Plan:
     """The plan that these settings launch."""
     del model
-    tensor, pipeline = whole(given, "tensor_parallel.autotp_size"), whole(given, "PipelineModule.num_stages")
-    zero, data = whole(given, "zero_optimization.stage", 0), devices // (tensor * pipeline)
-    microbatch, steps = whole(given, "train_micro_batch_size_per_gpu"), whole(given, "gradient_accumulation_steps")
-    if whole(given, "train_batch_size") != microbatch * steps * data:
+    tensor, pipeline = whole_number(given, "tensor_parallel.autotp_size"), whole_number(given, "PipelineModule.num_stages")
+    zero, data = whole_number(given, "zero_optimization.stage", 0), devices // (tensor * pipeline)
+    microbatch, steps = whole_number(given, "train_micro_batch_size_per_gpu"), whole_number(given, "gradient_accumulation_steps")
+    if whole_number(given, "train_batch_size") != microbatch * steps * data:
         raise ValueError("the batch is not that of the microbatches of all replicas")
     kept = pipeline > 1 or zero == 0
     hidden = given.get("zero_optimization.overlap_comm") == "true" and not kept
-    again = "gradient_checkpointing_enable" in given or whole(given, "pipeline.activation_checkpoint_interval", 0) > 0
+    again = "gradient_checkpointing_enable" in given or whole_number(given, "pipeline.activation_checkpoint_interval", 0) > 0
     return Plan(
         tensor=tensor,
         pipeline=pipeline,

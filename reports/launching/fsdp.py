@@ -5,7 +5,7 @@ import ast
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, options_of, peft, unknown_shapes, whole, windowed
+from crossopt.reports.launching.options import Export, Setting, Settings, options_of, peft, unknown_shapes, whole_number, windowed
 
 OPTIONS = options_of(
     "PyTorch 2.8",
@@ -28,7 +28,7 @@ _SELECTIVE = (
     "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper",
     "from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts",
 )
-_KEPT = """\
+_KEEPS_PRODUCTS = """\
 def keeps_products(context, operation, *arguments, **named):
     \"\"\"What a layer keeps: matrix products and attention; the rest is computed again.\"\"\"
     aten = torch.ops.aten
@@ -156,7 +156,7 @@ def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
     yours = _YOURS.format(share=model.global_batch // plan.data, **shapes, **sizes)
     first = ("import os", *(("from functools import partial",) if _POLICY in values else ()), "")
     head = "\n".join([launched, "", *first, *_IMPORTS, *chosen, "", ""])
-    kept = _KEPT if _POLICY in values else ""
+    kept = _KEEPS_PRODUCTS if _POLICY in values else ""
     lines = [f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_placed(sharded), *_frozen(model)]
     lines += [*_recomputed(values), *(_sharing(values) if sharded else _copying()), "return model"]
     plan_lines = "".join(f"    {line}\n" for line in lines)
@@ -254,7 +254,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     once = "set_requires_gradient_sync.requires_gradient_sync" in given
     return Plan(
         data=data,
-        microbatch=whole(given, "split.split_size"),
+        microbatch=whole_number(given, "split.split_size"),
         recompute="elements" if _POLICY in given else "full" if "apply_activation_checkpointing.check_fn" in given else "none",
         zero=0 if sharded is None else 3 if sharded == "True" else 1 if once else 2,
         overlap="data" if data > 1 else "none",

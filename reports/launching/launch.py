@@ -16,7 +16,7 @@ from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
-from crossopt.instances.codesign.stacks.table import WORDS, Machine, Stack
+from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Stack
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
 from crossopt.reports.launching.options import UNSAID, Export
@@ -101,7 +101,7 @@ def _instead(name: str, plan: Plan, launched: Plan, broken: tuple[str, ...]) -> 
     lines = [f"{name} launches {', '.join(others)}", *(f"since there {sentence}" for sentence in broken)]
     for field in changed:
         value = getattr(plan, field)
-        if field in WORDS and not any(launchable(stack, field, (value,)) for stack in STACKS.values()):
+        if field in NAMED_OPTIONS and not any(launchable(stack, field, (value,)) for stack in STACKS.values()):
             lines.append(f"no stack that is known launches {field} {_shown(value)}")
     return tuple(lines)
 
@@ -117,11 +117,11 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
     found = launch(name, model, plan, instance.machine, partial(_cost, instance, chosen))
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
-    priced = _priced(instance, chosen, plan)
+    priced = _evaluation_of(instance, chosen, plan)
     heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
     heads += [f"NOT AS PRICED: {words}" for words in found.remarks if UNSAID in words]
     if found.instead:
-        launched = _priced(instance, chosen, found.plan)
+        launched = _evaluation_of(instance, chosen, found.plan)
         heads += [*found.instead, f"launched: {_figures(launched)}", f"as planned: {_figures(priced)}"]
         _refuse_what_does_not_fit(name, found, launched)
     lines = [line for words in heads for line in _commented(words)]
@@ -146,14 +146,14 @@ def _commented(words: str, start: str = "# ") -> list[str]:
     return wrap(words, _PAGE, initial_indent=start, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
 
 
-def _priced(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:
+def _evaluation_of(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:
     """The full model's word on a plan on the design's device."""
     return evaluate(instance.workload, design_of(instance, replace(chosen, plan=plan)), instance.budget, instance.prices)
 
 
 def _cost(instance: Instance, chosen: Candidate, plan: Plan) -> float:
     """The step time of a plan that fits."""
-    priced = _priced(instance, chosen, plan)
+    priced = _evaluation_of(instance, chosen, plan)
     return priced.step_time if all(limit.kept for limit in priced.limits if limit.name in _MEMORIES) else float("inf")
 
 

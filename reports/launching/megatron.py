@@ -29,7 +29,7 @@ from crossopt.reports.launching.options import (
     options_of,
     parsed_flags,
     unknown_shapes,
-    whole,
+    whole_number,
 )
 
 OPTIONS = options_of(
@@ -282,7 +282,7 @@ def _attention(model: Transformer) -> list[Setting]:
 
 # What is to be done beside the arguments of Megatron-LM: the environment, what no shape tells, and shapes that no argument says.
 
-_SAID = (
+_HAS_ARGUMENTS = (
     "expert_ffn shared_experts expert_groups groups_per_token dense_layers window global_layers query_rank kv_rank rope_size value_size "
     "qk_norm sinks prediction_layers logit_bytes scaling"
 )
@@ -341,7 +341,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
     modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
     bridge = f"Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
-    said = f"{_SAID} optimizer_bytes" if moments_said(model, plan) else _SAID
+    said = f"{_HAS_ARGUMENTS} optimizer_bytes" if moments_said(model, plan) else _HAS_ARGUMENTS
     bent = {"activation": _GELU if model.activation == "gelu" else ""}
     return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model) | bent))
 
@@ -498,16 +498,16 @@ def _offloaded(model: Transformer, plan: Plan) -> list[Setting]:
 
 def read(given: Settings, model: Transformer, devices: int) -> Plan:
     """The plan that these arguments launch."""
-    tensor, context, pipeline = (whole(given, f"--{name}-parallel-size") for name in ("tensor-model", "context", "pipeline-model"))
+    tensor, context, pipeline = (whole_number(given, f"--{name}-parallel-size") for name in ("tensor-model", "context", "pipeline-model"))
     chunks = given.get("--pipeline-model-parallel-layout")
-    interleave = len(chunks.split("|")) // pipeline if chunks else whole(given, "--num-virtual-stages-per-pipeline-rank")
-    expert, split = whole(given, "--expert-model-parallel-size"), whole(given, "--expert-tensor-parallel-size", tensor)
+    interleave = len(chunks.split("|")) // pipeline if chunks else whole_number(given, "--num-virtual-stages-per-pipeline-rank")
+    expert, split = whole_number(given, "--expert-model-parallel-size"), whole_number(given, "--expert-tensor-parallel-size", tensor)
     ends = _ends(given, model, pipeline, str(chunks) if chunks else "")
     strategy = given.get("--data-parallel-sharding-strategy")
     zero = 1 if "--use-distributed-optimizer" in given else 0
     zero = {name: number for number, name in _SHARDING.items()}.get(str(strategy), zero) if "--use-megatron-fsdp" in given else zero
     data = "--overlap-grad-reduce" in given or zero > 1
-    instances = whole(given, "--num-distributed-optimizer-instances")
+    instances = whole_number(given, "--num-distributed-optimizer-instances")
     transfers = interleave > 1 and "--no-overlap-p2p-communication" not in given
     return Plan(
         tensor=tensor,
@@ -518,7 +518,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         tensor_exchange="hidden" if "--tp-comm-overlap" in given else "exposed",
         expert_exchange="hidden" if PAIRED in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
-        microbatch=whole(given, "--micro-batch-size"),
+        microbatch=whole_number(given, "--micro-batch-size"),
         interleave=interleave,
         first_stage_layers=ends[0],
         last_stage_layers=ends[1],
@@ -527,7 +527,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
         shard=devices // (tensor * pipeline * instances) if instances > 1 else 0,
-        offload="activations" if whole(given, "--cpu-offloading-num-layers", 0) else "none",
+        offload="activations" if whole_number(given, "--cpu-offloading-num-layers", 0) else "none",
         placement=f"tensor-context-{'pipeline-data' if '--use-tp-pp-dp-mapping' in given else 'data-pipeline'}",
     )
 
@@ -539,14 +539,14 @@ def _recompute_in(given: Settings, model: Transformer) -> str:
         number = reduce(or_, (_MODULES[name] for name in modules.split()))
         return word_of(number if model.latent else number & ~ATTENTION_NORM)
     if given.get("--recompute-method") == "block":
-        return f"full-{whole(given, '--recompute-num-layers')}"
+        return f"full-{whole_number(given, '--recompute-num-layers')}"
     return given.get("--recompute-granularity") or "none"
 
 
 def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tuple[int, int]:
     """Layers of the first and the last stage, where they are told, or follow from a layout that is not even."""
     if not chunks:
-        return whole(given, "--decoder-first-pipeline-num-layers", 0), whole(given, "--decoder-last-pipeline-num-layers", 0)
+        return whole_number(given, "--decoder-first-pipeline-num-layers", 0), whole_number(given, "--decoder-last-pipeline-num-layers", 0)
     counts = [part.count("t") + part.count("m") for part in chunks.split("|")]
     held = [sum(counts[stage::pipeline]) for stage in range(pipeline)]
     for ends in ((0, 0), (held[0], 0), (0, held[-1]), (held[0], held[-1])):

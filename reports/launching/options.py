@@ -113,7 +113,7 @@ def parsed_flags(text: str) -> Settings:
     return found
 
 
-def whole(settings: Settings, name: str, usual: int = 1) -> int:
+def whole_number(settings: Settings, name: str, usual: int = 1) -> int:
     """The number that an option is set to."""
     value = settings.get(name)
     return usual if value is None else int(value)

@@ -13,7 +13,7 @@ from crossopt.reports.launching.options import (
     options_of,
     parsed_flags,
     unknown_shapes,
-    whole,
+    whole_number,
     windowed,
 )
 
@@ -134,15 +134,15 @@ def _network(model: Transformer) -> list[Setting]:
 
 def read(given: Settings, model: Transformer, devices: int) -> Plan:
     """The plan that these settings launch."""
-    tensor, pipeline, context = (whole(given, f"--parallelism.{name}_parallel_degree") for name in ("tensor", "pipeline", "context"))
-    shard, copies = (whole(given, f"--parallelism.data_parallel_{name}_degree") for name in ("shard", "replicate"))
-    local, pipe = whole(given, "--training.local_batch_size"), "--parallelism.pipeline_parallel"
-    layers = whole(given, f"{pipe}_layers_per_stage", model.stack)
+    tensor, pipeline, context = (whole_number(given, f"--parallelism.{name}_parallel_degree") for name in ("tensor", "pipeline", "context"))
+    shard, copies = (whole_number(given, f"--parallelism.data_parallel_{name}_degree") for name in ("shard", "replicate"))
+    local, pipe = whole_number(given, "--training.local_batch_size"), "--parallelism.pipeline_parallel"
+    layers = whole_number(given, f"{pipe}_layers_per_stage", model.stack)
     expert, split = (
-        whole(given, "--parallelism.expert_parallel_degree"),
-        whole(given, "--parallelism.expert_tensor_parallel_degree", tensor),
+        whole_number(given, "--parallelism.expert_parallel_degree"),
+        whole_number(given, "--parallelism.expert_tensor_parallel_degree", tensor),
     )
-    less = [whole(given, f"{pipe}_{name.removesuffix('_layers')}_less_layers", 0) for name in END_STAGES]
+    less = [whole_number(given, f"{pipe}_{name.removesuffix('_layers')}_less_layers", 0) for name in END_STAGES]
     interleave = 1 if pipeline == 1 else -(-(model.stack + sum(less)) // layers) // pipeline
     sharded, always = shard * context > 1, given.get("--parallelism.fsdp_reshard_after_forward") == "always"
     if tensor * context * pipeline * shard * copies != devices:
@@ -155,7 +155,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         expert=expert,
         tensor_exchange="hidden" if "--parallelism.enable_async_tensor_parallel" in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
-        microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
+        microbatch=local if pipeline == 1 else whole_number(given, f"{pipe}_microbatch_size"),
         interleave=interleave,
         first_stage_layers=interleave * layers - less[0] if less[0] else 0,
         last_stage_layers=interleave * layers - less[1] if less[1] else 0,

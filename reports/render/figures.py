@@ -17,7 +17,7 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
-from crossopt.reports.drawing.svg import WIDTH, box, hue, width_of, words
+from crossopt.reports.drawing.svg import WIDTH, box, hue, text_line, width_of
 from crossopt.reports.render.page import Page
 from crossopt.reports.render.style import alone
 
@@ -198,8 +198,8 @@ def _with_keys(drawn: str, keys: list[Key]) -> str:
         room = _MARK + 6.0 + width_of(key.label)
         if x and x + room > min(wide, WIDTH):
             x, y = 0.0, y + _ROW
-        body += [box(x, y, _MARK, 15.0, hue(key.place), 3.0), words(x + _MARK / 2.0, y + 11.5, key.letter, "on", "middle")]
-        body.append(words(x + _MARK + 6.0, y + 12.0, key.label))
+        body += [box(x, y, _MARK, 15.0, hue(key.place), 3.0), text_line(x + _MARK / 2.0, y + 11.5, key.letter, "on", "middle")]
+        body.append(text_line(x + _MARK + 6.0, y + 12.0, key.label))
         x += room + _GAP
     inside = drawn.removesuffix("</svg>").replace(found[0], f'<svg viewBox="0 0 {wide:g} {y + _ROW:g}"', 1)
     return "\n".join([inside.rstrip(), *body, "</svg>"])

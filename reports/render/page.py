@@ -52,8 +52,8 @@ class ProofBox:
 
     def __str__(self) -> str:
         mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
-        words = "\n".join(f"<p>{said(words)}</p>" for words in (self.text, self.note) if words)
-        proof = f'<div class="{box}"><p><span class="badge {mood}">{said(self.label)}</span></p>\n{words}</div>'
+        words = "\n".join(f"<p>{text_html(words)}</p>" for words in (self.text, self.note) if words)
+        proof = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{words}</div>'
         kind = "first drawn" if self.drawn else "first"
         return f'<div class="{kind}">\n<div>\n{self.answer}\n</div>\n{self.drawn}\n{proof}\n</div>' if self.answer else proof
 
@@ -118,7 +118,7 @@ def named(name: str) -> str:
     return " ".join({"l1": "L1", "l2": "L2", "hbm": "HBM", "zero": "ZeRO"}.get(word, word) for word in name.split("_"))
 
 
-def said(text: str) -> str:
+def text_html(text: str) -> str:
     """Words of a result as HTML, with squares as people write them, names and amounts that no line breaks, and commands as such."""
     shown = escape(text.replace(" mm^2", f"{TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
     return _COMMAND.sub(r"<code>\1</code>", shown)
@@ -128,28 +128,30 @@ def section(title: str, *parts: str) -> str:
     """A heading with what stands below it; nothing where nothing does."""
     inside = [part for part in parts if part]
     name = "at-" + re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-    return "\n".join([f'<section id="{name}">\n<h2>{said(title)}</h2>', *inside, "</section>"]) if inside else ""
+    return "\n".join([f'<section id="{name}">\n<h2>{text_html(title)}</h2>', *inside, "</section>"]) if inside else ""
 
 
 def heading(name: str, sentence: str) -> str:
     """The title with the question below it."""
-    return f'<h1>{said(name)}</h1>\n<p class="lead">{said(sentence)}</p>'
+    return f'<h1>{text_html(name)}</h1>\n<p class="lead">{text_html(sentence)}</p>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph of plain words."""
-    return f"<p{_class(kind)}>{said(text)}</p>"
+    return f"<p{_class(kind)}>{text_html(text)}</p>"
 
 
 def listing(items: Sequence[str]) -> str:
     """A list of sentences; nothing where there are none."""
-    return f"<ul>{''.join(f'<li>{said(item)}</li>' for item in items)}</ul>" if items else ""
+    return f"<ul>{''.join(f'<li>{text_html(item)}</li>' for item in items)}</ul>" if items else ""
 
 
 def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> str:
     """Letters and colours of a picture with what they stand for, of those that are drawn where not all are."""
     keys = (
-        f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels) if drawn is None or place in drawn
+        f'<span class="key">{swatch(place)} {text_html(label)}</span>'
+        for place, label in enumerate(labels)
+        if drawn is None or place in drawn
     )
     return f'<p class="keys">{" ".join(keys)}</p>'
 
@@ -157,7 +159,7 @@ def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> st
 def figure(draw: Callable[[float], str], caption: str = "", zooms: bool = False) -> str:
     """A picture of any width with a line below it, drawn once for wide screens and once for narrow ones, on which it would be too small
     to read; one that zooms has more to see than fits at once."""
-    below = f"\n<figcaption>{said(caption)}</figcaption>" if caption else ""
+    below = f"\n<figcaption>{text_html(caption)}</figcaption>" if caption else ""
     kind = ' class="zooms"' if zooms else ""
     screens = (("wide", WIDTH), ("narrow", NARROW))
     drawn = "\n".join(f'<div class="for-{screen}">\n{draw(width)}\n</div>' for screen, width in screens)
@@ -166,7 +168,7 @@ def figure(draw: Callable[[float], str], caption: str = "", zooms: bool = False)
 
 def tiles(facts: Sequence[tuple[str, str]]) -> str:
     """The figures that a reader looks for first."""
-    inside = "".join(f'<div class="tile"><b>{said(value)}</b><span>{said(label)}</span></div>' for label, value in facts)
+    inside = "".join(f'<div class="tile"><b>{text_html(value)}</b><span>{text_html(label)}</span></div>' for label, value in facts)
     lines = -(-len(facts) // _TILES)
     return f'<div class="tiles of{-(-len(facts) // max(lines, 1))}">{inside}</div>'
 
@@ -180,10 +182,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = ""
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
     with names that may break, and so is one of many columns, whose figures may break too."""
     right = set(numbers)
-    cells = [[said(_tied(cell) if place in right else cell) for place, cell in enumerate(row)] for row in rows]
+    cells = [[text_html(_tied(cell) if place in right else cell) for place, cell in enumerate(row)] for row in rows]
     many = len(heads) > _MANY
     kind = f"table{' wide' if wide or many else ''}{' many' if many else ' slides' if wide or len(heads) > _NARROW else ''}"
-    return _table([said(head) for head in heads], cells, caption, numbers, kind)
+    return _table([text_html(head) for head in heads], cells, caption, numbers, kind)
 
 
 def _tied(cell: str) -> str:
@@ -193,15 +195,15 @@ def _tied(cell: str) -> str:
 
 def link_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
     """The same with a place of this page, "#name", behind the first word of each row."""
-    cells = [[f'<a href="{place}">{said(name)}</a>', *(said(cell) for cell in row)] for (name, place), row in rows]
-    return _table([said(head) for head in heads], cells, "", numbers, "table wide slides")
+    cells = [[f'<a href="{place}">{text_html(name)}</a>', *(text_html(cell) for cell in row)] for (name, place), row in rows]
+    return _table([text_html(head) for head in heads], cells, "", numbers, "table wide slides")
 
 
 def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") -> str:
     """The parts of a whole with their letters and colours, as a stacked bar has them, and their shares."""
     total = sum(part.value for part in parts)
-    rows = [[f"{swatch(part.place)} {said(part.label)}", said(part.shown), _share(part.value, total)] for part in parts]
-    return _table([said(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
+    rows = [[f"{swatch(part.place)} {text_html(part.label)}", text_html(part.shown), _share(part.value, total)] for part in parts]
+    return _table([text_html(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
 
 
 def swatch(place: int) -> str:
@@ -212,7 +214,7 @@ def swatch(place: int) -> str:
 def fold(title: str, text: str) -> str:
     """Long text that is shown when it is asked for, its beginning where it is very long."""
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n... {len(text) - _LONGEST:,} more characters"
-    return f"<details>\n<summary>{said(title)}</summary>\n<pre>{escape(shown)}</pre>\n</details>"
+    return f"<details>\n<summary>{text_html(title)}</summary>\n<pre>{escape(shown)}</pre>\n</details>"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, numbers: Sequence[int], kind_of_table: str = "table") -> str:
@@ -228,7 +230,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, nu
         + "</tr>"
         for row in rows
     ]
-    named = f"<caption><span>{said(caption)}</span></caption>" if caption else ""
+    named = f"<caption><span>{text_html(caption)}</span></caption>" if caption else ""
     top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
     drawn = "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
     return folded(f"All {len(rows):,} rows", drawn) if len(rows) > _FOLDED else drawn
@@ -236,7 +238,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, nu
 
 def folded(title: str, drawn: str) -> str:
     """Drawings or tables that would be long to scroll past, shown when they are asked for."""
-    return f'<details class="drawn-out">\n<summary>{said(title)}</summary>\n{drawn}\n</details>'
+    return f'<details class="drawn-out">\n<summary>{text_html(title)}</summary>\n{drawn}\n</details>'
 
 
 def _share(value: float, total: float) -> str:
@@ -254,7 +256,7 @@ def embedded(result: object, name: str = "result", room: int = LARGEST) -> str:
     if len(inside) > room:
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         words = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
-        return f'<footer id="{name}-left-out">{said(words)}</footer>'
+        return f'<footer id="{name}-left-out">{text_html(words)}</footer>'
     return (
         "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
         f'<pre id="{name}">{inside}</pre>\n</details>'

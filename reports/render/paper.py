@@ -240,7 +240,7 @@ def latex(tables: Sequence[tuple[str, Table]], file: str = "", whole: str = "") 
             what = escape_signs(written(titled(name, table)))
             found.append(f"% {what}: left out, as a paper has no room for {len(table.rows):,} rows; --as csv has them.")
             continue
-        for number, part in _tabulars(titled(whole if place == 0 and whole else name, table), _told(table)):
+        for number, part in _tabulars(titled(whole if place == 0 and whole else name, table), _without_empty_columns(table)):
             slug = re.sub(r"[^a-z0-9]+", "-", f"{file} {titled(name, table)}{number}".lower()).strip("-")
             seen[slug] += 1
             label = slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
@@ -248,7 +248,7 @@ def latex(tables: Sequence[tuple[str, Table]], file: str = "", whole: str = "") 
     return "\n\n".join(found) + "\n"
 
 
-def _told(table: Table) -> Table:
+def _without_empty_columns(table: Table) -> Table:
     """The table without columns, but for the first, that tell nothing in any row."""
     kept = [column for column in range(len(table.heads)) if not column or any(row[column] not in (None, "") for row in table.rows)]
     rows = tuple(tuple(row[column] for column in kept) for row in table.rows)
@@ -328,7 +328,7 @@ def _in(share: float | None, cell: str) -> str:
 
 _LINE: Final = 44
 _NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."
-_TOLD: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}\n\n", "text": f"{_NOT_PROVED}\n\n"}
+_FIRST_LINE: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}\n\n", "text": f"{_NOT_PROVED}\n\n"}
 """The first line; a spreadsheet has its heads there, and its verdicts say so alone."""
 
 
@@ -337,7 +337,7 @@ def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     names, told = names_of(digests, files), any(one.verdict.endswith(SAID) for one in digests)
     tables = tables_of(digests, names)
     text = _captioned(tables, digests, names, files) if kind == "latex" else FORMATS[kind](tables)
-    return f"{_TOLD.get(kind, '') if told else ''}{text}"
+    return f"{_FIRST_LINE.get(kind, '') if told else ''}{text}"
 
 
 def sheet_in(form: str, sheet: Sheet, data: object) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.render.page import ProofBox, figure, frame, heading, listing, said, section, table
+from crossopt.reports.render.page import ProofBox, figure, frame, heading, listing, section, table, text_html
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.tables.runs import Cells, Value, axis_columns, csv_of
 from crossopt.solvers.sweeps.listed import Listed
@@ -115,7 +115,7 @@ def _picture(listed: Listed, cells: Cells, axes: Sequence[str]) -> str:
     values = [value for found in courses.values() for value in found.values()]
     upward = f"value in {next(iter(units))}" if units else "value"
     described = "; ".join(f"{line.label}: {', '.join(_short(value) or 'none' for value in line.values)}" for line in drawn)
-    titles = Titles("swept", f"{upward} along {said(axes[0])}", f"{described}.")
+    titles = Titles("swept", f"{upward} along {text_html(axes[0])}", f"{described}.")
     return figure(lambda width: lines(titles.at(width), places, drawn, (axes[0], upward), (min(values), max(values))))
 
 

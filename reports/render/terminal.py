@@ -170,7 +170,7 @@ def _bars(bars: Bars) -> Iterator[str]:
             yield from _wrapped(f"{row.label}: none, {row.fault}")
             continue
         yield _bar(row.label, wide, row.amount / most, room, f"{digits(row.amount, bars.unit)}{_far(row, bars, place)}")
-        yield from _said(row, wide)
+        yield from _bar_lines(row, wide)
 
 
 def _far(row: Bar, bars: Bars, place: int) -> str:
@@ -178,7 +178,7 @@ def _far(row: Bar, bars: Bars, place: int) -> str:
     return above(row.amount, bars.best) if place and not row.fault and row.amount is not None else ""
 
 
-def _said(row: Bar, wide: int) -> list[str]:
+def _bar_lines(row: Bar, wide: int) -> list[str]:
     words = f"but {row.fault}" if row.fault else row.words
     return _wrapped(words, " " * (wide + 7)) if words else []
 

@@ -18,9 +18,9 @@ from crossopt.reports.render.page import (
     link_table,
     listing,
     paragraph,
-    said,
     section,
     table,
+    text_html,
 )
 from crossopt.reports.render.paper import names_of
 from crossopt.reports.render.tables import PROVED_HERE, SAID, Digest, with_text
@@ -69,9 +69,9 @@ def _with_boxes(one: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: st
     return Drawn(replace(one.page, sections=sections), replace(one.digest, verdict=verdict))
 
 
-_WORDS: Final = "Notes, versions and seconds are words of the file in any case."
-_NOT_PROVED: Final = f"The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew. {_WORDS}"
-_PROVED: Final = f"The proof was carried out anew for this page. {_WORDS}"
+_UNCHECKED: Final = "Notes, versions and seconds are words of the file in any case."
+_NOT_PROVED: Final = f"The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew. {_UNCHECKED}"
+_PROVED: Final = f"The proof was carried out anew for this page. {_UNCHECKED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _above(value: float, least: float) -> str:
 def _contents(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
     titles = names_of([one.digest for one in drawn], names)
     items = "".join(
-        f'<li><a href="#result-{number}">{said(title)}</a>: {said(one.digest.verdict)}</li>'
+        f'<li><a href="#result-{number}">{text_html(title)}</a>: {text_html(one.digest.verdict)}</li>'
         for number, (one, title) in enumerate(zip(drawn, titles, strict=True), 1)
     )
     return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'

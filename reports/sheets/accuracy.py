@@ -16,7 +16,7 @@ _NAMED: Final = 6
 """Lines of a file that a reason names."""
 _LISTED, _TOLD = 200, 400
 """Runs that a page lists, and up to how many each says what it is to who points at it; spreadsheets have all."""
-_ASKED: Final = "How far are the step times that the model predicts from those that were measured?"
+_QUESTION: Final = "How far are the step times that the model predicts from those that were measured?"
 _KNOWN: Final = "Times are those of the file. Some of its runs may be among those that the model's constants were fitted to."
 _NONE: Final = "-"
 
@@ -54,7 +54,7 @@ def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
         facts += [("in the likely range", f"{total.in_range.share:.0%}")] if total.in_range else []
     return Sheet(
         name=name,
-        sentence=_ASKED,
+        sentence=_QUESTION,
         headline=f"{several(priced + rejected, 'row')}, {priced:,} priced{filled}, {rejected:,} rejected",
         label="measured, not proved",
         verdict="",

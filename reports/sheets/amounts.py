@@ -63,7 +63,7 @@ def short(value: Number, unit: str) -> str:
         return rounded_quantity(value, _DIMENSIONS[unit], 5)
     if unit == REGRET:
         return f"{value:.3%}"
-    return _counted(value, unit) if isinstance(value, int) else f"{value:.5g} {unit}".rstrip()
+    return _integer_text(value, unit) if isinstance(value, int) else f"{value:.5g} {unit}".rstrip()
 
 
 def short_below(bound: Number, value: Number | None, unit: str) -> str:
@@ -76,10 +76,10 @@ def short_below(bound: Number, value: Number | None, unit: str) -> str:
         return bound_amount(bound, unit)
     if unit == REGRET:
         return f"{lowered(100.0 * bound)}%"
-    return _counted(bound, unit) if isinstance(bound, int) else f"{lowered(bound)} {unit}".rstrip()
+    return _integer_text(bound, unit) if isinstance(bound, int) else f"{lowered(bound)} {unit}".rstrip()
 
 
-def _counted(figure: int, unit: str) -> str:
+def _integer_text(figure: int, unit: str) -> str:
     """With commas; large ones with five digits, towards nothing, as bounds must be."""
     if abs(figure) < _LONG:
         return f"{figure:,} {unit}".rstrip()

@@ -43,7 +43,7 @@ def cut_text(question: PlacementQuestion, placement: Placement, loads: Sequence[
     """The cut of stages where the graph has layers, else the busiest device; nothing where a latency is asked."""
     if question.problem == "latency":
         return ""
-    held = _held(question, placement) if question.contiguity == "stages" else []
+    held = _layer_ranges(question, placement) if question.contiguity == "stages" else []
     if held and len(held) <= _FEW:
         twice = " A layer named twice is cut." if any(one[0] == other[1] for one, other in zip(held[1:], held, strict=False)) else ""
         return f"Layers: {', '.join(words for _, _, words in held)}.{twice}"
@@ -52,7 +52,7 @@ def cut_text(question: PlacementQuestion, placement: Placement, loads: Sequence[
     return f"The busiest is {busiest.device}: {runs}."
 
 
-def _held(question: PlacementQuestion, placement: Placement) -> list[tuple[int, int, str]]:
+def _layer_ranges(question: PlacementQuestion, placement: Placement) -> list[tuple[int, int, str]]:
     """Of each device its first and last layer and both in words, in the order of the layers; nothing where any device has none."""
     found: dict[int, set[int]] = {}
     for name, device in zip(question.graph.names, devices_in(question, placement.devices).tolist(), strict=True):

@@ -8,7 +8,7 @@ from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.sheets.amounts import seconds_of
 from crossopt.reports.sheets.sheet import Column, Limit, Limits, Part, Search, Section, Sheet, Table, answer_sheet, counts, names
 from crossopt.solvers.proofs import Reductions, Steps
-from crossopt.solvers.sharding.judge import IN_FLOATS, WHOLE, Answer, Meaning
+from crossopt.solvers.sharding.judge import EXACT_PROOFS, IN_FLOATS, Answer, Meaning
 
 _KNOWN = "It was read anew for this page. The counts of the reductions, the seconds and the notes are the result's own."
 _PLANS = 12
@@ -52,7 +52,7 @@ def _prover(result: Answer) -> str:
     sure = result.proof.certificate.bound if isinstance(result.proof, Steps) and result.proof.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
     floats = ", in floating point and lowered by a millionth at least" if result.proved_by.startswith(IN_FLOATS) else ""
-    return f"{'' if result.proved_by in WHOLE else 'the word of '}{result.proved_by}{floats}{own}" if result.proved_by else ""
+    return f"{'' if result.proved_by in EXACT_PROOFS else 'the word of '}{result.proved_by}{floats}{own}" if result.proved_by else ""
 
 
 def _memory(result: Answer, said: Meaning) -> Section:

@@ -311,7 +311,7 @@ def answer_sheet(
         summary=summary,
         chosen=chosen,
         sketch=sketch,
-        asked=_asked(result, given, open_choices),
+        asked=_question_section(result, given, open_choices),
         sections=(*([Section("Why", (result.reasons,))] if result.reasons else []), *sections, Section("Notes", (notes,))),
         details=details,
         known=(verdict, *([anew] if result.answer is not None else []), *known),
@@ -347,7 +347,7 @@ def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> She
     )
 
 
-def _asked(result: Result[Any, Any], given: Pairs, open_choices: tuple[Part, ...]) -> Section:
+def _question_section(result: Result[Any, Any], given: Pairs, open_choices: tuple[Part, ...]) -> Section:
     source, text = str(result.question.get("source", "")), str(result.question.get("text", ""))
     settings = "".join(f"\n# --set {setting}" for setting in result.question.get("settings", ()))
     written = (Folded("The question as it was written", f"{text}{settings}"),) if text and source.endswith((".yaml", ".yml")) else ()

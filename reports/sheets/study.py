@@ -187,7 +187,7 @@ _FEW: Final = 12
 """Questions up to which each has rows of its own in the pictures."""
 _SHOWN: Final = 40
 """Rows of a picture beyond which it is left out."""
-_TOLD: Final = (
+_ABOUT: Final = (
     "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
     "the questions in this file anew, prices every design anew, solves each question again as far as its bounds say, and asks rules again. "
     "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
@@ -223,7 +223,7 @@ def study_sheet(study: Study) -> Sheet:
         figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), ("in all", seconds_of(study.seconds)), *partial),
         summary=" ".join(_headline(study)),
         sections=(
-            *((_one(study), _designs_of(study), _uses(study)) if alone else (_engines(study), *_several(study))),
+            *((_by_engine(study), _designs_of(study), _uses(study)) if alone else (_engines(study), *_several(study))),
             *_along(study),
             expected_section(study),
             _runs(study),
@@ -231,7 +231,7 @@ def study_sheet(study: Study) -> Sheet:
         details=lambda: _details(study, f"Of each run: {limit}{seeds}. Of several seeds the median counts."),
         engine=", ".join(plan.engines),
         seconds=study.seconds,
-        known=(_TOLD,),
+        known=(_ABOUT,),
     )
 
 
@@ -300,7 +300,7 @@ def _cells(study: Study, question: int) -> list[Ended]:
     return [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
 
 
-def _one(study: Study) -> Section:
+def _by_engine(study: Study) -> Section:
     """Each engine's value, its distance from the bound, and its times."""
     cells = _cells(study, 0)
     seeded = any(one.runs > 1 for one in cells)

@@ -60,7 +60,7 @@ def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
     """What `crossopt accuracy` prints of kernels, and whether a row could be priced; a ValueError where it is asked for what they lack."""
     if options.plot or options.by != "source":
         raise ValueError("--plot and --by: runs are drawn and told apart by them (kernels are told by kind, format, size and device)")
-    name, (kernels, priced) = options.file.name, _priced(options.file, of, options.constants)
+    name, (kernels, priced) = options.file.name, _priced_kernels(options.file, of, options.constants)
     if options.json:
         return f"{json.dumps(_document(name, kernels, priced), indent=2, allow_nan=False)}\n", bool(priced)
     return _text(name, kernels, priced, options.worst), bool(priced)
@@ -68,10 +68,10 @@ def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
 
 def document_of_kernels(path: Path, of: Of) -> dict[str, Any]:
     """The same as figures and rows, by the constants that devices' files have."""
-    return _document(path.name, *_priced(path, of, ()))
+    return _document(path.name, *_priced_kernels(path, of, ()))
 
 
-def _priced(path: Path, of: Of, own: Sequence[str]) -> tuple[Kernels, tuple[PricedKernel, ...]]:
+def _priced_kernels(path: Path, of: Of, own: Sequence[str]) -> tuple[Kernels, tuple[PricedKernel, ...]]:
     known, kernels = _known(own), read_kernels(path, of)
     for gpu in {kernel.gpu for kernel in kernels.measured} - set(known):
         known[gpu] = {kind: kernel_constants(kind, entry.constants) for kind, entry in device(gpu).kernels.items()}

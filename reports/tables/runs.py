@@ -27,7 +27,7 @@ _REST: Final = (
     "note",
 )
 _LAST: Final = ("share_of_peak", "versions")
-_PRICED: Final = ("step_time", "energy", "average_power", "power", "die_area", "cost", "memory")
+_EVALUATED: Final = ("step_time", "energy", "average_power", "power", "die_area", "cost", "memory")
 """What the full model says of a design, under the names that the formulas of studies have for it, in SI units."""
 _LONGEST: Final = 300
 """Signs of an answer's list that stands in a cell."""
@@ -117,7 +117,7 @@ def _of_designs(data: dict[str, Any]) -> Iterator[tuple[str, Value]]:
         yield from ((f"plan.{name}", _cell(value)) for name, value in designs[0]["plan"].items())
         evaluation = data["details"]["shares"][0]["evaluation"]
         priced = {**evaluation, "memory": sum(evaluation["memory"].values())}
-        yield from ((f"design.{name}", priced[name]) for name in _PRICED)
+        yield from ((f"design.{name}", priced[name]) for name in _EVALUATED)
         yield "share_of_peak", priced["utilisation"]
 
 

@@ -22,10 +22,10 @@ def backend(name: str) -> Backend:
     if name not in BACKENDS:
         raise SolverError(f"no solver is called {name!r}; there are {', '.join(BACKENDS)}")
     prepare(name)  # while the model is made
-    return partial(_asked, name)
+    return partial(_solve_by, name)
 
 
-def _asked(name: str, model: Model, spend: Spend) -> Answer:
+def _solve_by(name: str, model: Model, spend: Spend) -> Answer:
     try:
         return BACKENDS[name](model, spend)
     except ImportError as error:

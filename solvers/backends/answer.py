@@ -171,11 +171,11 @@ class Course:
 
 Heard = tuple[int | None, int | None, Sequence[float] | None]
 """What a solver says on its way: a value, a bound, and the figures of a better solution, each where there is news."""
-Told = tuple[bool, Sequence[float] | None, float | None, int | None, Stopped]
+RawReply = tuple[bool, Sequence[float] | None, float | None, int | None, Stopped]
 """A reply as it comes through the wall, with figures in the order of the model's variables."""
 
 
-def attended(solver: str, name: str, work: Callable[..., Told], course: Course, spend: Spend) -> Reply:
+def attended(solver: str, name: str, work: Callable[..., RawReply], course: Course, spend: Spend) -> Reply:
     """What a solver replies to the model and what it may spend, or what it had said where it had to be ended.
 
     The first Ctrl-C or the watch asks it to stop, and it replies what it has. SolverError where it fails; a package that is not there is
@@ -207,7 +207,7 @@ def attended(solver: str, name: str, work: Callable[..., Told], course: Course, 
     return _reply(model, told, name, late_text(name, seconds) if late else "")
 
 
-def _reply(model: Model, told: Told, solver: str, note: str) -> Reply:
+def _reply(model: Model, told: RawReply, solver: str, note: str) -> Reply:
     infeasible, figures, value, bound, stopped = told
     if figures is not None and len(figures) != len(model.variables):
         raise SolverError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Scheduled, Shop, Table, Variable, Way
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
+from crossopt.solvers.backends.answer import Allowed, Answer, Course, RawReply, Spend, Stopped, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.wall import LateError, SolverProcess
 
@@ -30,7 +30,7 @@ def cpsat(model: Model, spend: Spend) -> Answer:
     return judged(model, attended("cpsat", name, run_cpsat, course, spend), course, name, spend.hint)
 
 
-def run_cpsat(line: Line, model: Model, allowed: Allowed) -> Told:
+def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
     """One solve, behind the wall."""
     from ortools.sat.python import cp_model
 
@@ -44,7 +44,7 @@ def run_cpsat(line: Line, model: Model, allowed: Allowed) -> Told:
     solver.parameters.catch_sigint_signal = False  # Ctrl-C is seen where the work was asked for; the solver's own handler would stay
     if isfinite(allowed.deadline):
         solver.parameters.max_time_in_seconds = left_until(allowed.deadline)
-    solver.best_bound_callback = lambda bound: line.tell((None, _whole(bound), None))
+    solver.best_bound_callback = lambda bound: line.tell((None, _integer(bound), None))
     line.stop = solver.stop_search
     name = f"cpsat {version('ortools')}"
     with named(name):
@@ -103,13 +103,13 @@ def _listener(line: Line, model: Model, columns: "list[cp_model.IntVar]") -> "cp
 
     class Listener(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            value = model.constant if not model.objective else _whole(self.objective_value)
+            value = model.constant if not model.objective else _integer(self.objective_value)
             line.tell((value, None, [self.value(column) for column in columns]))
 
     return Listener()
 
 
-def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, model: Model, line: Line) -> Told:
+def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, model: Model, line: Line) -> RawReply:
     if status == "INFEASIBLE":
         return True, None, None, None, "complete"
     found = status in {"OPTIMAL", "FEASIBLE"}
@@ -122,7 +122,7 @@ def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, model: Mo
     return False, figures, claimed, bound, stopped
 
 
-def _whole(figure: float) -> int | None:
+def _integer(figure: float) -> int | None:
     """The integer that a figure of an all-integer objective stands for; None where floating point cannot tell."""
     return round(figure) if abs(figure) < EXACT else None
 

@@ -26,7 +26,7 @@ from weakref import finalize
 
 from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, lifted, linearize, reach
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.backends.answer import MOST, Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
+from crossopt.solvers.backends.answer import MOST, Allowed, Answer, Course, RawReply, Spend, Stopped, attended, hinted, judged
 from crossopt.solvers.backends.answer import allowed as allowed_for
 from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
@@ -210,7 +210,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
     raise FailedError(f"highs gave up on a relaxation: {problem.solverModel.modelStatusToString(status)}")
 
 
-def run_highs(line: Line, model: Model, allowed: Allowed) -> Told:
+def run_highs(line: Line, model: Model, allowed: Allowed) -> RawReply:
     """One solve, behind the wall."""
     problem, columns = problem_of(linearize(model))
     hint = {model.variables[place]: value for place, value in allowed.hint}
@@ -219,7 +219,7 @@ def run_highs(line: Line, model: Model, allowed: Allowed) -> Told:
         return _run_highs(line, model, problem, columns, start, allowed)
 
 
-def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, start: Values, allowed: Allowed) -> Told:
+def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, start: Values, allowed: Allowed) -> RawReply:
     """In the steps of PuLP's own `solve`, with a start between them and the end read from HiGHS."""
     import pulp
     from highspy import cb
@@ -244,7 +244,7 @@ def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, sta
     return _reply_of_highs(problem.solverModel, figures, model, allowed.gap)
 
 
-def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap: float) -> Told:
+def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap: float) -> RawReply:
     from highspy import HighsModelStatus as Ended
     from highspy import SolutionStatus
 
@@ -309,7 +309,7 @@ def _driven(program: str, model: Model, spend: Spend) -> Answer:
     return judged(model, reply, course, name, spend.hint)
 
 
-def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> Told:
+def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> RawReply:
     """One solve, behind the wall."""
     import pulp
 

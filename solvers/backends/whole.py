@@ -30,9 +30,9 @@ from crossopt.formulation.certificate import (
     Whole,
     asks_for_one,
     excess,
+    integer_form,
     leaf_bound,
     parts_of,
-    whole,
 )
 from crossopt.formulation.model import EXACT, Model
 from crossopt.solvers.backends.answer import allowed
@@ -172,7 +172,7 @@ class _Box:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _Search:
     """Where the search stands."""
 
     asked: Whole
@@ -206,34 +206,34 @@ class _Walk:
 
 def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float, most: int) -> Traced:
     """Looks for a tree, and keeps the search under a key: where a solution refutes the claim it may go on with more rows."""
-    asked = whole(model)
+    asked = integer_form(model)
     goal = None if claim is None else model.sign * claim
     choosing = tuple(row for row in range(len(asked.rows)) if asks_for_one(asked, row))
-    walk = _Walk(asked, Relaxation(asked), _scale_for(asked), goal, goal is not None, deadline, choosing, model, most)
+    walk = _Search(asked, Relaxation(asked), _scale_for(asked), goal, goal is not None, deadline, choosing, model, most)
     line.kept[key] = walk
-    return _told(walk, _walked(walk, line))
+    return _outcome(walk, _walked(walk, line))
 
 
 def go_on(line: Line, key: int, model: Model) -> Traced:
     """The search with more rows, which the solution breaks that refuted the claim."""
     walk = line.kept[key]
-    asked = whole(model)
+    asked = integer_form(model)
     if asked.rows[: len(walk.asked.rows)] != walk.asked.rows or asked.lows != walk.asked.lows or asked.highs != walk.asked.highs:
         raise ValueError("a model is tightened by more rows after those that it has")
     walk.linear.add(asked, len(walk.asked.rows))
     walk.asked, walk.best, walk.value = asked, None, None
-    return _told(walk, _walked(walk, line))
+    return _outcome(walk, _walked(walk, line))
 
 
 def unproved(model: Model) -> Traced:
     """A tree of one leaf, for a search that came to nothing: what is known of the model without any row."""
-    asked = whole(model)
+    asked = integer_form(model)
     return Traced(
         Certificate(1, (Leaf(),)), model.sign * leaf_bound(asked, asked.lows, asked.highs, 1, Leaf()), None, None, 0, "time limit"
     )
 
 
-def _told(walk: _Walk, stopped: Ended) -> Traced:
+def _outcome(walk: _Search, stopped: Ended) -> Traced:
     if not walk.boxes:
         return unproved(walk.model)
     bounds = [box.bound for box in walk.boxes if box.parts is None and box.bound is not None]
@@ -246,7 +246,7 @@ def _told(walk: _Walk, stopped: Ended) -> Traced:
     return Traced(tree, bound, None if walk.best is None else walk.best[:own], value, len(walk.boxes), stopped, shares)
 
 
-def _walked(walk: _Walk, line: Line) -> Ended:
+def _walked(walk: _Search, line: Line) -> Ended:
     try:
         if not walk.boxes:
             _keep(walk, _box(walk, walk.asked.lows, walk.asked.highs, None))
@@ -267,7 +267,7 @@ def _walked(walk: _Walk, line: Line) -> Ended:
     return "complete"
 
 
-def _look_again(walk: _Walk, number: int) -> None:
+def _look_again(walk: _Search, number: int) -> None:
     """A box that was looked at before there were as many rows."""
     box = walk.boxes[number]
     walk.boxes[number] = _box(walk, box.lows, box.highs, box)
@@ -275,7 +275,7 @@ def _look_again(walk: _Walk, number: int) -> None:
         heappush(walk.heap, (bound, number))
 
 
-def _box(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
+def _box(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
     """A box, with the best leaf that is known of it."""
     solved = walk.linear.solved(lows, highs, walk.deadline)
     leaf, bound = _closed(walk, lows, highs, solved, around)
@@ -295,14 +295,14 @@ def _whole_figures(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved
     return tuple(round(figure) for figure in figures.tolist())
 
 
-def _keep(walk: _Walk, box: _Box) -> None:
+def _keep(walk: _Search, box: _Box) -> None:
     """Look at a box later, unless nothing is in it."""
     walk.boxes.append(box)
     if box.bound is not None:
         heappush(walk.heap, (box.bound, len(walk.boxes) - 1))
 
 
-def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, around: _Box | None) -> tuple[Leaf, int | None]:
+def _closed(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, around: _Box | None) -> tuple[Leaf, int | None]:
     """The leaf that proves most of a box: from its own duals, or from the box around it where these prove less."""
     for leaf in _emptying(walk, lows, highs, solved):
         if excess(walk.asked, lows, highs, leaf) > 0:
@@ -314,7 +314,7 @@ def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: 
     return around.leaf, leaf_bound(walk.asked, lows, highs, walk.scale, around.leaf)
 
 
-def _emptying(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
+def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
     """Leaves that may show that no solution is in a box: a row that it cannot keep, and what HiGHS proposes, either way round."""
     found = list[Leaf]()
     if lows == highs:
@@ -344,7 +344,7 @@ def rounded(asked: Whole, times: Array) -> Leaf:
     return Leaf(tuple(rows), tuple(whole_times))
 
 
-def _take(walk: _Walk, values: tuple[int, ...], lows: tuple[int, ...], highs: tuple[int, ...]) -> None:
+def _take(walk: _Search, values: tuple[int, ...], lows: tuple[int, ...], highs: tuple[int, ...]) -> None:
     """Keep values that are a solution, and better than the best one known."""
     asked = walk.asked
     if not all(low <= value <= high for low, value, high in zip(lows, values, highs, strict=True)):
@@ -360,7 +360,7 @@ def _take(walk: _Walk, values: tuple[int, ...], lows: tuple[int, ...], highs: tu
             walk.goal = value
 
 
-def _cut(walk: _Walk, number: int) -> None:
+def _cut(walk: _Search, number: int) -> None:
     """Cut a box in two where its parts prove most. Both parts are there before the box is cut, so that a deadline leaves it whole."""
     box, tried = walk.boxes[number], list[tuple[tuple[int, int], Cut, list[_Box]]]()
     for cut in _cuts(walk, box):  # none of one point that keeps every row: its bound is its value
@@ -377,7 +377,7 @@ def _cut(walk: _Walk, number: int) -> None:
         _keep(walk, part)
 
 
-def _gain(walk: _Walk, parts: Sequence[_Box]) -> tuple[int, int]:
+def _gain(walk: _Search, parts: Sequence[_Box]) -> tuple[int, int]:
     """What the parts prove: the least and the most of their bounds, which beyond the goal are all the same."""
     bounds = [box.bound for box in parts if box.bound is not None]
     goals = [*bounds, *([] if walk.goal is None else [walk.goal])]
@@ -386,7 +386,7 @@ def _gain(walk: _Walk, parts: Sequence[_Box]) -> tuple[int, int]:
     return reached[0], reached[-1]
 
 
-def _cuts(walk: _Walk, box: _Box) -> list[Cut]:
+def _cuts(walk: _Search, box: _Box) -> list[Cut]:
     """Where a box may be cut: splits of rows whose shares are fractions, and the figure that is furthest from an integer.
 
     Where there is none, in the middle of the widest range."""
@@ -408,7 +408,7 @@ def _cuts(walk: _Walk, box: _Box) -> list[Cut]:
     return cuts
 
 
-def _promise(walk: _Walk, split: Split) -> float:
+def _promise(walk: _Search, split: Split) -> float:
     """Rows that were split seldom come first, and then those whose splits have proved most (pseudo-costs, Benichou and others 1971)."""
     gains = walk.gains.get(split.row, [])
     return -inf if len(gains) < _SELDOM else -sum(gains) / len(gains)

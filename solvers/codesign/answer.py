@@ -3,7 +3,7 @@
 from dataclasses import asdict, field, replace
 from math import inf
 
-from crossopt.crossflow.dies import Row, alike, places_along
+from crossopt.crossflow.dies import Row, equal_per_die, places_along
 from crossopt.crossflow.evaluate import Design, Evaluation, Resource
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
@@ -234,7 +234,7 @@ def most_stacks(instance: Instance, dies: float) -> float:
     if not isinstance(free, FreeHardware) or not free.technology.dram.stack_edge:
         return inf
     largest = min(limits.die_area, dies * limits.reticle)
-    return float(alike(places_along(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
+    return float(equal_per_die(places_along(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
 
 
 def candidate_in(instance: Instance, design: ChosenDesign) -> Candidate:

@@ -47,7 +47,7 @@ _FEW, _FEW_ONE_BY_ONE = 1 << 20, 1 << 14
 """Combinations of choices up to which plans are counted: together, and where they are made one by one."""
 COUNTED_AGAIN = 10**10
 """Designs that a check enumerates anew, in some quarter of an hour; that more were enumerated is only told."""
-TOLD = UnverifiedBound("an enumeration of every design, which nobody carries out again")
+UNREPEATED = UnverifiedBound("an enumeration of every design, which nobody carries out again")
 
 
 def too_many(parts: Sequence[Instance]) -> int:
@@ -142,7 +142,7 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
 def _is_of(proof: Proof | None, provers: type | tuple[type, ...], parts: Sequence[Instance]) -> bool:
     """Whether an engine proves so; that every design was enumerated is told only where a check enumerates fewer."""
     return proof is None or (
-        isinstance(proof, provers) and (not isinstance(proof, UnverifiedBound) or (proof == TOLD and too_many(parts) > 0))
+        isinstance(proof, provers) and (not isinstance(proof, UnverifiedBound) or (proof == UNREPEATED and too_many(parts) > 0))
     )
 
 

@@ -42,7 +42,7 @@ from crossopt.solvers.codesign.baselines.searchers import (
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Survey
-from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of, relaxed, too_many
+from crossopt.solvers.codesign.claims import UNREPEATED, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
 from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, sold_text
@@ -96,7 +96,7 @@ _PRACTICE, _NEARLY_ALL, _ENOUGH = 0.5, 0.9, 2.0
 larger one: where time is short their design is worth more than a beginning of the search."""
 _PROVING, _PROVING_SHARE = 10.0, 3.0
 """Seconds, and times what the answer took, for a proof of it in whole numbers, or for the nearest design where there is none."""
-COUNTED = 20_000_000
+ENUMERABLE = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
 
 
@@ -110,7 +110,7 @@ def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcom
     return SearchOutcome(
         answer=answer_of(instance, found.best),
         bound=_least(found.value) if complete else None,
-        proof=TOLD if told else enumerated(found.space, reasons) if complete else None,
+        proof=UNREPEATED if told else enumerated(found.space, reasons) if complete else None,
         engine="exhaustive",
         stopped=found.stopped,
         reasons=reasons_of(reasons),
@@ -155,7 +155,7 @@ def cpsat(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Des
 
 def auto(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """`exhaustive` where every design can be priced in about a second, else `boxes`; with what is sold beside a chip."""
-    few, began = hardware_points(instance) * combinations(instance) <= COUNTED, monotonic()
+    few, began = hardware_points(instance) * combinations(instance) <= ENUMERABLE, monotonic()
     found = (exhaustive if few else boxes)(instance, limits, watch)
     sold = sold_text(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
     return replace(found, notes=(*found.notes, *sold))

@@ -89,7 +89,7 @@ def _quick(question: Question, deadline: float) -> Designs | None:
     return None
 
 
-def _whole(question: Question, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
+def _with_parts(question: Question, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
     """On several numbers of devices an answer is one of its own to each of them; about several workloads it says which engine it is of."""
     if isinstance(question, Portfolio) and found.engine == "auto":
         return replace(found, engine="expert" if found.answer else "boxes")  # none of the others tells an answer on the way
@@ -135,5 +135,5 @@ FAMILY: ProblemType[Question, Designs, Priced] = ProblemType(
     part_name=_part_name,
     described=_described,
     quick=_quick,
-    whole=_whole,
+    whole=_with_parts,
 )

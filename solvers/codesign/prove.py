@@ -25,7 +25,7 @@ from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree, UnverifiedBound
 
 NOTHING = "proof: nothing shows what is said"
-ASKED = "the engine boxes was asked as well: "
+CROSS_CHECKED = "the engine boxes was asked as well: "
 _LOOK = 10.0
 """Seconds for a look at a claim that there is no design."""
 _ANY = 0.999
@@ -149,7 +149,7 @@ def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: Des
     if not isinstance(question, Instance):
         return prove(question, result, watch)
     found = search(question, watch, Spend(gap=0.0))
-    facts, faults = (f"{ASKED}its proof carried out anew: no design is below {found.bound!r}",), list[str]()
+    facts, faults = (f"{CROSS_CHECKED}its proof carried out anew: no design is below {found.bound!r}",), list[str]()
     if found.stopped != "complete" or found.bound is None:
         return Proved(facts, (f"the cross-check was not carried to its end: {found.stopped}",))
     faults += [f"the cross-check is no proof: {fault}" for fault in reread(question, found.cuts, found.bound).faults]

@@ -192,10 +192,10 @@ def _loaded(program: Path, statements: list[Statement], seconds: int) -> tuple[M
     try:
         if statements:
             failed = _by_cells(program, statements, seconds / 2, vars(module))
-            return module, _told(failed, program) if failed else ""
+            return module, _error_text(failed, program) if failed else ""
         described.loader.exec_module(module)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
-        return None, _told(error, program)
+        return None, _error_text(error, program)
     return module, ""
 
 
@@ -224,7 +224,7 @@ def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int, fa
     try:
         return _written(_function(module, program, call["function"])(*call["arguments"]), room)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
-        return json.dumps({"error": _told(error, program)})
+        return json.dumps({"error": _error_text(error, program)})
 
 
 def no_function(name: str, program: str) -> str:
@@ -255,7 +255,7 @@ def _written(value: object, room: int) -> str:
     return "".join(parts)
 
 
-def _told(error: BaseException, program: Path) -> str:
+def _error_text(error: BaseException, program: Path) -> str:
     """The kind of error, its message and the last line of the program that led to it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(program)]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None

@@ -268,7 +268,7 @@ def _read(journal: Path) -> Iterator[tuple[str, Grade]]:
 
 K, W = 12, 6
 """Tokens of a fingerprint, and neighbours of which the least is kept."""
-ALIKE = 0.6
+SIMILAR = 0.6
 """The share from which a pair is told: an estimate, to be set by looking at what is told."""
 ALL_ALIKE, STRETCH = 0.9, 60
 """The share from which what many have is told as well, and a stretch of so many fingerprints in a row: reference solutions, which are the
@@ -288,7 +288,7 @@ _MAKES = frozenset({"ctypes", "unsafe_load", "UnsafeLoader", "runstring", "get_o
 """Names by which a program may reach what the walls do not hold: the memory of the interpreter, its frames, and loaders that run texts."""
 _NO_WORDS = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER, tokenize.NEWLINE}
 
-Words = tuple[str, ...]
+Tokens = tuple[str, ...]
 """Tokens of a program: names, figures and texts by their kind alone."""
 Trail = tuple[int, ...]
 """Fingerprints in the order of the program."""
@@ -305,7 +305,7 @@ class Pair:
     prints: int
 
 
-def find_similar(handed: Sequence[HandedIn], alike: float = ALIKE) -> tuple[Pair, ...]:
+def find_similar(handed: Sequence[HandedIn], alike: float = SIMILAR) -> tuple[Pair, ...]:
     """Pairs of each assignment, the most alike first; ahead of them who has handed in what cannot be compared."""
     found = [Pair(one.assignment.name, one.student, f"{UNREAD}: {why}", 1.0, 0) for one in handed if (why := _unread(one.path))]
     for name in sorted({one.assignment.name for one in handed}):
@@ -315,15 +315,15 @@ def find_similar(handed: Sequence[HandedIn], alike: float = ALIKE) -> tuple[Pair
     return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.one, pair.other)))
 
 
-def _pairs(name: str, programs: Mapping[str, Words], given: frozenset[int], alike: float) -> Iterator[Pair]:
+def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], alike: float) -> Iterator[Pair]:
     """Those of one assignment. What is nearly the same from the first token to the last is told however many have it."""
     own = {student: trail for student, words in programs.items() if len(trail := without(trail_of(words), given)) >= _FEW}
     counts = Counter(one for trail in own.values() for one in trail)
     common = frozenset(one for one, count in counts.items() if count > max(_MANY, _COMMON * len(programs)))
     rare = {student: without(trail, common) for student, trail in own.items()}
     for one, other in combinations(own, 2):
-        share, prints = _alike(rare[one], rare[other]) if min(len(rare[one]), len(rare[other])) >= _FEW else (0.0, 0)
-        all_of_it, all_prints = _alike(own[one], own[other])
+        share, prints = _similarity(rare[one], rare[other]) if min(len(rare[one]), len(rare[other])) >= _FEW else (0.0, 0)
+        all_of_it, all_prints = _similarity(own[one], own[other])
         if all_of_it >= ALL_ALIKE:
             yield Pair(name, one, other, all_of_it, all_prints)
         elif share >= alike:
@@ -335,7 +335,7 @@ def _pairs(name: str, programs: Mapping[str, Words], given: frozenset[int], alik
             yield Pair(name, student, JUDGES, share, taken)
 
 
-def _alike(one: Trail, other: Trail) -> tuple[float, int]:
+def _similarity(one: Trail, other: Trail) -> tuple[float, int]:
     """The share of the smaller one that is in the other, or of a stretch of both, and how many fingerprints are in both."""
     first, second = frozenset(one), frozenset(other)
     both = len(first & second)
@@ -361,7 +361,7 @@ def _of_judges() -> frozenset[int]:
     return frozenset(one for path in files for one in prints_of(text_of(path.read_text(encoding="utf-8"))))
 
 
-def prints_of(words: Words) -> frozenset[int]:
+def prints_of(words: Tokens) -> frozenset[int]:
     """The fingerprints of a program."""
     return frozenset(trail_of(words))
 
@@ -371,14 +371,14 @@ def without(trail: Trail, left_out: frozenset[int]) -> Trail:
     return tuple(one for one in trail if one not in left_out)
 
 
-def trail_of(words: Words) -> Trail:
+def trail_of(words: Tokens) -> Trail:
     """Its fingerprints in the order in which they come, each once."""
     grams = [" ".join(words[place : place + K]) for place in range(len(words) - K + 1)]
     hashes = [int.from_bytes(hashlib.blake2b(gram.encode(), digest_size=8).digest(), "big") for gram in grams]
     return tuple(dict.fromkeys(min(hashes[place : place + W]) for place in range(max(1, len(hashes) - W + 1)) if hashes))
 
 
-def text_of(program: str) -> Words:
+def text_of(program: str) -> Tokens:
     """Its tokens, up to where it is no Python."""
     words: list[str] = []
     for token in tokens_of(program):
@@ -397,7 +397,7 @@ def tokens_of(program: str) -> Iterator[tokenize.TokenInfo]:
         return
 
 
-def _together(path: Path, given: Sequence[Words]) -> Words:
+def _together(path: Path, given: Sequence[Tokens]) -> Tokens:
     """The tokens of all files of a submission but those that were handed out, whatever the files are called."""
     files = sorted({text_of(text) for text in programs_of(path)} - set(given))
     return tuple(word for words in files for word in words)

@@ -19,7 +19,7 @@ from crossopt.solvers.grading.running import STOPPED, Call, Returned, Submission
 
 TOLD_LESS = "how far off an answer is, and what a program says, is told of the cases that one practises with (crossopt grade {} FOLDER)"
 _NOT_RIGHT = "not right"
-_PLACE = re.compile(r" \(line (\d{1,7}) of [^()\n]{1,120}\)\Z")
+_LINE_OF = re.compile(r" \(line (\d{1,7}) of [^()\n]{1,120}\)\Z")
 _KIND = re.compile(r"\w{1,60}")
 
 
@@ -33,7 +33,7 @@ def without_text(one: Returned, call: Call, program: Path) -> Returned:
     nothing_to_hide = (TOO_MUCH, NOT_FINITE, f"AttributeError: {no_function(call.function, program.name)}")
     if not one.said or one.failure in nothing_to_hide:
         return one
-    kind, place = _KIND.match(one.failure), _PLACE.search(one.failure)
+    kind, place = _KIND.match(one.failure), _LINE_OF.search(one.failure)
     known = getattr(builtins, kind[0], None) if kind else None
     name = known.__name__ if isinstance(known, type) and issubclass(known, BaseException) else "an error of its own kind"
     own = place and place[0].endswith(f" of {program.name})") and int(place[1]) <= len(program.read_bytes().splitlines())

@@ -85,7 +85,7 @@ def read_model(handed: object) -> Model:
 
 
 def _variable(name: str, ends: object) -> Variable:
-    if not (isinstance(ends, list) and len(ends) == 2 and all(_whole(end) for end in ends)):
+    if not (isinstance(ends, list) and len(ends) == 2 and all(_is_integer(end) for end in ends)):
         raise ValueError(f"variable {name!r}: its least and greatest value are meant, such as [0, 1]")
     return Variable(name, ends[0], ends[1])
 
@@ -100,7 +100,7 @@ def _constraints(rows: list[object], known: Mapping[str, Variable]) -> Iterator[
         if count > _TERMS:
             raise ValueError(f"the rows have more than {_TERMS} terms")
         ((sense, limit),) = ((key, value) for key, value in row.items() if key != "terms")
-        if not _whole(limit):
+        if not _is_integer(limit):
             raise ValueError(f"{name}: {sense} is a whole number")
         low, high = (None if sense == "at_most" else limit), (None if sense == "at_least" else limit)
         yield Linear(name, _terms(name, row["terms"], known), low, high)
@@ -112,12 +112,12 @@ def _terms(name: str, terms: object, known: Mapping[str, Variable]) -> Terms:
     for variable, factor in terms.items():
         if variable not in known:
             raise ValueError(f"{name}: {variable!r} is not among the variables")
-        if not _whole(factor):
+        if not _is_integer(factor):
             raise ValueError(f"{name}: the factor of {variable!r} is a whole number")
     return tuple((factor, known[variable]) for variable, factor in terms.items())
 
 
-def _whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -138,11 +138,11 @@ def saying(answer: Verdict, handed: object, plans: Sequence[Plan], wrong_objecti
     at another price. `wrong_objective` says what was wrong with the objective at the answer, if anything was."""
     if not answer.share:
         return answer
-    held = _held(handed, plans, wrong_objective)
+    held = _compared(handed, plans, wrong_objective)
     return held if held.share < answer.share else answer
 
 
-def _held(handed: object, plans: Sequence[Plan], off: str) -> Verdict:
+def _compared(handed: object, plans: Sequence[Plan], off: str) -> Verdict:
     end = monotonic() + _SECONDS
     for plan in plans:
         try:

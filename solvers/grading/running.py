@@ -195,10 +195,10 @@ def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: 
         )
         until = monotonic() + seconds
         try:
-            loaded = _said(process, until)
+            loaded = _next_line(process, until)
             for call in calls if loaded else ():
                 process.send_bytes(json.dumps({"function": call.function, "arguments": call.arguments}).encode() + b"\n")
-                line = _said(process, until)
+                line = _next_line(process, until)
                 if line is None:
                     break
                 returned.append(_read(line))
@@ -228,7 +228,7 @@ def _lines() -> Callable[[IO[bytes]], bytes | None]:
     return read
 
 
-def _said(process: Process, until: float) -> str | None:
+def _next_line(process: Process, until: float) -> str | None:
     """The next line; None where none comes before the time is up, or before the process ends."""
     line = process.receive(until - monotonic())
     return None if line in {None, GONE} else line.decode("utf-8", "replace")

@@ -406,7 +406,7 @@ def _nested(rows: Sequence[Measurement], fold_of: FoldOf, note: Note) -> dict[st
         note(f"choosing again without {fold}")
         own = _mean(source_means(kept, _off(kept, (), np.empty((1, 0))))) if kept else float("inf")
         chosen, _ = _chosen(kept, inner, own, unnoted)
-        point = fitted(kept, chosen, [_whole(kept)]) if chosen else np.empty((1, 0))
+        point = fitted(kept, chosen, [_all_rows(kept)]) if chosen else np.empty((1, 0))
         off[out] = _off(left, chosen, point)
     return source_means(rows, off)
 
@@ -416,21 +416,21 @@ def _left_out(rows: Sequence[Measurement], constants: tuple[Constant, ...], fold
     if len(masks := folds(rows, constants, fold_of)) < len({fold_of(row) for row in rows}):
         return {}
     note(f"trying {', '.join(constant.name for constant in constants)}")
-    centre, *points = fitted(rows, constants, [_whole(rows), *without(rows, masks)])
+    centre, *points = fitted(rows, constants, [_all_rows(rows), *without(rows, masks)])
     return {} if at_bound(constants, centre) else left_out_errors(rows, constants, masks, np.array(points))
 
 
 def _entry(rows: Sequence[Measurement], constants: tuple[Constant, ...], left_out: dict[str, float]) -> StackEntry:
     if not constants:
         return StackEntry({})
-    point = fitted(rows, constants, [_whole(rows)])
+    point = fitted(rows, constants, [_all_rows(rows)])
     values = {constant.name: float(f"{value:.4g}") for constant, value in zip(constants, point[0], strict=True)}
     counted = dict(Counter(row.source for row in rows))
     error = float(_off(rows, constants, np.array([list(values.values())])).mean())
     return StackEntry(values, rows=counted, error=error, left_out=left_out)
 
 
-def _whole(rows: Sequence[Measurement]) -> Task:
+def _all_rows(rows: Sequence[Measurement]) -> Task:
     return Task(row_weights(rows, np.ones(len(rows), bool)))
 
 

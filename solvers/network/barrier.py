@@ -9,7 +9,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.network.program import Multipliers, Program, bound_of, broken_rows
 
-_ALIKE = 1e-12
+_EQUAL = 1e-12
 """Ends that are nearer than this share are one."""
 Point = tuple[float, ...]
 _SHARES = (0.5, *(0.5**power for power in range(2, 40)), *(1.0 - 0.5**power for power in range(2, 40)))
@@ -17,7 +17,7 @@ _SHARES = (0.5, *(0.5**power for power in range(2, 40)), *(1.0 - 0.5**power for 
 
 def fixed_in(program: Program) -> list[bool]:
     """Which dimensions have no room."""
-    return [high <= low * (1.0 + _ALIKE) for low, high in zip(program.lows, program.highs, strict=True)]
+    return [high <= low * (1.0 + _EQUAL) for low, high in zip(program.lows, program.highs, strict=True)]
 
 
 def inside(program: Program, fixed: Sequence[bool]) -> Point | None:

@@ -35,7 +35,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     value, bound = (inf if figure is None else figure for figure in (saved.value, saved.bound))
     shown = _shown(question, saved.proof, bound)
     if shown is not None and bound <= shown:
-        return Proved((f"{what} was proved anew by {_counted(saved.proof)}",), by=_called(saved.proof))
+        return Proved((f"{what} was proved anew by {_proof_text(saved.proof)}",), by=_called(saved.proof))
     staged = question.problem == "throughput" and question.contiguity == "stages"
     best = best_by_ideals(question, value) if staged else None
     if best is not None and bound <= best.bound:
@@ -46,7 +46,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
             return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
         case MultiplierBound() | Surrounded() | Swept() | OnPath() | Branched():
             most = "nothing" if shown is None else f"that none is below {shown!r} ms"
-            return Proved((), (*refused, f"proof: {_counted(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))
+            return Proved((), (*refused, f"proof: {_proof_text(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))
         case _:
             return Proved((), (*refused, f"proof: counting does not show {what}"))
 
@@ -60,7 +60,7 @@ def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> fl
     return shown_by(question, proof, bound)
 
 
-def _counted(proof: Proof | None) -> str:
+def _proof_text(proof: Proof | None) -> str:
     match proof:
         case MultiplierBound():
             return "prices of the blocks"
@@ -93,7 +93,7 @@ def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None
 
 __all__ = ("FAMILY", "Answer")
 _ANSWERED = lazy_import("crossopt.solvers.placement.engines", "answered")
-_SAID = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, *CALLED.values()})
+_PROOF_LABELS = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, *CALLED.values()})
 
 
 def _described(question: PlacementQuestion) -> dict[str, Any]:
@@ -118,7 +118,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
-    said=_SAID,
+    said=_PROOF_LABELS,
     described=_described,
     quick=lazy_import("crossopt.solvers.placement.quick", "quick"),
     least_gap=LEAST_GAP,

@@ -194,7 +194,7 @@ def named(graph: Graph, rows: Sequence[int]) -> str:
 # All data between pieces pass through the memory of the host, also between two pieces of one accelerator, as an accelerator keeps nothing.
 # Pieces that wait for each other in a circle never start, which breaks a rule.
 
-_Place = tuple[int, int]
+_Slot = tuple[int, int]
 """The device and the piece of a node."""
 
 
@@ -210,23 +210,23 @@ def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole
         raise ValueError(f"a placement names one of the {cpu + 1} devices for each node")
     if any(not 0 <= piece < question.pieces for piece in piece_of.tolist()):
         raise ValueError(f"an accelerator runs {question.pieces} pieces, numbered from 1")
-    places: list[_Place] = list(zip(device_of.tolist(), piece_of.tolist(), strict=True))
+    places: list[_Slot] = list(zip(device_of.tolist(), piece_of.tolist(), strict=True))
     loads, parts = _loads(question, places), _parts(question, places)
     broken = [*unsupported(question, device_of), *beyond_memory(question, loads), *apart(graph, device_of)]
     step_of = _steps(question, places)
     arcs = _arcs(question, places, step_of)
     circle = cycle_of(sorted(arcs), max(step_of) + 1)
     if circle:
-        words = " -> ".join(_word(question, step_of, places, step) for step in (*circle, circle[0]))
+        words = " -> ".join(_step_text(question, step_of, places, step) for step in (*circle, circle[0]))
         rule = f"pieces and nodes wait for each other in a circle: {words}"
         return Verdict(float("inf"), (*broken, rule), PlacementLoads(loads))
     runs, value = _replayed(question, places, step_of, arcs, parts)
     return Verdict(value, tuple(broken), PlacementLoads(loads, runs))
 
 
-def _piece_crossing(graph: Graph, places: Sequence[_Place]) -> tuple[dict[_Place, set[int]], dict[_Place, set[int]]]:
+def _piece_crossing(graph: Graph, places: Sequence[_Slot]) -> tuple[dict[_Slot, set[int]], dict[_Slot, set[int]]]:
     """For every piece the nodes whose output it takes in, and those whose output leaves it."""
-    taken, given = defaultdict[_Place, set[int]](set), defaultdict[_Place, set[int]](set)
+    taken, given = defaultdict[_Slot, set[int]](set), defaultdict[_Slot, set[int]](set)
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         if places[start] != places[end]:
             given[places[start]].add(start)
@@ -234,11 +234,11 @@ def _piece_crossing(graph: Graph, places: Sequence[_Place]) -> tuple[dict[_Place
     return taken, given
 
 
-def _parts(question: PlacementQuestion, places: Sequence[_Place]) -> dict[_Place, tuple[list[float], list[float], list[float]]]:
+def _parts(question: PlacementQuestion, places: Sequence[_Slot]) -> dict[_Slot, tuple[list[float], list[float], list[float]]]:
     """What each piece takes in, computes and hands out, figure by figure."""
     graph = question.graph
     taken, given = _piece_crossing(graph, places)
-    rows = defaultdict[_Place, list[int]](list)
+    rows = defaultdict[_Slot, list[int]](list)
     for row, place in enumerate(places):
         if place[0] < question.accelerators:
             rows[place].append(row)
@@ -252,7 +252,7 @@ def _parts(question: PlacementQuestion, places: Sequence[_Place]) -> dict[_Place
     }
 
 
-def _loads(question: PlacementQuestion, places: Sequence[_Place]) -> tuple[Load, ...]:
+def _loads(question: PlacementQuestion, places: Sequence[_Slot]) -> tuple[Load, ...]:
     """What every device does, over all its pieces."""
     graph, parts, loads = question.graph, _parts(question, places), []
     for device, name in enumerate(question.devices):
@@ -266,7 +266,7 @@ def _loads(question: PlacementQuestion, places: Sequence[_Place]) -> tuple[Load,
     return tuple(loads)
 
 
-def _steps(question: PlacementQuestion, places: Sequence[_Place]) -> list[int]:
+def _steps(question: PlacementQuestion, places: Sequence[_Slot]) -> list[int]:
     """The number of the step that each node is done in: a piece, or a node on a CPU."""
     numbers: dict[object, int] = {}
     for row, place in enumerate(places):
@@ -274,7 +274,7 @@ def _steps(question: PlacementQuestion, places: Sequence[_Place]) -> list[int]:
     return [numbers[place if place[0] < question.accelerators else row] for row, place in enumerate(places)]
 
 
-def _arcs(question: PlacementQuestion, places: Sequence[_Place], step_of: Sequence[int]) -> set[tuple[int, int]]:
+def _arcs(question: PlacementQuestion, places: Sequence[_Slot], step_of: Sequence[int]) -> set[tuple[int, int]]:
     """Which step waits for which: for data, and for the piece before it on the same accelerator."""
     graph = question.graph
     pairs = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
@@ -286,10 +286,10 @@ def _arcs(question: PlacementQuestion, places: Sequence[_Place], step_of: Sequen
 
 def _replayed(
     question: PlacementQuestion,
-    places: Sequence[_Place],
+    places: Sequence[_Slot],
     step_of: Sequence[int],
     arcs: set[tuple[int, int]],
-    parts: dict[_Place, tuple[list[float], list[float], list[float]]],
+    parts: dict[_Slot, tuple[list[float], list[float], list[float]]],
 ) -> tuple[tuple[Run, ...], float]:
     """Start and end of every piece, and when all is done; `arcs` hold no circle."""
     graph, steps = question.graph, max(step_of) + 1
@@ -327,7 +327,7 @@ def _starts(steps: int, arcs: set[tuple[int, int]], lasts: Sequence[Fraction]) -
     return starts
 
 
-def _word(question: PlacementQuestion, step_of: Sequence[int], places: Sequence[_Place], step: int) -> str:
+def _step_text(question: PlacementQuestion, step_of: Sequence[int], places: Sequence[_Slot], step: int) -> str:
     row = step_of.index(step)
     device, piece = places[row]
     if device == question.accelerators:

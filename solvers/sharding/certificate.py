@@ -8,7 +8,7 @@ import numpy as np
 
 from crossopt.formulation.sharding.core import Core, beyond, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
-from crossopt.formulation.sharding.tree import Branch, Chooser, Over, Recorder, Step, priced
+from crossopt.formulation.sharding.tree import Branch, Chooser, Over, Recorder, Step, forbidding_price
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
@@ -72,7 +72,7 @@ def _nothing(problem: Problem, saved: Answer) -> list[Any]:
     if problem.limit is not None:
         peak, time = peak_of(problem, least_usages(problem))
         if peak > problem.limit:
-            return [priced(time)]
+            return [forbidding_price(time)]
     core, recorder = _reduced(problem)
     if core is not None:
         recorder.steps.append(["beyond"])

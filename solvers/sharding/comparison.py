@@ -15,7 +15,7 @@ from crossopt.solvers.answer import Limits, Number, Watch
 from crossopt.solvers.family import solve
 from crossopt.solvers.sharding.family import FAMILY
 
-RIVALS = {"greedy": "greedy", "local": "local search", "weak": "weak model"}
+BASELINES = {"greedy": "greedy", "local": "local search", "weak": "weak model"}
 """Engines, and what they are called."""
 _SEEDED = ("local",)
 _INSTANCE, _VALUE = "instance", "best_known"
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 def compared(question: ShardingQuestion, seconds: float, seeds: int, watch: Watch) -> Iterator[Row]:
     """A row of each rival, each for so many seconds at most; of seeds the one in the middle by value, the better of two."""
-    for name in RIVALS:
+    for name in BASELINES:
         yield _middle([_row(question, name, Limits(seconds, seed=seed), watch) for seed in range(seeds if name in _SEEDED else 1)])
 
 
@@ -42,7 +42,7 @@ def _row(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) 
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
     note = "" if result.value is not None else "no choice keeps the rules" if result.proved else "no choice found"
-    return Row(RIVALS[engine], result.value, result.bound, result.seconds, note)
+    return Row(BASELINES[engine], result.value, result.bound, result.seconds, note)
 
 
 def _middle(runs: list[Row]) -> Row:

@@ -20,7 +20,7 @@ from crossopt.solvers.sharding.messages import ascent_of, climb, cool, cooling_o
 from crossopt.solvers.sharding.run import EnoughError, Run
 from crossopt.solvers.sharding.search import pull, walked, walker_of
 
-WORDS = "compiling, once per installation (`crossopt compile` does it ahead)"
+MESSAGE = "compiling, once per installation (`crossopt compile` does it ahead)"
 _NODES, _STRATEGIES = 8, 3
 _FAR = 10_000
 """Above all costs, so that the proof leaves nothing out."""
@@ -62,7 +62,7 @@ def _telling(watch: Watch, late: Callable[[], bool]) -> Callable[[], None]:
 
     def told() -> None:
         if monotonic() - began > _LOADED:
-            watch(Progress(WORDS, None))
+            watch(Progress(MESSAGE, None))
         if late():
             raise EnoughError
 

@@ -20,7 +20,7 @@ from crossopt.solvers.proofs import Certificate, ProofStep, RecomputableBound, R
 from crossopt.solvers.sharding.compile_ahead import warm_search, warmed
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive
 from crossopt.solvers.sharding.integer import close, cpsat, milp, weak
-from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, WHOLE, Strategies, weigh
+from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, EXACT_PROOFS, UNKEPT, Strategies, weigh
 from crossopt.solvers.sharding.local import greedy, local
 from crossopt.solvers.sharding.prove import baselines_of, nothing_fits, too_much, too_much_together
 from crossopt.solvers.sharding.quick import quick, simplest
@@ -145,17 +145,17 @@ def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
 def _to_be_proved(run: Run) -> bool:
     """Whether somebody says that nothing is better, which nobody has counted, and the relaxation of all is quick."""
     said = run.said_by or run.bound == (FORBIDDEN if run.cost is None else run.cost)
-    return bool(said) and not _counted(run) and run.core.pairs <= _MODELLED
+    return bool(said) and not _is_exact(run) and run.core.pairs <= _MODELLED
 
 
-def _counted(run: Run) -> bool:
+def _is_exact(run: Run) -> bool:
     """Whether whole numbers prove that nothing is better than the best choice, or that there is none."""
-    return run.proved_by in WHOLE and run.bound == (FORBIDDEN if run.cost is None else run.cost)
+    return run.proved_by in EXACT_PROOFS and run.bound == (FORBIDDEN if run.cost is None else run.cost)
 
 
 def _unproved(run: Run) -> tuple[str, ...]:
     """What is to be said where a solver in floating point calls something the best and nothing proves it."""
-    if not run.said_by or _counted(run):
+    if not run.said_by or _is_exact(run):
         return ()
     what = "there is no choice" if run.cost is None else f"nothing costs less than {run.cost:,}"
     return (f"{run.said_by} says, in floating point, that {what}; no proof in whole numbers was found, and it is not called proved",)
@@ -211,7 +211,7 @@ def _proved(found: SearchOutcome[Strategies], run: Run, reduction: Reduction) ->
     if by != BY_EVERY and (found.answer is not None or by == BY_TREE):
         certificate = _certificate(run)
         found = found if certificate else replace(found, notes=(UNKEPT,))
-    proof = Steps(by, by not in WHOLE or UNKEPT in found.notes, _reductions(reduction), certificate)
+    proof = Steps(by, by not in EXACT_PROOFS or UNKEPT in found.notes, _reductions(reduction), certificate)
     return replace(found, proof=proof)
 
 

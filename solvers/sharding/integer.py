@@ -102,7 +102,7 @@ _MOST_NODES = 400
 _SHARE, _LEAST = 1.0, 5.0
 """Of the seconds that the answer took so far, and at least so many."""
 _PRICE = 1e7
-_WHOLE = 1e-6
+_INTEGRALITY = 1e-6
 _PROGRESS = 0.8
 """A dual that leaves more than this share of the strategies calls for a branch."""
 
@@ -183,7 +183,7 @@ def _branch(core: Core, shares: Array) -> Branch:
     mean = np.repeat(np.add.reduceat(taken * shares, core.offsets[:-1]), core.counts)
     spread = np.add.reduceat(np.abs(taken - mean) * shares, core.offsets[:-1])
     apart = np.add.reduceat(np.minimum(shares, 1.0 - shares), core.offsets[:-1])
-    mixed = (core.counts > 1) & (apart > _WHOLE)
+    mixed = (core.counts > 1) & (apart > _INTEGRALITY)
     order = np.lexsort((-apart, -spread, ~mixed, core.counts < 2))
     node = int(order[0])
     largest = int(shares[core.offsets[node] : core.offsets[node + 1]].argmax())
@@ -204,7 +204,7 @@ def _branch(core: Core, shares: Array) -> Branch:
 
 _SMALLER = 0.5
 """Where no more than this share of the pairs is left, a model of its own is worth its relaxation."""
-_KEPT = 1e-6
+_TOLERANCE = 1e-6
 """To which HiGHS keeps a column."""
 _WHOLE_UNIT = 0.5
 """Costs are whole: less than this below a solution there is nothing better."""
@@ -286,13 +286,13 @@ def _solve(model: Modelled, run: Run, back: Back) -> None:
 
 def _gap(model: Modelled, run: Run) -> float:
     """What HiGHS has to reach, so that its bound is as near as was asked once it is lowered."""
-    given_away = 2.0 * (_KEPT + _not_believed(model) / max(run.cost or 1, 1))
+    given_away = 2.0 * (_TOLERANCE + _not_believed(model) / max(run.cost or 1, 1))
     return max(run.limits.gap - given_away, 0.0)
 
 
 def _not_believed(model: Modelled) -> int:
     """What bounds may be wrong by, besides their millionth."""
-    return ceil(_KEPT * model.unit * (len(model.core) + len(model.core.firsts)))
+    return ceil(_TOLERANCE * model.unit * (len(model.core) + len(model.core.firsts)))
 
 
 def _tell(model: Modelled, run: Run, bound: float) -> None:

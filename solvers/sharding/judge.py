@@ -22,7 +22,7 @@ BY_TREE = f"{BY_DUAL}, branch by branch"
 BY_EVERY = "looking at every choice that the reductions leave"
 BY_LEAST, BY_PAIRS = "counting the least of each node", "counting the least of what forbidden pairs leave"
 BY_ARCS = "arc consistency"
-WHOLE = (BY_DUAL, BY_TREE, BY_EVERY, BY_LEAST, BY_PAIRS, BY_ARCS)
+EXACT_PROOFS = (BY_DUAL, BY_TREE, BY_EVERY, BY_LEAST, BY_PAIRS, BY_ARCS)
 """Proofs that anybody can count again; any other one is a solver's word."""
 IN_FLOATS = "highs "
 """How the name of a solver begins that counts in floating point: its bounds are `lowered`, and it proves nothing to the unit."""

@@ -392,11 +392,11 @@ def _step(ascent: Ascent) -> None:
 
 def move_to(ascent: Ascent, multipliers: Array) -> None:
     """Other multipliers, with the costs of all strategies at them."""
-    ascent.state.potentials[:] += priced(ascent.core, ascent.timeline, multipliers - ascent.multipliers)
+    ascent.state.potentials[:] += memory_costs(ascent.core, ascent.timeline, multipliers - ascent.multipliers)
     ascent.multipliers = multipliers
 
 
-def priced(core: Core, timeline: Timeline, multipliers: Array) -> Array:
+def memory_costs(core: Core, timeline: Timeline, multipliers: Array) -> Array:
     """What the memory of each strategy costs at these multipliers."""
     if core.limit is None:
         return np.zeros(len(core.costs))

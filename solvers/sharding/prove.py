@@ -19,9 +19,9 @@ from crossopt.solvers.sharding.judge import (
     BY_LEAST,
     BY_PAIRS,
     BY_TREE,
+    EXACT_PROOFS,
     IN_FLOATS,
     UNKEPT,
-    WHOLE,
     Answer,
     Strategies,
     lowered,
@@ -40,7 +40,7 @@ _NAMED = 8
 
 def too_much(problem: Problem) -> tuple[str, ...]:
     """Why no choice keeps the limit: a time and what its nodes take at least; nothing where that does not show."""
-    return _said(problem, least_usages(problem), "")
+    return _memory_lines(problem, least_usages(problem), "")
 
 
 def nothing_fits(problem: Problem) -> tuple[str, ...]:
@@ -58,10 +58,10 @@ def too_much_together(problem: Problem) -> tuple[str, ...]:
     least = np.zeros(len(problem), np.int64)
     if len(core.member_nodes):
         least[np.flatnonzero(problem.starts < problem.ends)] = np.minimum.reduceat(core.usages, core.usage_offsets[:-1])
-    return _said(problem, least, " by strategies that forbidden pairs leave")
+    return _memory_lines(problem, least, " by strategies that forbidden pairs leave")
 
 
-def _said(problem: Problem, least: Whole, how: str) -> tuple[str, ...]:
+def _memory_lines(problem: Problem, least: Whole, how: str) -> tuple[str, ...]:
     if problem.limit is None:
         return ()
     peak, time = peak_of(problem, least)
@@ -138,7 +138,7 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
     asked = any(by.startswith(name) and saved.engine in engines for name, engines in _SOLVERS.items())
     floats = by.startswith(IN_FLOATS)
     return (
-        (f"proved_by: nothing is proved by {by!r}", not told or by in WHOLE or solved),
+        (f"proved_by: nothing is proved by {by!r}", not told or by in EXACT_PROOFS or solved),
         (f"proved_by: the engine {saved.engine} does not ask {by}", not told or not solved or asked or saved.engine in ASKING_NOBODY),
         (f"bound: {by} counts in floating point and is a proof within a millionth at best", not floats or _below(saved)),
         (f"proved_by: {by} counts in floating point and does not prove that there is no choice", not floats or not none),
@@ -148,7 +148,7 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
         ("certificate: it stands beside a note that there is none", certificate is None or not spared),
         ("certificate: it proves no more than the bound", certificate is None or bound is None or certificate.bound <= bound),
         ("certificate: it proves less than the bound", certificate is None or by not in _CERTIFIED or bound in (None, certificate.bound)),
-        (f"the engine {saved.engine} asks no solver", not told or saved.engine not in ASKING_NOBODY or by in WHOLE),
+        (f"the engine {saved.engine} asks no solver", not told or saved.engine not in ASKING_NOBODY or by in EXACT_PROOFS),
         (f"proved_by: {by} shows that there is no choice, and no bound", bound is None or by not in (BY_LEAST, BY_PAIRS, BY_ARCS)),
         ("only the engine exhaustive looks at every choice", by != BY_EVERY or saved.engine == "exhaustive"),
     )

@@ -445,11 +445,11 @@ def moved(layout: Layout, standing: Standing, node: int, label: int) -> None:
         usage = layout.usage_offsets[member]
         more = layout.usages[usage + label] - layout.usages[usage + before]
         if more != 0:
-            _held(standing, layout.timeline.lows[member], layout.timeline.highs[member], more)
+            _reserve(standing, layout.timeline.lows[member], layout.timeline.highs[member], more)
 
 
 @compiled
-def _held(standing: Standing, low: int, high: int, more: int) -> None:
+def _reserve(standing: Standing, low: int, high: int, more: int) -> None:
     for row in range(low, high):
         standing.slack[row] -= more
     if low < high:

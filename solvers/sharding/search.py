@@ -11,7 +11,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.compiled import compiled
 from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
-from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, priced, proof_of
+from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, memory_costs, proof_of
 from crossopt.solvers.sharding.regions import (
     NODES,
     WORK,
@@ -45,7 +45,7 @@ from crossopt.solvers.sharding.regions import (
 SIZES = np.array([6, 20, 80, 400, 2000], np.int64)
 RATES = np.array([0, 1, 3, 4, 6], np.int64)
 """In quarters of the multipliers."""
-ONE = 4
+RATE_ONE = 4
 BEST, TRIED, STOOD, BETTER = range(4)
 
 
@@ -152,7 +152,7 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
     for _ in range(moves):
         start = drawn(walker.seed, len(standing.labels))
         region.sizes[NODES] = gathered(walker.layout, region, walker.seed, start, min(size, len(region.labels)), 0)
-        inner = opened(walker.layout, standing, region, walker.prices, ONE, walker.arcs)
+        inner = opened(walker.layout, standing, region, walker.prices, RATE_ONE, walker.arcs)
         best_choice(region, walker.seed)
         more = difference(walker.layout, standing, region, walker.arcs, inner)
         changes_of(walker.layout, standing, region, walker.events)
@@ -166,7 +166,7 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
 
 def price_whole(core: Core, layout: Layout, multipliers: Array) -> Whole:
     """What the memory of each strategy costs, in whole numbers below the wall."""
-    prices = np.rint(np.minimum(priced(core, layout.timeline, multipliers), layout.wall >> 4))
+    prices = np.rint(np.minimum(memory_costs(core, layout.timeline, multipliers), layout.wall >> 4))
     return np.asarray(prices.astype(np.int64))
 
 

@@ -60,13 +60,13 @@ def figure_of(formula: Formula, named: Looked, elsewhere: Elsewhere) -> Ends | N
             return named(text)
         case Operation(sign, left, right):
             one, other = figure_of(left, named, elsewhere), figure_of(right, named, elsewhere)
-            return None if one is None or other is None else _whole(_OPERATIONS[sign], one, other)
+            return None if one is None or other is None else _finite(_OPERATIONS[sign], one, other)
         case Call(function, _, _) if function in {"at", "before"}:
             return elsewhere(formula)
         case Call(function, given, _):
             found = [figure_of(one, named, elsewhere) for one in given]
             known = [one for one in found if one is not None]
-            return _whole(_FUNCTIONS[function], *known) if len(known) == len(found) else None
+            return _finite(_FUNCTIONS[function], *known) if len(known) == len(found) else None
 
 
 def verdict_of(claim: Comparison, named: Looked, elsewhere: Elsewhere) -> Verdict | None:
@@ -80,7 +80,7 @@ def verdict_of(claim: Comparison, named: Looked, elsewhere: Elsewhere) -> Verdic
     return "failed" if less.least > more.most or (not claim.sign[1:] and less.least >= more.most) else "open"
 
 
-def _whole(operation: Callable[..., Ends | None], *given: Ends) -> Ends | None:
+def _finite(operation: Callable[..., Ends | None], *given: Ends) -> Ends | None:
     """The result where it is one, of numbers that a computer has."""
     try:
         found = operation(*given)

@@ -113,7 +113,7 @@ def beat(folder: Path, keys: Iterable[str]) -> None:
             os.utime(_path(folder, key))
 
 
-def held(folder: Path) -> tuple[set[str], set[str]]:
+def leased_runs(folder: Path) -> tuple[set[str], set[str]]:
     """The keys of runs that are being answered, and of those that were when their process ended."""
     alive, over = set[str](), set[str]()
     for path in (folder / RUNNING).glob("*.json"):
@@ -207,7 +207,7 @@ def _boot() -> str:
 
 def clear(folder: Path) -> None:
     """Take away what processes left behind that are no more: leases of runs that have an answer, and what was printed on this machine."""
-    for key in held(folder)[1]:
+    for key in leased_runs(folder)[1]:
         if kept_at(folder, key):
             release(folder, key)
     for path in Path(gettempdir()).glob(f"{PRINTED}*.txt"):

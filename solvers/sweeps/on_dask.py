@@ -28,7 +28,7 @@ _TICK: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TaskOutcome:
     """What a task came to, and its files where nobody but itself sees them."""
 
     how: str
@@ -55,7 +55,7 @@ def run_on_dask(address: str, asked: Supervisor, jobs: Iterable[Job | None]) -> 
                     elif asked.takes(job):  # what another sweep has is left to it
                         running[client.submit(answer_there, job, str(folder.absolute()), mark, key=job.key, pure=False)] = job
                 for future in _done(running, wait):
-                    _take_in(asked, running[future], _told(future))
+                    _take_in(asked, running[future], _task_outcome(future))
                     release(folder, running.pop(future).key)
                 if asked.stopping() > 1:
                     break
@@ -112,19 +112,19 @@ def _done(running: dict[Any, Job], wait: Any) -> list[Any]:  # noqa: ANN401 - a 
         return []
 
 
-def _told(future: Any) -> Told:  # noqa: ANN401 - a future of Dask
+def _task_outcome(future: Any) -> TaskOutcome:  # noqa: ANN401 - a future of Dask
     """What a task came to; what it was ended by where the cluster says so."""
     try:
-        told: Told = future.result()
+        told: TaskOutcome = future.result()
     except Exception as error:  # noqa: BLE001 - whatever the cluster raises for a task is why it has no answer
         if type(error).__name__ == "KilledWorker":
-            return Told("failed", "", failure=Failure(f"it ended {TRIES} processes of the cluster", INTERNAL, TRIES, ""))
+            return TaskOutcome("failed", "", failure=Failure(f"it ended {TRIES} processes of the cluster", INTERNAL, TRIES, ""))
         words, code = failed_text(error)
-        return Told("failed", words, failure=Failure(words, code, 1, ""))
+        return TaskOutcome("failed", words, failure=Failure(words, code, 1, ""))
     return told
 
 
-def _take_in(asked: Supervisor, job: Job, told: Told) -> None:
+def _take_in(asked: Supervisor, job: Job, told: TaskOutcome) -> None:
     """Write what was handed over."""
     if told.how == "lost":
         raise FailedError(told.words)
@@ -137,15 +137,15 @@ def _take_in(asked: Supervisor, job: Job, told: Told) -> None:
     asked.proved += told.how == "proved"
 
 
-def answer_there(job: Job, folder: str, mark: str) -> Told:
+def answer_there(job: Job, folder: str, mark: str) -> TaskOutcome:
     """A run, on a machine of the cluster: into the folder where it is seen, else into one of its own whose files are handed over."""
     study = Path(folder) / STUDY
     if study.is_file() and study.read_text(encoding="utf-8") == mark:
-        return Told(*outcome(job, Path(folder), answer))
+        return TaskOutcome(*outcome(job, Path(folder), answer))
     with TemporaryDirectory(prefix="crossopt-sweep-") as name:
         own = Path(name)
         for part in (RESULTS, FAILED):
             (own / part).mkdir()
         how, words = outcome(job, own, answer)
         text = "".join(path.read_text(encoding="utf-8") for path in kept_at(own, job.key))
-        return Told(how, words, text, failure_of(own, job.key))
+        return TaskOutcome(how, words, text, failure_of(own, job.key))

@@ -31,10 +31,10 @@ from crossopt.formulation.codesign.choices import (
     with_monotone_row,
 )
 from crossopt.formulation.codesign.forms import ERROR, FORMS, loss, reciprocal, with_lines, with_log_rows, with_pieces, with_table
-from crossopt.formulation.codesign.screen import priced
+from crossopt.formulation.codesign.screen import screening_bounds
 from crossopt.formulation.codesign.tangent import Capacity, Separable, bound_of, table_of, tangents_at, with_strong_rows, with_weak_rows
 from crossopt.formulation.model import Linear, Values, violations
-from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole
+from crossopt.instances.codesign.boxes import Boxes, Corners, corners, full_box, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import combinations, plan_blocks
 from crossopt.solvers.answer import Progress
@@ -81,7 +81,7 @@ class Case:
 
 def cased(instance: Instance) -> Case:
     space = grid(instance)
-    root = whole(space)
+    root = full_box(space)
     chip = chip_of(instance, space, root)
     plans = joined(list(plan_blocks(instance)))
     assert isinstance(plans, Plans)
@@ -168,7 +168,7 @@ def test_every_chip_of_several_dies_keeps_the_rows_of_all_budgets(technology: st
     for row in np.flatnonzero(every.alive)[::each]:
         watts, die, package = (float(getattr(every.hardware, name)[row]) for name in ("power", "die_area", "package_area"))
         own = replace(asked, budget=replace(loose.budget, power=watts, die_area=die, package_area=package))
-        chip = chip_of(own, space, whole(space))
+        chip = chip_of(own, space, full_box(space))
         point = chip.point(places[row])
         for budget in chip.budgets:
             looked += 1
@@ -195,7 +195,7 @@ def test_prices_rule_out_no_plan_that_is_below(case: Case) -> None:
     least = case.values.min(axis=1)
     touched = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
     for below in np.quantile(least, [0.0, 0.3, 0.7]):
-        found = priced(case.chip, [touched], case.needs, float(below))
+        found = screening_bounds(case.chip, [touched], case.needs, float(below))
         assert (found.bounds <= least).all()
     assert (found.bounds >= below).any()
 
@@ -304,7 +304,7 @@ def test_prices_rule_out_no_literal_of_a_design_that_is_below(case: Case) -> Non
     touched = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
     out = 0
     for below in np.quantile(case.values[np.isfinite(case.values)], [0.0, 0.01, 0.1]):
-        kept = priced(case.chip, [touched], case.needs, float(np.nextafter(below, np.inf))).literals
+        kept = screening_bounds(case.chip, [touched], case.needs, float(np.nextafter(below, np.inf))).literals
         out += sum(int((~mask).sum()) for mask in kept.values())
         for row, _ in (place for place in designs(case) if case.values[place[1], place[0]] <= below):
             point = case.chip.point(case.places[row])

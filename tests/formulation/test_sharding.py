@@ -20,7 +20,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding import integer as closing
 from crossopt.solvers.sharding.integer import close, milp
 from crossopt.solvers.sharding.judge import weigh
-from crossopt.solvers.sharding.messages import ascent_of, climb, priced, proof_of
+from crossopt.solvers.sharding.messages import ascent_of, climb, memory_costs, proof_of
 from crossopt.solvers.sharding.run import EnoughError, Run
 from tests.every import every
 from tests.instances.sharding.cores import cores
@@ -157,7 +157,7 @@ def test_rows_of_the_timeline_tell_the_peak(core: Core) -> None:
         used = in_use(core, timeline, chosen)
         assert used.max(initial=0) == (peak(core, chosen) if core.limit is not None else 0)
         multipliers = random.random(len(timeline.times))
-        paid = priced(core, timeline, multipliers)[core.offsets[:-1] + chosen].sum()
+        paid = memory_costs(core, timeline, multipliers)[core.offsets[:-1] + chosen].sum()
         assert paid * max(core.limit or 0, 1) == pytest.approx(float(used @ multipliers))
 
 

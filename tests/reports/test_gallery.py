@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.reports.commands import report
 from crossopt.reports.commands.report import page_of
-from crossopt.reports.drawing.svg import Titles, picture, words
+from crossopt.reports.drawing.svg import Titles, picture, text_line
 from crossopt.reports.render.page import Page, figure, page
 from tests.every import every
 from tests.paths import ROOT
@@ -59,8 +59,8 @@ def test_pages_are_laid_out_without_a_fault(name: str, width: int, tmp_path: Pat
 
 @pytest.mark.browser
 def test_faults_and_complaints_are_seen(tmp_path: Path) -> None:
-    overlap = picture(Titles("name", "A title", "What it shows."), 20.0, [words(0.0, 10.0, "one"), words(4.0, 10.0, "other")])
-    beyond = picture(Titles("more", "Another", "What it shows."), 20.0, [words(710.0, 10.0, "far out")])
+    overlap = picture(Titles("name", "A title", "What it shows."), 20.0, [text_line(0.0, 10.0, "one"), text_line(4.0, 10.0, "other")])
+    beyond = picture(Titles("more", "Another", "What it shows."), 20.0, [text_line(710.0, 10.0, "far out")])
     text = page(Page("faults", (figure(lambda _: overlap), figure(lambda _: beyond)), {}))
     faults = faults_in_a_browser(text.replace("</main>", "<script>console.error('broken')</script></main>"), tmp_path, 1200)
     assert any("lies on" in fault for fault in faults)

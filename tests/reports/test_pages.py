@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.reports.drawing.svg import words
-from crossopt.reports.render.page import Page, page, paragraph, said, table, tiles
+from crossopt.reports.drawing.svg import text_line
+from crossopt.reports.render.page import Page, page, paragraph, table, text_html, tiles
 from crossopt.reports.render.style import style
 from tests.reports.browser import opened
 
@@ -14,12 +14,12 @@ HEADS = ("", "best", "bound", "exhaustive", "hardware-only", "plan-only", "annea
 
 
 def test_commands_are_set_as_code_and_what_they_hold_is_escaped() -> None:
-    assert said("say `crossopt check <FILE>` & see") == "say <code>crossopt check &lt;FILE&gt;</code> &amp; see"
-    assert said("one ` alone") == "one ` alone"
+    assert text_html("say `crossopt check <FILE>` & see") == "say <code>crossopt check &lt;FILE&gt;</code> &amp; see"
+    assert text_html("one ` alone") == "one ` alone"
 
 
 def test_squares_are_squares_in_pictures_too() -> None:
-    assert "815 mm²<" in words(0.0, 0.0, "815 mm^2")
+    assert "815 mm²<" in text_line(0.0, 0.0, "815 mm^2")
 
 
 def test_only_tables_of_many_columns_are_set_small() -> None:

@@ -10,7 +10,7 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, 
 from crossopt.crossflow.plan_rules import rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks import launched
-from crossopt.instances.codesign.stacks.table import WORDS, Machine, Row, Stack
+from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Row, Stack
 
 STACKS: Final[dict[str, Stack]] = {
     stack.name: stack for stack in (launched.STACK, launched.TORCHTITAN_STACK, launched.DEEPSPEED_STACK, launched.FSDP_STACK)
@@ -26,7 +26,7 @@ def broken_rows(stack: Stack, model: Transformer, plan: Plan, machine: Machine) 
 
 def opened_by(stack: Stack, setting: str, options: Any) -> Any:  # noqa: ANN401 - words, numbers, or `divisors`
     """The options of a setting that is open: those that the stack launches under some condition."""
-    if setting in WORDS:
+    if setting in NAMED_OPTIONS:
         return launchable(stack, setting, tuple(options))
     if setting == "recompute_layers":
         return options if launchable(stack, "recompute", ("full-1",)) else (0,)
@@ -51,7 +51,7 @@ _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=
 def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Plan, ...]:
     """The plans that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
     switches make it one. Placements are as near to each other, so that there may be several."""
-    own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in WORDS.items()}
+    own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in NAMED_OPTIONS.items()}
     ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
         "interleave": (plan.interleave, 1),
         "shard": (plan.shard, 0),

@@ -298,7 +298,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
 }
 """What rows speak of."""
 
-WORDS: Final[dict[str, tuple[object, ...]]] = {
+NAMED_OPTIONS: Final[dict[str, tuple[object, ...]]] = {
     **{name: open_options(name) for name in SETTINGS if SETTINGS[name][1].word is None and name not in END_STAGES},
     "recompute": (*RECOMPUTE, *OF_EXPERTS, *OF_LATENTS, *OF_BOTH),
     "placement": PLACEMENTS,

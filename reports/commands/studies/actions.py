@@ -24,7 +24,7 @@ from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.asking import strange_names
-from crossopt.solvers.sweeps.leases import held
+from crossopt.solvers.sweeps.leases import leased_runs
 from crossopt.solvers.sweeps.listed import Listed, listed_faults, name_faults
 from crossopt.solvers.sweeps.standing import standings, tally
 from crossopt.solvers.sweeps.store import STUDY, all_kept, listing, result_of
@@ -51,7 +51,7 @@ def status(options: Namespace, folder: Path) -> int:
     """How far it is, with what asks the rest; it ends as the sweep itself would: 12 where runs are left, 1 where some failed."""
     del options
     listed = listing(folder)
-    now, (alive, over) = standings(folder, listed), held(folder)
+    now, (alive, over) = standings(folder, listed), leased_runs(folder)
     keys = [row.key for row in listed.rows]
     found = tally(keys, now)
     lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]

@@ -131,7 +131,7 @@ def _run(options: Namespace, by_study: bool) -> Study:
         if keep is None:
             return run_all(asking, note, folder=options.store)
         keep.searching = True
-        return run_all(asking, note, lambda study: keep.keep(Kept(*_told(options, study), ENDED_EARLY)), options.store)
+        return run_all(asking, note, lambda study: keep.keep(Kept(*_written_and_shown(options, study), ENDED_EARLY)), options.store)
 
 
 def _engines(names: str | None) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def _limit(text: str | None) -> float | None:
     return None if text is None else seconds_of(text)
 
 
-def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
+def _written_and_shown(options: Namespace, study: Study) -> tuple[str | None, str]:
     """The runs for the file that is named, and what is shown of them."""
     from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
     from crossopt.reports.render.width import fitted  # noqa: PLC0415
@@ -164,7 +164,7 @@ def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
 def _deliver(options: Namespace, study: Study, code: int) -> None:
     if keep := keeper():
         keep.finish()
-    written, shown = _told(options, study)
+    written, shown = _written_and_shown(options, study)
     try:
         if options.chart:
             from crossopt.reports.render.paper import sheet_in  # noqa: PLC0415

@@ -13,7 +13,7 @@ from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, Replayed, criti
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.traces.any_form import read_any
-from crossopt.instances.traces.graph_file import Imported, counted, document_of
+from crossopt.instances.traces.graph_file import Imported, count_text, document_of
 from crossopt.instances.traces.packed import LARGEST, Window
 from crossopt.instances.traces.ranks import joined
 from crossopt.reports.commands.console import check_target, refuse_overwriting_data
@@ -24,7 +24,7 @@ NEAR, NEAR_ONE = 0.01, 0.001
 """By which share of the traced span the replay may be off before that is told, of several streams and of one."""
 _LONGEST, _NAMED = 5, 120
 _KINDS = {"host": "calls", "gap": "gaps", "kernel": "kernels", "copy": "copies", "collective": "collectives", "wait": "waits"}
-_ONE = {"calls": "call", "gaps": "gap", "kernels": "kernel", "copies": "copy", "collectives": "collective", "waits": "wait"}
+_SINGULAR = {"calls": "call", "gaps": "gap", "kernels": "kernel", "copies": "copy", "collectives": "collective", "waits": "wait"}
 _ON_DEVICE = ("kernel", "copy", "collective")
 
 
@@ -32,9 +32,9 @@ def text_of_trace(found: Imported, *, every: bool = False) -> str:
     """All lines of it, with all names of work on devices or the longest."""
     graph, replayed = found.trace.graph, replay(found.trace.graph)
     lines = [f"{found.trace.source}   {found.form}", ""]
-    lines += listed("  operations     ", _told(len(graph), _operations(found)))
-    edges = zip(EDGES, _counted(graph.reasons, EDGES), strict=True)
-    lines += listed("  edges          ", _told(len(graph.reasons), [(count, name, name) for name, count in edges]))
+    lines += listed("  operations     ", _breakdown_text(len(graph), _operations(found)))
+    edges = zip(EDGES, _counts(graph.reasons, EDGES), strict=True)
+    lines += listed("  edges          ", _breakdown_text(len(graph.reasons), [(count, name, name) for name, count in edges]))
     lines += listed("  on             ", _resources(graph))
     lines += wrapped("  span           ", _span(found, replayed))
     lines += _busy(graph, replayed)
@@ -48,25 +48,25 @@ def text_of_trace(found: Imported, *, every: bool = False) -> str:
 
 def _operations(found: Imported) -> list[tuple[int, str, str]]:
     """How many of each kind, messages between two ranks apart from collectives."""
-    numbers = dict(zip(KINDS, _counted(found.trace.graph.kinds, KINDS), strict=True))
+    numbers = dict(zip(KINDS, _counts(found.trace.graph.kinds, KINDS), strict=True))
     numbers["collective"] -= found.sends + found.receives
-    rows = [(number, _ONE[_KINDS[kind]], _KINDS[kind]) for kind, number in numbers.items()]
+    rows = [(number, _SINGULAR[_KINDS[kind]], _KINDS[kind]) for kind, number in numbers.items()]
     return [*rows, (found.sends, "send", "sends"), (found.receives, "receive", "receives")]
 
 
-def _counted(column: Whole, names: tuple[str, ...]) -> list[int]:
+def _counts(column: Whole, names: tuple[str, ...]) -> list[int]:
     return [int(number) for number in np.bincount(column, minlength=len(names))]
 
 
-def _told(whole: int, rows: list[tuple[int, str, str]]) -> str:
-    parts = [counted(number, one, several) for number, one, several in rows if number]
+def _breakdown_text(whole: int, rows: list[tuple[int, str, str]]) -> str:
+    parts = [count_text(number, one, several) for number, one, several in rows if number]
     return f"{whole:,}: {' · '.join(parts)}" if parts else "none"
 
 
 def _resources(graph: Graph) -> str:
     threads = sum(name.startswith(("thread", "host")) for name in graph.resources)
     streams = len(graph.resources) - threads
-    return f"{counted(threads, 'thread', 'threads')} · {counted(streams, 'stream', 'streams')}"
+    return f"{count_text(threads, 'thread', 'threads')} · {count_text(streams, 'stream', 'streams')}"
 
 
 def _span(found: Imported, replayed: Replayed) -> str:
@@ -103,7 +103,7 @@ def _busy(graph: Graph, replayed: Replayed) -> Iterator[str]:
     for number, (name, busy, count) in enumerate(rows):
         label = "  busy           " if number == 0 else " " * 17
         share = busy / replayed.span if replayed.span else 0.0
-        yield f"{label}{name:<{width}}  {share:>6.1%}  {_time(busy):>11} of {counted(count, 'operation', 'operations')}"
+        yield f"{label}{name:<{width}}  {share:>6.1%}  {_time(busy):>11} of {count_text(count, 'operation', 'operations')}"
 
 
 def _union(begins: Whole, ends: Whole) -> int:
@@ -141,7 +141,7 @@ def _classes(graph: Graph) -> Iterator[str]:
         row = f"  {kind:<10}  {len(each):>8,}  {_time(sum(each)):>12}  {share:>6.1%}  {mean:>12}  {_time(max(each)):>12}  "
         yield row + _fitting(name, page_width() - _NAMED)
     names, count = len(times), sum(map(len, times.values()))
-    yield f"  {'all':<10}  {count:>8,}  {_time(whole):>12}  {'':>6}  {'':>12}  {'':>12}  {counted(names, 'name', 'names')}"
+    yield f"  {'all':<10}  {count:>8,}  {_time(whole):>12}  {'':>6}  {'':>12}  {'':>12}  {count_text(names, 'name', 'names')}"
 
 
 def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
         took[name if kind == "gap" and not name.startswith("gap") else _KINDS[kind]] += time
         named[name] += time
     parts = [f"{kind} {_time(time)}" for kind, time in took.most_common() if time]
-    yield from listed("  critical path  ", f"{counted(len(path), 'operation', 'operations')}: {' · '.join(parts) or 'no time'}")
+    yield from listed("  critical path  ", f"{count_text(len(path), 'operation', 'operations')}: {' · '.join(parts) or 'no time'}")
     for name, time in named.most_common(_LONGEST):
         if time:
             yield from _row(" " * 17, (time / replayed.span, time), "  ", name)

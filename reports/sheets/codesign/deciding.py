@@ -12,7 +12,7 @@ from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, asked_by, moved_by
 
-_ASKED: Final = "Which constants decide this answer: where does the proven optimum go if one of them is at an end of its range?"
+_QUESTION: Final = "Which constants decide this answer: where does the proven optimum go if one of them is at an end of its range?"
 _CAPTION: Final = (
     "One constant at a time; the optimum is found and proved anew at each end, so that the design may change. A square marks an end at "
     "which another design is best, a circle one at which the present design stays the best."
@@ -21,7 +21,7 @@ _GRID: Final = (
     "Drawn is how far a constant moves the best chip that can follow it. The optimum of the question itself moves otherwise where steps of "
     "its choices, or parts that it leaves closed, hold it back; such a part has more or less than usual on the chip that follows."
 )
-_TOLD: Final = (
+_ABOUT: Final = (
     "Every design here was priced anew for this page, at its end of the range; bounds are told as the file tells them. "
     "`crossopt solve QUESTION --set factors.NAME=FACTOR --out END.json` answers any end again, and `crossopt check END.json` proves it."
 )
@@ -42,7 +42,7 @@ def deciding_sheet(found: Deciding) -> Sheet:
     known = central.value is not None
     return Sheet(
         name=found.name,
-        sentence=_ASKED,
+        sentence=_QUESTION,
         headline=f"{value}, {'proved' if central.proved else 'not proved'}" if known else none,
         label="optimum at every end" if proved else "not every end is proved",
         verdict=f"{value}. {summary(found)}" if known and found.constants else "",
@@ -56,7 +56,7 @@ def deciding_sheet(found: Deciding) -> Sheet:
         sections=_sections(found) if known and found.constants else (),
         engine="auto",
         seconds=found.seconds,
-        known=(_TOLD,),
+        known=(_ABOUT,),
     )
 
 

@@ -20,13 +20,13 @@ _STEPS: Final = 8
 """Moments that are listed of how the bound rose."""
 _BETWEEN, _NOT = " · ", "not "
 """What stands between the settings of a plan, and before a choice that is forbidden."""
-_ASKED: Final = "What does the integer model of this question choose if it may choose fractions, and how does branching close the gap?"
+_QUESTION: Final = "What does the integer model of this question choose if it may choose fractions, and how does branching close the gap?"
 _BRANCHED: Final = (
     "Each node adds a choice, or forbids it; the node with the least bound is branched on next. Nodes whose bound is not below the best "
     "solution are left alone. The model was written for designs that are not worse than the best one known before the tree: where it "
     "has no solution no design is below that one, and there may be others that are not better, or none."
 )
-_TOLD: Final = (
+_ABOUT: Final = (
     "Everything here is told as the file tells it: bounds of nodes are linear programs that HiGHS solved in floating point. Their order in "
     "the tree and what follows from it were looked at again; `crossopt explain FILE --relaxation` solves them again, and `solve` and "
     "`crossopt check` prove the optimum without any solver's word."
@@ -50,7 +50,7 @@ def relaxation_sheet(found: Relaxed) -> Sheet:
     )
     return Sheet(
         name=found.name,
-        sentence=_ASKED,
+        sentence=_QUESTION,
         headline=f"the integer model {state}: {size}{no_time}",
         label="the tree is closed" if closed else "the tree is not closed",
         verdict=verdict,
@@ -66,7 +66,7 @@ def relaxation_sheet(found: Relaxed) -> Sheet:
         sections=(_shares(found), _gap(found), _tree(found)) if solved else (),
         engine="branch and bound",
         prover=found.solver,
-        known=(_TOLD,),
+        known=(_ABOUT,),
     )
 
 

@@ -44,7 +44,7 @@ def _given(question: SynthesisQuestion) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
-def _told(question: SynthesisQuestion, answer: Sends, steps: int) -> Iterator[tuple[int, int, int]]:
+def _sends_in_order(question: SynthesisQuestion, answer: Sends, steps: int) -> Iterator[tuple[int, int, int]]:
     """Every send as it runs: of a reduce-scatter from the last to the first."""
     for chunk, place, step in answer.sends:
         yield chunk, place, steps - step - question.links[place].steps if question.turned else step
@@ -60,7 +60,7 @@ def _links(question: SynthesisQuestion, answer: Sends, used: Used, steps: int) -
     """A lane for each link, by the NPU whose chunks it carries."""
     owners = sorted(set(question.origins))
     of = "for" if question.turned else "of"
-    runs = sorted(_told(question, answer, steps), key=lambda send: send[2])
+    runs = sorted(_sends_in_order(question, answer, steps), key=lambda send: send[2])
     tracks = []
     for place in sorted(range(len(question.links)), key=lambda one: _ends(question, one)):
         length = question.links[place].steps
@@ -77,7 +77,7 @@ def _links(question: SynthesisQuestion, answer: Sends, used: Used, steps: int) -
 
 def _sends(question: SynthesisQuestion, answer: Sends, steps: int) -> Section:
     """As they run, one after another."""
-    told = _told(question, answer, steps)
+    told = _sends_in_order(question, answer, steps)
     runs = sorted((step, *_ends(question, place), chunk, question.links[place].steps) for chunk, place, step in told)
     of, cut = "for" if question.turned else "of", question.file.chunks
     columns = (

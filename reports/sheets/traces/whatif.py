@@ -88,7 +88,7 @@ def sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
         figures += [
             (_CALLED.get(name, name), _amount(name, Fraction(getattr(details, name))))
             for name in AMOUNTS
-            if _asked(question, name) and getattr(details, name)
+            if _is_asked(question, name) and getattr(details, name)
         ]
         sections = [_way(question, model, made, details), _path(details)]
     sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
@@ -137,7 +137,7 @@ def _amount(name: str, amount: Fraction) -> str:
     return sign + format_quantity(float(abs(amount)), {"memory": "bytes"}.get(name, name))
 
 
-def _asked(question: WhatIfQuestion, amount: str) -> bool:
+def _is_asked(question: WhatIfQuestion, amount: str) -> bool:
     return amount != question.file.objective and any(cost_of(change, amount) for change in question.file.changes)
 
 

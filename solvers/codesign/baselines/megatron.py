@@ -126,7 +126,7 @@ def _sized(asked: Asked, frames: Whole) -> Whole:
     if "compute_area" not in asked.space.names:
         return _following(asked, frames)
     choice = asked.space.names.index("compute_area")
-    most = _most(asked, frames, choice, _kept)
+    most = _most(asked, frames, choice, _within_budgets)
     options = asked.space.options[choice]
     wished = (options[most][:, None] * _SIZES).ravel()
     places = np.repeat(frames, len(_SIZES), axis=0)
@@ -141,7 +141,7 @@ def _clocked(asked: Asked, places: Whole) -> Whole:
         return places
     choice = asked.space.names.index("compute_power")
     found = places.copy()
-    found[:, choice] = most = _most(asked, places, choice, _kept)
+    found[:, choice] = most = _most(asked, places, choice, _within_budgets)
     starved = np.flatnonzero(~_alive(asked.instance, corners(asked.instance, asked.space, Boxes(found, found))))
     found[starved, choice] = _most(asked, places[starved], choice, _alive, most[starved])
     return found
@@ -166,7 +166,7 @@ def _alive(_: Instance, chips: Corners) -> Mask:
     return np.asarray(chips.alive)
 
 
-def _kept(instance: Instance, chips: Corners) -> Mask:
+def _within_budgets(instance: Instance, chips: Corners) -> Mask:
     """Which chips keep the budgets under every set of constants, whether all of their parts are there or not."""
     sides = ((instance, replace(chips, others=())), *chips.others)
     return np.asarray(np.logical_and.reduce([within(one, side.hardware) for one, side in sides]))

@@ -10,7 +10,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.kernels.kernel_plan import SPLITS, KernelPlan
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, point_number, tightened, whole
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, places_of, point_number, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Start, Watch
@@ -88,10 +88,10 @@ class Look:
         return self.values.diagonal()
 
 
-def asked(instance: Instance, random: np.random.Generator, deadline: float, start: Start = "recipe") -> Question:
+def search_space(instance: Instance, random: np.random.Generator, deadline: float, start: Start = "recipe") -> Question:
     """The designs of the instance; no plans where no chip keeps the budgets. A TimeoutError if the recipes take too long."""
     space = grid(instance)
-    box = tightened(instance, space, whole(space))
+    box = tightened(instance, space, full_box(space))
     chip = corners(instance, space, box)
     plans, first = draw_plans(instance, random, _PLANS), recipes_design(instance, deadline) if start == "recipe" else None
     if first is not None:
@@ -299,7 +299,7 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
     notes: tuple[str, ...] = ()
     trace: list[tuple[float, float | None, float | None]] = []
     try:
-        question = asked(instance, random, deadline, limits.start)
+        question = search_space(instance, random, deadline, limits.start)
         patience, left, total = min(_PATIENCE, _ROUNDS * len(question.plans) * question.space.points), 0, 0
         left = patience
         for seen in searcher(question, random) if len(question.plans) else ():

@@ -12,7 +12,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
+from crossopt.instances.codesign.boxes import Boxes, corners, full_box, grid, point_number, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import hardware_points
 from crossopt.instances.errors import RefusedError
@@ -240,7 +240,7 @@ def _allowed(random: np.random.Generator, values: Array, temperature: float) -> 
 
 _MUTATED = 0.8
 """Share of the children whose chip is changed, and of those whose plan is."""
-_RIVALS = 2
+_BASELINES = 2
 """Designs of which the better one becomes a parent."""
 
 
@@ -292,7 +292,7 @@ def _children(question: Question, random: np.random.Generator, parents: tuple[Wh
 
 def _chosen(random: np.random.Generator, values: Array, count: int) -> Whole:
     """The best of a few drawn at random, so many times."""
-    drawn = random.integers(len(values), size=(_RIVALS, count))
+    drawn = random.integers(len(values), size=(_BASELINES, count))
     return np.asarray(drawn[np.argmin(values[drawn], axis=0), np.arange(count)])
 
 
@@ -627,7 +627,7 @@ def _ask(half: Half, instance: Instance, limits: Limits, began: float, narrowed:
 def _drawn(instance: Instance, random: np.random.Generator, deadline: float) -> Iterator[int]:
     """Chips that keep the budgets, each equally likely, without end but where they are too rare; none where there is but one."""
     space = grid(instance)
-    box, vain = tightened(instance, space, whole(space)), 0
+    box, vain = tightened(instance, space, full_box(space)), 0
     while space.points > 1 and vain < _ROUNDS:
         places = random.integers(box.low[0], box.high[0] + 1, size=(_DRAWS, len(space.sizes)))
         kept = np.flatnonzero(corners(instance, space, Boxes(places, places)).alive)

@@ -17,15 +17,15 @@ from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import (
     Boxes,
     Grid,
-    Kept,
+    Ranges,
     corners,
+    full_box,
     parted,
     places_of,
     point_number,
     root_box,
     stacked,
     tightened,
-    whole,
 )
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
@@ -48,14 +48,14 @@ def single(box: Boxes) -> bool:
     return bool((box.low == box.high).all())
 
 
-def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: float) -> list[Kept]:
+def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: float) -> list[Ranges]:
     """Where to cut each box: off what can be forgotten at once at the ends of all choices, until there is no such thing; then in the
     middle of the choice that tells most.
 
     Cuts of every choice are tried by their least bounds, those of all boxes together. The upper part keeps the best device, but not its
     price and power; a choice tells the more, the greater the product of what the bounds of both parts gain (Achterberg 2007).
     """
-    left, kept = list(boxes), [Kept()] * len(boxes)
+    left, kept = list(boxes), [Ranges()] * len(boxes)
     going = list(range(len(boxes)))
     for _ in range(_ROUNDS):
         cuts = {number: _cuts(left[number]) for number in going}
@@ -79,19 +79,19 @@ def _bounds_of(cuts: Sequence[tuple[Boxes, Whole, Whole]], least: Callable[[Boxe
     return least(stacked(sides)), np.cumsum([len(some) for some in sides])[:-1].tolist()
 
 
-def _cut(box: Boxes, choices: Whole, places: Whole, bounds: Array, value: float) -> tuple[Kept, bool]:
+def _cut(box: Boxes, choices: Whole, places: Whole, bounds: Array, value: float) -> tuple[Ranges, bool]:
     """What to keep of one box, and whether that is because the rest can be forgotten."""
     lower, upper = bounds.reshape(2, -1)
     ends = _forgotten(box, choices, places, lower >= value, upper >= value)
     if ends:
         return ends, True
     halves = places == (box.low[0, choices] + box.high[0, choices]) // 2
-    middle = np.where(halves, told(bounds.reshape(2, -1)), -np.inf)
+    middle = np.where(halves, cut_scores(bounds.reshape(2, -1)), -np.inf)
     best = int(np.argmax(middle))
     return ((int(choices[best]), int(box.low[0, choices[best]]), int(places[best])),), False
 
 
-def told(bounds: Array) -> Array:
+def cut_scores(bounds: Array) -> Array:
     """How much cuts tell, by the bounds of their lower parts and of their upper ones: most where there is nothing in a part."""
     gains = bounds - bounds.min() * (1.0 - _LEAST_GAIN)
     return np.where(np.isinf(bounds).any(axis=0), np.inf, np.multiply(*np.where(np.isinf(bounds), 0.0, gains)))
@@ -112,7 +112,7 @@ def sides_of(box: Boxes, choices: Whole, places: Whole) -> Boxes:
     return Boxes(low, high)
 
 
-def _forgotten(box: Boxes, choices: Whole, places: Whole, lower: Mask, upper: Mask) -> Kept:
+def _forgotten(box: Boxes, choices: Whole, places: Whole, lower: Mask, upper: Mask) -> Ranges:
     """What is left of the choices when the largest parts that can be forgotten are cut off at both ends."""
     low, high = box.low[0], box.high[0]
     first, last = low.copy(), high.copy()
@@ -154,7 +154,7 @@ def candidate_of(space: Grid, best: Incumbent) -> Candidate | None:
 def incumbent_of(instance: Instance, space: Grid, known: Candidate | None) -> Incumbent:
     """A design that is known already, by its value; none where it keeps not every limit."""
     if known is None:
-        return Incumbent(float("inf"), whole(space).low[0], None)
+        return Incumbent(float("inf"), full_box(space).low[0], None)
     places = places_of(space, known.point)
     plans: AnyPlans = table([known.plan]) if isinstance(known.plan, Plan) else (known.plan,)
     return at_row(float(best_plans(instance, space, plans, places, 1)[1][0]), places, plans, 0)
@@ -268,7 +268,7 @@ def halves(box: Boxes, least: Callable[[Boxes], Array]) -> tuple[Boxes, Boxes]:
     bounds = least(sides).reshape(2, -1)
     if not np.isfinite(bounds).any():
         return sides.at(len(choices)), sides.at(0)
-    best = int(np.argmax(told(bounds)))
+    best = int(np.argmax(cut_scores(bounds)))
     upper = last_least(bounds[:, best])
     return sides.at(best + len(choices) * upper), sides.at(best + len(choices) * (1 - upper))
 
@@ -320,7 +320,7 @@ class Node:
 class Split:
     """What a box keeps, and the box that does so with the parts that it loses."""
 
-    kept: Kept
+    kept: Ranges
     parts: tuple[Node, ...]
 
 
@@ -480,7 +480,7 @@ def root_node(instance: Instance) -> Node:
     return Node(root_box(instance))
 
 
-def split_nodes(instance: Instance, space: Grid, nodes: Sequence[Node], kept: Sequence[Kept]) -> list[Split]:
+def split_nodes(instance: Instance, space: Grid, nodes: Sequence[Node], kept: Sequence[Ranges]) -> list[Split]:
     """Cut boxes into what they keep and the parts that they lose."""
     parts = [parted(node.box, keeps) for node, keeps in zip(nodes, kept, strict=True)]
     boxes, at, splits = tightened(instance, space, stacked(parts)), 0, []

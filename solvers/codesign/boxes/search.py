@@ -22,7 +22,7 @@ from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid
+from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Ranges, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
 from crossopt.instances.codesign.settings import codes_of, with_settings
@@ -148,13 +148,13 @@ def _text(instance: Instance, choices: tuple[str, ...]) -> str:
 
 _PROMISING = 256
 """Groups among whose members the design to start from is sought."""
-_KEPT = 1 << 20
+_CACHED = 1 << 20
 """Groups of which the heads are kept for who looks at their members; of more all are listed again."""
 _HEADS = 1024
 """Groups whose members are priced together."""
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
-Cuts = tuple[Kept | None, ...]
+Cuts = tuple[Ranges | None, ...]
 """The tree from the root, each box before its parts: what the first of them keeps, None for a box that is not cut."""
 
 
@@ -345,7 +345,7 @@ def tree_faults(
 
     def faults_in(node: Node, left: Left) -> tuple[str, ...]:
         place, kept = next(rest)
-        if place % _TOLD == 0:
+        if place % _REPORT_EVERY == 0:
             watch(Progress(f"{place:,} of {len(cuts):,} boxes bounded anew", None))
         if kept is None:
             return left_over(left)
@@ -368,11 +368,11 @@ def tree_faults(
 
 
 _END = object()
-_TOLD = 64
+_REPORT_EVERY = 64
 """Boxes after which a reader of a tree says how far it is."""
 
 
-def _wrong_cut(box: Boxes, kept: Kept) -> str:
+def _wrong_cut(box: Boxes, kept: Ranges) -> str:
     """Why a box cannot be cut so that this is kept; each choice must lose something and keep something."""
     low, high = box.low[0].tolist(), box.high[0].tolist()
     for choice, first, last in kept:
@@ -393,7 +393,7 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
         fitting, together = rows_of(block.heads, finite), np.concatenate([pooled, bounds[finite]])
         best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
         survey.pool, pooled, survey.fit = rows_of(joined([survey.pool, fitting]), best), together[best], survey.fit + len(finite)
-        survey.fitting = [*survey.fitting, fitting] if survey.fit <= _KEPT else []
+        survey.fitting = [*survey.fitting, fitting] if survey.fit <= _CACHED else []
         if monotonic() >= deadline:
             return survey
     survey.complete = True
@@ -415,7 +415,7 @@ def kept_heads(instance: Instance, survey: Survey, kept: Sequence[Mask]) -> AnyP
     """The heads of the groups that are kept, of which a member fits; none where nothing was kept."""
     if not any(block.any() for block in kept):
         return joined([])
-    if survey.fit <= _KEPT:
+    if survey.fit <= _CACHED:
         own = [which[np.isfinite(bounds)] for which, bounds in zip(kept, survey.bounds, strict=True)]
         return joined([rows_of(heads, np.flatnonzero(which)) for heads, which in zip(survey.fitting, own, strict=True)])
     return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), kept, strict=True)])
@@ -444,7 +444,7 @@ def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Tr
     )
 
 
-def cuts_of(node: Node) -> Iterator[Kept | None]:
+def cuts_of(node: Node) -> Iterator[Ranges | None]:
     """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
     yield node.split.kept if node.split else None
     for part in node.split.parts if node.split else ():

@@ -15,7 +15,7 @@ from crossopt.solvers.codesign import engines as single
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, candidate_in, chosen_design
 from crossopt.solvers.codesign.baselines.megatron import on_chip, usual_points
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.claims import TOLD, enumerated_together, too_many
+from crossopt.solvers.codesign.claims import UNREPEATED, enumerated_together, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.combined import workloads as by_boxes
 from crossopt.solvers.codesign.combined import workloads as by_enumeration
@@ -34,7 +34,7 @@ def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch
     return SearchOutcome(
         answer=_answer(portfolio, asked, found.best),
         bound=(float("inf") if found.value is None else found.value) if complete else None,
-        proof=None if not complete else TOLD if too_many(portfolio.parts) else enumerated_together(found.space),
+        proof=None if not complete else UNREPEATED if too_many(portfolio.parts) else enumerated_together(found.space),
         stopped=found.stopped,
         trace=found.trace,
         value=found.value,
@@ -114,7 +114,7 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
     deadline, alone = monotonic() + limits.seconds, list[DesignResult]()
     if engine == "auto":  # exhaustive where every plan can be priced on every chip in about a second
         priced = hardware_points(portfolio.parts[0]) * sum(map(combinations, portfolio.parts))
-        engine = "exhaustive" if priced <= single.COUNTED else "boxes"
+        engine = "exhaustive" if priced <= single.ENUMERABLE else "boxes"
     if portfolio.combine == "worst_regret":
         by, family = engine if engine in ("boxes", "exhaustive") else "auto", family_of("codesign")
         for part in portfolio.parts:

@@ -522,7 +522,7 @@ def _finite(value: float) -> float | None:
 
 _POINTS = 1 << 14
 """Chips whose least values are kept together."""
-_KEPT = 1 << 18
+_CACHED = 1 << 18
 """Combinations of plan choices of which the plans are kept for the next block of chips; those of more are made again."""
 
 
@@ -582,7 +582,7 @@ def exhaustive_search(asked: Joint, watch: Watch, deadline: float = float("inf")
 
 def _plans(instance: Instance) -> list[AnyPlans] | None:
     """The blocks of plans if they are few, which are then made once."""
-    return list(plan_blocks(instance)) if combinations(instance) <= _KEPT else None
+    return list(plan_blocks(instance)) if combinations(instance) <= _CACHED else None
 
 
 def _blocks(instance: Instance, kept: list[AnyPlans] | None) -> Iterable[AnyPlans]:

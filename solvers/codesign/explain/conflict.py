@@ -19,7 +19,7 @@ from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULE
 from crossopt.crossflow.recomputation import RECOMPUTE
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
+from crossopt.instances.codesign.boxes import corners, full_box, grid, tightened
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_choices import divisors, wholes
@@ -137,7 +137,7 @@ def _least_memory(instance: Instance) -> float:
 def _capacity(instance: Instance) -> float:
     """Bytes of the largest memory that a chip within the budgets can have."""
     space = grid(instance)
-    return float(np.max(corners(instance, space, tightened(instance, space, whole(space))).hardware.dram.capacity))
+    return float(np.max(corners(instance, space, tightened(instance, space, full_box(space))).hardware.dram.capacity))
 
 
 def _least_of(instance: Instance, name: str, watch: Watch) -> float | None:
@@ -148,7 +148,7 @@ def _least_of(instance: Instance, name: str, watch: Watch) -> float | None:
 def _least_use(instance: Instance, name: str) -> float:
     """The least of an area or power that a chip can use that can be built."""
     space, free = grid(instance), lift(instance, (name,))
-    used = getattr(corners(free, space, tightened(free, space, whole(space))).hardware, "one_die" if name == "reticle" else name)
+    used = getattr(corners(free, space, tightened(free, space, full_box(space))).hardware, "one_die" if name == "reticle" else name)
     return float(np.min(used))
 
 

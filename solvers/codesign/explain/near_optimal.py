@@ -195,7 +195,7 @@ def _searched(state: _State, node: Node, rows: Whole, plans: AnyPlans, bounds: A
     """The same by branch and bound."""
     start, began = Incumbent(state.above, node.box.low[0], None), monotonic()
     spend = Spend(began + (state.deadline - began) / _SHARE, target=state.limit)
-    search = branch(state.instance, state.space, node, plans, bounds, start, _told(state), spend)
+    search = branch(state.instance, state.space, node, plans, bounds, start, _progress_of(state), spend)
     state.stopped = state.stopped or search.stopped == "interrupted"
     if search.best.plan is None:
         return search.stopped == "complete"
@@ -224,7 +224,7 @@ def _prices(state: _State, chips: Whole, rows: Whole) -> Array:
     return values_of(state.instance, corners(state.instance, state.space, Boxes(chips, chips)), rows_of(state.plans, rows))
 
 
-def _told(state: _State) -> Watch:
+def _progress_of(state: _State) -> Watch:
     """The progress of one question, beside that of all."""
     decided = sum(int((state.occur[name] | state.never[name]).sum()) for name in state.occur)
     words = f"{decided:,} of {sum(map(len, state.occur.values())):,} options decided"

@@ -71,7 +71,7 @@ def relief(instance: Instance, result: DesignResult, watch: Watch, spend: Spend)
     found = []
     for name, budget in ((MEMORY, capacity), *limits.items()):
         if budget < float("inf"):
-            seen = _asked(_raised(instance, name, budget), result, watch, spend, f"{name.replace('_', ' ')} a tenth more")
+            seen = _solve_relaxed(_raised(instance, name, budget), result, watch, spend, f"{name.replace('_', ' ')} a tenth more")
             raised = max(budget, min(budget * _RAISED, _exposed(instance))) if name == "die_area" else budget * _RAISED
             found.append(Relief(name, budget, raised, seen.value, seen.stopped == "complete"))
     return tuple(found)
@@ -87,7 +87,7 @@ def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Sp
         option = choices[name]
         beyond = _beyond(name, option, dict(_options(instance))[name], _dies(instance, choices))
         if beyond is not None:
-            seen = _asked(_widened(instance, name, beyond), result, watch, spend, f"{name.replace('_', ' ')} {beyond:.4g}")
+            seen = _solve_relaxed(_widened(instance, name, beyond), result, watch, spend, f"{name.replace('_', ' ')} {beyond:.4g}")
             found.append(RangeEnd(name, option, beyond, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
@@ -103,7 +103,7 @@ def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spen
         for share in (_RAISED, 2.0 - _RAISED):
             words = f"{name} {kind} a tenth {'more' if share > 1.0 else 'less'}".replace("_", " ")
             changed = replace(instance, hardware=_with_part(free, PART_OF[name], kind, share))
-            seen = _asked(changed, result, watch, spend, words)
+            seen = _solve_relaxed(changed, result, watch, spend, words)
             found.append(Unopened(f"{name}_{kind}", share > 1.0, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
@@ -127,10 +127,10 @@ def worth_easing(instance: Instance, eased: Technology, result: DesignResult, wa
     if not isinstance(free, FreeHardware):
         return 0.0
     changed = replace(instance, hardware=replace(free, technology=eased))
-    return gain(_asked(changed, result, watch, spend, "more of what the technology allows").value, result.value)
+    return gain(_solve_relaxed(changed, result, watch, spend, "more of what the technology allows").value, result.value)
 
 
-def _asked(changed: Instance, result: DesignResult, watch: Watch, spend: Spend, words: str) -> Found:
+def _solve_relaxed(changed: Instance, result: DesignResult, watch: Watch, spend: Spend, words: str) -> Found:
     """The question with a little more, from the answer on, which is near the best of it where it still keeps every limit."""
 
     def told(progress: Progress) -> None:
@@ -156,7 +156,7 @@ def _stops(
     for end in ends:
         alone = end.value if buys(end.value, result.value) else result.value
         words = f"{one.name} a tenth more and {end.name} {end.beyond:.4g}".replace("_", " ")
-        seen = _asked(_raised(_widened(instance, end.name, end.beyond), one.name, one.budget), result, watch, spend, words)
+        seen = _solve_relaxed(_raised(_widened(instance, end.name, end.beyond), one.name, one.budget), result, watch, spend, words)
         if buys(seen.value, alone):
             yield replace(end, value=seen.value, complete=seen.stopped == "complete")
 

@@ -58,7 +58,7 @@ _BEYOND = 1.0 + 1e-5
 """What prices aim at, over the bound: prices of fewer digits shall still reach it."""
 _BELOW = 2.0e-5
 """By which a bound is lowered where rounding keeps whole numbers from it: a dozen quanta, a fifth of the least gap that is asked."""
-_PRICED = 1024
+_BLOCK = 1024
 """Plans that are priced together."""
 
 
@@ -147,8 +147,8 @@ def _screen(work: _Work, best: Candidate, stages: int) -> None:
     """Prices and shares of every plan, after so many tangents; those that are out keep what they needed."""
     rest, blocks = work.rest, list[Screen]()
     places = places_of(rest.space, best.point)
-    for start in range(0, len(rest), _PRICED):
-        blocks.append(_screen_block(work, np.arange(start, min(start + _PRICED, len(rest))), places, stages))
+    for start in range(0, len(rest), _BLOCK):
+        blocks.append(_screen_block(work, np.arange(start, min(start + _BLOCK, len(rest))), places, stages))
     screen = Screen(*(tuple(row for block in blocks for row in getattr(block, name)) for name in ("points", "prices", "shares")))
     work.screens.append(lines_of(screen))
     work.rest = screened(rest, screen)

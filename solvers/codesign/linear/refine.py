@@ -38,7 +38,7 @@ from crossopt.formulation.codesign.choices import (
     without,
 )
 from crossopt.formulation.codesign.forms import Form
-from crossopt.formulation.codesign.screen import priced
+from crossopt.formulation.codesign.screen import screening_bounds
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.formulation.model import Values, real
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners
@@ -55,7 +55,7 @@ from crossopt.solvers.codesign.pricing import memory_of, values_of
 
 _BLOCK = 64
 """Plans whose tangents are computed together."""
-_PRICED = 1024
+_PRICED_BLOCK = 1024
 """Plans that are priced together: so many that memory stays small and the clock is looked at."""
 _SCREENS = 8
 """How often plans are priced before the integer model is written."""
@@ -281,8 +281,8 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
     seen = _Screened(np.arange(len(plans)), chip, [], np.full(len(plans), -inf), chip.point(loop.best.places))
     for _ in range(_SCREENS if chip.parts else 0):  # of hardware that is given the bound on the best chip is the price
-        starts = range(0, len(seen.kept), _PRICED)
-        seen = _joined([_looked_at(loop, seen, plans, needs, np.arange(len(seen.kept))[start : start + _PRICED]) for start in starts])
+        starts = range(0, len(seen.kept), _PRICED_BLOCK)
+        seen = _joined([_looked_at(loop, seen, plans, needs, np.arange(len(seen.kept))[start : start + _PRICED_BLOCK]) for start in starts])
         if not len(seen.kept):
             break
     return seen
@@ -294,7 +294,7 @@ def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: W
     point = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in seen.point.items()}
     several = [*(tangents.rows(rows) for tangents in seen.tangents), _tangents(loop, seen.chip, plans, kept, point)]
     loop.tangents += len(kept)
-    found = priced(seen.chip, several, needs[kept], loop.below)
+    found = screening_bounds(seen.chip, several, needs[kept], loop.below)
     bounds = np.maximum(seen.bounds[rows], found.bounds)
     left = np.flatnonzero(bounds < loop.below)
     cheapest = {name: places[left, None] for name, places in found.places.items()}

@@ -38,10 +38,10 @@ from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, 
 
 NodeStatus = Literal["branched", "no solution", "not better", "solved", "open"]
 Fixed = Mapping[Variable, int]
-Whole = Callable[[Fixed, float], tuple[Values, int] | None]
+SolveFixed = Callable[[Fixed, float], tuple[Values, int] | None]
 """The best solution with these variables fixed and its objective, in so many seconds; None where there is none."""
 
-_WHOLE = 1e-6
+_INTEGRALITY = 1e-6
 """How near to an integer a figure is one."""
 
 
@@ -62,7 +62,9 @@ class Node:
     @property
     def fractions(self) -> list[Variable]:
         """The choices that are not whole."""
-        return [variable for variable, figure in self.relaxed.figures.items() if variable.choice and _WHOLE < figure < 1.0 - _WHOLE]
+        return [
+            variable for variable, figure in self.relaxed.figures.items() if variable.choice and _INTEGRALITY < figure < 1.0 - _INTEGRALITY
+        ]
 
 
 @dataclass(slots=True)
@@ -84,11 +86,11 @@ class Explored:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _Search:
     """A tree that is grown, and what waits to be looked at."""
 
     relax: Relaxation
-    whole: Whole
+    whole: SolveFixed
     deadline: float
     found: Explored = field(default_factory=Explored)
     heap: list[tuple[int, int]] = field(default_factory=list)
@@ -102,11 +104,11 @@ class _Walk:
         return bool(self.heap) and (self.found.value is None or self.heap[0][0] < self.found.value)
 
 
-def explore(model: Model, relax: Relaxation, whole: Whole, watch: Watch, deadline: float, most: int) -> Explored:
+def explore(model: Model, relax: Relaxation, whole: SolveFixed, watch: Watch, deadline: float, most: int) -> Explored:
     """Branch until nothing is left, at most so many nodes, or until the deadline or Ctrl-C. Only models that minimise."""
     if not model.minimise:
         raise ValueError("only models that minimise are explored")
-    walk = _Walk(relax, whole, deadline)
+    walk = _Search(relax, whole, deadline)
     found = walk.found
     try:
         _add(walk, None, None, {})
@@ -125,7 +127,7 @@ def explore(model: Model, relax: Relaxation, whole: Whole, watch: Watch, deadlin
     return found
 
 
-def _add(walk: _Walk, parent: int | None, choice: tuple[Variable, int] | None, fixed: Fixed) -> None:
+def _add(walk: _Search, parent: int | None, choice: tuple[Variable, int] | None, fixed: Fixed) -> None:
     """Solve the relaxation of a new node."""
     relaxed = walk.relax(fixed, walk.left)
     bound = None if relaxed.value is None else sound(1, relaxed.value)
@@ -134,7 +136,7 @@ def _add(walk: _Walk, parent: int | None, choice: tuple[Variable, int] | None, f
         heappush(walk.heap, (bound, len(walk.found.nodes) - 1))
 
 
-def _look(walk: _Walk, number: int) -> None:
+def _look(walk: _Search, number: int) -> None:
     """Branch on a node, or solve it; where time is up on the way it stays open."""
     node = walk.found.nodes[number]
     fractions = node.fractions
@@ -255,7 +257,7 @@ def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> 
         watch(Progress(progress.words, start, None if progress.bound is None else min(progress.bound * quantum, start)))
 
     tree = explore(model, relaxation(model), lambda fixed, left: _rest(model, fixed, left), seen, deadline, _NODES)
-    return _told(instance, found, found.problem, tree)
+    return _relaxed_proof(instance, found, found.problem, tree)
 
 
 def without_model(found: Refined) -> str:
@@ -276,7 +278,7 @@ def _rest(model: Model, fixed: Fixed, seconds: float) -> tuple[Values, int] | No
     return answer.values, answer.value
 
 
-def _told(instance: Instance, found: Refined, problem: Codesign, tree: Explored) -> Relaxed:
+def _relaxed_proof(instance: Instance, found: Refined, problem: Codesign, tree: Explored) -> Relaxed:
     quantum, model = problem.quantum, problem.model()
     root = tree.nodes[0].relaxed.value if tree.nodes else None
     bound = found.bound if tree.bound is None or found.bound is None else max(found.bound, real(tree.bound, quantum))

@@ -345,14 +345,14 @@ def _of_the_model(random: Random) -> Table:
     """Step times of a small question: the first draw in which alternating loses something, as long as there is one among so many."""
     table: Table = []
     for _ in range(_DRAWS):
-        table = _priced(draw_question(random, "A question of assignment 9.", _CHIPS, _NETWORKS, _BATCHES))
+        table = _table_of(draw_question(random, "A question of assignment 9.", _CHIPS, _NETWORKS, _BATCHES))
         if least(table) < end(table, _worst(table)) < inf:
             return table
     return table
 
 
 @cache
-def _priced(text: str) -> Table:
+def _table_of(text: str) -> Table:
     asked = small(text)
     return [[float(time) if isfinite(time) else None for time in row] for row in asked.prices(asked.chips())]
 

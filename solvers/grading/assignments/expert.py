@@ -295,14 +295,14 @@ def _answered(folder: Path, seed: str) -> Verdict:
         return wrong(f"there is no {ANSWER} (fill the holes of solution.py and run it)")
     try:
         result = read_as(folder / ANSWER, lambda data: result_in(data, Designs, Priced))
-        instance = _asked(result, seed)
+        instance = _question_of_seed(result, seed)
         value = _value(result, instance)
     except (InstanceError, ValueError) as error:
         return wrong("; ".join(fault.message for fault in error.faults) if isinstance(error, InstanceError) else str(error))
     return _certified(result, instance, value)
 
 
-def _asked(result: DesignResult, seed: str) -> Instance:
+def _question_of_seed(result: DesignResult, seed: str) -> Instance:
     """The question of the seed in the words of the answer; a ValueError where it answers another one.
 
     Comments, empty lines and blanks may differ: what is compared is what the text says, without its places.

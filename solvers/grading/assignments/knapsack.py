@@ -29,7 +29,7 @@ Items = tuple[list[int], list[int], int]
 Needs = list[list[int]]
 """Pairs: the first can only be kept together with the second."""
 
-Asked = tuple[list[int], list[int], int, Needs]
+Question = tuple[list[int], list[int], int, Needs]
 """Activations and their needs."""
 
 _SETS = 4
@@ -43,7 +43,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     drawn = Random(f"{seed}/02/plans")
     many = [given, _greedy_fails(random, 200, 0.4), _greedy_fails(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
     many.append(_exactly(random, 60))
-    few: list[Asked] = [(*one, []) for one in (given, _snug(_items(random, 40, 0.5)), _items(random, 30, 0.2), _items(random, 12, 0.0))]
+    few: list[Question] = [(*one, []) for one in (given, _snug(_items(random, 40, 0.5)), _items(random, 30, 0.2), _items(random, 12, 0.0))]
     bound = [given, _items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
     needing = [(*given, handed["needs"]), *(_snug_with_needs(_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
     return (
@@ -144,7 +144,7 @@ def judge_model(handed: object, items: Items, best: int, needs: Needs, plans: Se
     """What the best solution of a model is worth, by what it keeps and not by its objective, where the model holds all plans."""
     try:
         values, claimed = solved(handed)
-        chosen = [place for place in range(len(items[0])) if _kept(values, place)]
+        chosen = [place for place in range(len(items[0])) if _is_kept(values, place)]
     except ValueError as error:
         return wrong(str(error))
     worth = sum(items[1][place] for place in chosen)
@@ -152,7 +152,7 @@ def judge_model(handed: object, items: Items, best: int, needs: Needs, plans: Se
     return saying(judge_set(chosen, items, best, needs), handed, plans, off)
 
 
-def _kept(values: dict[str, int], place: int) -> bool:
+def _is_kept(values: dict[str, int], place: int) -> bool:
     name = f"keep {place}"
     if values.get(name) not in {0, 1}:
         raise ValueError(f"there is no variable {name!r} from 0 to 1 in the model")
@@ -186,7 +186,7 @@ def _snug(items: Items) -> Items:
     return sizes, values, next(room for room in range(capacity + 1) if most(sizes, values, room) == best)
 
 
-def _snug_with_needs(items: Items, needs: Needs) -> Asked:
+def _snug_with_needs(items: Items, needs: Needs) -> Question:
     sizes, values, _ = items
     return sizes, values, _best_subset(*items, needs)[1], needs
 
@@ -274,14 +274,14 @@ def _plan(chosen: list[int], items: Items, fault: str | None) -> Plan:
     return Plan(named, worth if fault is None else None, f"{words} ({fault})" if fault else words)
 
 
-def _model_case(given: Asked, drawn: Random) -> Case:
+def _model_case(given: Question, drawn: Random) -> Case:
     sizes, values, capacity, _ = given
     items = sizes, values, capacity
     judge = partial(judge_model, items=items, best=most(*items), needs=[], plans=draw_plans(drawn, items, []))
     return Case(_text(items), Call("model", items), judge)
 
 
-def _needing_case(given: Asked, drawn: Random) -> Case:
+def _needing_case(given: Question, drawn: Random) -> Case:
     sizes, values, capacity, needs = given
     items = sizes, values, capacity
     plans = draw_plans(drawn, items, needs)

@@ -238,7 +238,7 @@ def judge_designs(handed: object, text: str, count: int) -> Verdict:
         return wrong(f"1 to {count} designs are meant, each a dictionary, not {shown(handed)}")
     asked, sound, faults = small(text), list[Point](), list[str]()
     for entry in handed[:_MOST]:
-        read = _priced(asked, entry)
+        read = _point_of(asked, entry)
         faults, sound = ([*faults, read], sound) if isinstance(read, str) else (faults, [*sound, read])
     if faults:
         return wrong(f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}")
@@ -265,10 +265,10 @@ def _worth(sound: Sequence[Point], text: str, asked: Small, count: int) -> Verdi
     return wrong(why, QUICKEST if same(worth, hypervolume(front[:count], corner)) else "")
 
 
-def _priced(asked: Small, entry: dict[str, Any]) -> Point | str:
+def _point_of(asked: Small, entry: dict[str, Any]) -> Point | str:
     """Seconds and square millimetres of a design; a sentence where it is none, or not what it claims."""
     plan, chip = entry.get("plan"), entry.get("chip")
-    if not _place(plan, len(asked.plans)) or not _place(chip, hardware_points(asked.instance)):
+    if not _is_index(plan, len(asked.plans)) or not _is_index(chip, hardware_points(asked.instance)):
         return f"a design has the places of a plan and a chip, not {shown(entry)}"
     try:
         verdict = asked.judged(int(plan), int(chip))  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ def _priced(asked: Small, entry: dict[str, Any]) -> Point | str:
     return true
 
 
-def _place(value: object, count: int) -> bool:
+def _is_index(value: object, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
 
 

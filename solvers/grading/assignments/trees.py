@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crossopt.instances.codesign.boxes import Boxes, whole
-from crossopt.solvers.codesign.boxes.branch import sides_of, told
+from crossopt.instances.codesign.boxes import Boxes, full_box
+from crossopt.solvers.codesign.boxes.branch import cut_scores, sides_of
 from crossopt.solvers.grading.marks import (
     FULL,
     SAME,
@@ -342,7 +342,7 @@ def plain_leaves(text: str) -> int:
 def _leaves(text: str, value: float, cut: Callable[[Small, Boxes, float], tuple[Boxes, Boxes]]) -> int:
     """How many boxes are not cut where each is until it is refuted."""
     asked = small(text)
-    left, count = [whole(asked.space)], 0
+    left, count = [full_box(asked.space)], 0
     while left:
         box = left.pop()
         if asked.bounds(box)[0] >= value:
@@ -355,7 +355,7 @@ def _leaves(text: str, value: float, cut: Callable[[Small, Boxes, float], tuple[
 def _where_both_gain(asked: Small, box: Boxes, value: float) -> tuple[Boxes, Boxes]:
     sides = _sides(box)
     bounds = asked.bounds(sides).reshape(2, -1)
-    at = int(np.argmax(told(np.minimum(bounds, value))))
+    at = int(np.argmax(cut_scores(np.minimum(bounds, value))))
     return sides.at(at), sides.at(at + bounds.shape[1])
 
 

@@ -285,15 +285,15 @@ _MOST_SCHEDULED, _WORKERS, _FIRST_TURN = 48, 4, 15.0
 
 def auto(question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Chunks]:
     """Rules, then CP-SAT where its package is here and a number of chunks is still open, then exchanges at random."""
-    return _asked(question, limits, watch, "auto")
+    return _search(question, limits, watch, "auto")
 
 
 def search(question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Chunks]:
     """The same without a solver."""
-    return _asked(question, limits, watch, "search")
+    return _search(question, limits, watch, "search")
 
 
-def _asked(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: str) -> SearchOutcome[Chunks]:
+def _search(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: str) -> SearchOutcome[Chunks]:
     """The best chunks of every number; proved where they meet the bound."""
     if not limits.seconds:
         return SearchOutcome(None, engine="search", stopped="time limit")

@@ -133,7 +133,7 @@ def devices_for(block: int, figures: Figures, accelerators: int, cpus: int, most
 LOAD = 31
 """Binary digits of a load."""
 _DIGITS = 62
-_WHOLE = 1 << 61
+_OVERFLOW = 1 << 61
 """What sums of whole numbers must stay below."""
 SCALE = 1 << 16
 _MULTIPLIERS, _KEPT = (0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0), 2
@@ -190,7 +190,7 @@ def course_for(blocks: Blocks, figures: Figures, machine: Machine, most: int, de
     rate = max((work / cpu for work, cpu in zip(figures.accelerator, figures.cpu, strict=True) if cpu), default=0.0)
     course = Course(figures, sweeps[0], machine.accelerators, machine.cpus, most, (), ())
     tried = dict.fromkeys(ceil(SCALE * share * rate) for share in _MULTIPLIERS) if machine.cpus else (0,)
-    course = replace(course, multipliers=tuple(one for one in tried if _most_energy(course, one) < _WHOLE))
+    course = replace(course, multipliers=tuple(one for one in tried if _most_energy(course, one) < _OVERFLOW))
     if not course.multipliers:
         return None
     found = [_with_tables(replace(course, sweep=sweep), deadline, states) for sweep in sweeps]

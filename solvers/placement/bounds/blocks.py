@@ -48,7 +48,7 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, 
         if figures.supported[one] and most[one] > figures.accelerator[one]:
             network = network_of(_edges(blocks, figures)) if network is None else network
             asked += 1
-        found = _held(blocks, figures, one, cpus, network)
+        found = _least_load(blocks, figures, one, cpus, network)
         if found > best:
             best, block = found, one
     return Held(min(greatest, real(best, figures.quantum)), block)
@@ -57,10 +57,10 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, 
 def least_with(question: PlacementQuestion, blocks: Blocks, greatest: float, block: int) -> float:
     """The bound that one block gives, in milliseconds, for placements no busier than `greatest`."""
     figures = _figures(question, blocks, greatest)
-    return min(greatest, real(_held(blocks, figures, block, question.cpus, network_of(_edges(blocks, figures))), figures.quantum))
+    return min(greatest, real(_least_load(blocks, figures, block, question.cpus, network_of(_edges(blocks, figures))), figures.quantum))
 
 
-def _held(blocks: Blocks, figures: Figures, block: int, cpus: int, network: "Network | None") -> int:
+def _least_load(blocks: Blocks, figures: Figures, block: int, cpus: int, network: "Network | None") -> int:
     """What whoever holds a block does at least, in quanta; its own work where there is no network."""
     if not figures.supported[block]:
         return figures.cpu[block] if cpus else 0

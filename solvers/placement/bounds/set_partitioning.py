@@ -78,7 +78,7 @@ class ByPrices:
     prices: Whole
 
 
-def priced(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[ByPrices]:
+def multiplier_bounds(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[ByPrices]:
     """Better and better bounds up to the limit, in milliseconds."""
     ready = priceable(blocks, machine, limit)
     if ready is None:
@@ -91,7 +91,7 @@ def priced(blocks: Blocks, machine: Machine, limit: float, least: float, deadlin
     prices: Array | None = course.best_prices
     while prices is not None and course.stale < _PATIENCE and monotonic() < deadline:
         whole = np.rint(prices * (ready.total / prices.sum())).astype(np.int64)
-        found = in_time(ready, _asked(course, prices, whole))
+        found = in_time(ready, _bound_at(course, prices, whole))
         if found > least:
             least = found
             yield ByPrices(least, whole)
@@ -100,7 +100,7 @@ def priced(blocks: Blocks, machine: Machine, limit: float, least: float, deadlin
         prices = _proposed(course, deadline)
 
 
-def _asked(course: Course, prices: Array, whole: Whole) -> int:
+def _bound_at(course: Course, prices: Array, whole: Whole) -> int:
     """The bound of these prices; the sets that are worth most by them are kept."""
     machine, walk, limit = course.ready.machine, course.ready.walk, course.ready.limit
     loads, chosen = least_loads(walk, whole, limit)

@@ -36,7 +36,7 @@ _STEPS = 1 << 50
 """Quanta of all corners together, whose sums then stay below 2^53."""
 LARGEST = 4000
 """Nodes in a row of which tables over all intervals take too much memory."""
-_COUNTED = 64
+_MOST_PIECES = 64
 """Pieces from which they are not counted any more, which can only lower a bound."""
 
 
@@ -159,11 +159,11 @@ def least_time(whole: Whole, path: list[int], pieces: Array, size: Array) -> flo
     least = _quanta(whole, path, pieces)
     if whole.slots > whole.accelerators and whole.memories < float(np.max(size, initial=0.0)):
         whole_size = np.where(np.isfinite(pieces), size, 0.0)
-        least = max(least, _priced(whole, path, pieces, whole_size, least))
+        least = max(least, _best_over_prices(whole, path, pieces, whole_size, least))
     return real(int(least), whole.quantum)
 
 
-def _priced(whole: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
+def _best_over_prices(whole: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
     """The best over some prices. A price is few bits times a power of two: its products with sizes are exact, and so are their floors."""
 
     def at(price: float) -> float:
@@ -177,7 +177,7 @@ def _priced(whole: Whole, path: list[int], pieces: Array, size: Array, least: fl
 
 def _quanta(whole: Whole, path: list[int], pieces: Array) -> float:
     """What the path takes at least; pieces are not counted where there may be one for each node, or very many."""
-    if whole.slots >= min(len(path), _COUNTED):
+    if whole.slots >= min(len(path), _MOST_PIECES):
         ahead = np.zeros(len(path) + 1)
         for j, row in enumerate(path):
             ahead[j + 1] = min(ahead[j] + whole.cpu[row], float((ahead[: j + 1] + pieces[: j + 1, j]).min()))
@@ -407,10 +407,10 @@ def _front(whole: Whole, rows: list[int], sets: "np.ndarray[tuple[int, int], np.
     for net in nets:
         pins = sets[:, [place[pin] for pin in net.pins]]
         time = time + net.cost * ((pins.any(axis=1) | net.inside) & (~pins.all(axis=1) | net.outside))
-    return _kept(size, time)
+    return _undominated(size, time)
 
 
-def _kept(size: Array, time: Array) -> Front:
+def _undominated(size: Array, time: Array) -> Front:
     """The choices that none beats in both; where there are many, pairs of them become one that is no worse than either."""
     order = np.lexsort((time, size))
     size, time = size[order], time[order]
@@ -424,7 +424,7 @@ def _kept(size: Array, time: Array) -> Front:
 
 
 def _both(one: Front, other: Front) -> Front:
-    return _kept((one[0][:, None] + other[0]).ravel(), (one[1][:, None] + other[1]).ravel())
+    return _undominated((one[0][:, None] + other[0]).ravel(), (one[1][:, None] + other[1]).ravel())
 
 
 def _parts(nodes: set[int], needs: list[list[int]], pins: Iterable[Sequence[int]]) -> dict[int, int]:

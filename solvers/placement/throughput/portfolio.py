@@ -220,9 +220,9 @@ def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[
     seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
     if seconds >= _SHORTEST_PRICING:
         from crossopt.solvers.placement.bounds.set_partitioning import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
-        from crossopt.solvers.placement.bounds.set_partitioning import priced  # noqa: PLC0415
+        from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds  # noqa: PLC0415
 
-        for priced_so in priced(blocks, machine, limit, least, monotonic() + seconds):
+        for priced_so in multiplier_bounds(blocks, machine, limit, least, monotonic() + seconds):
             yield priced_so.bound, MultiplierBound(PROOF_BY_PRICES, limit, tuple(priced_so.prices.tolist())), ()
     for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
         again = found.states <= MOST_REPEATED

@@ -384,7 +384,7 @@ def _baseline(name: str, plan: ChainPlan | None) -> Baseline[ChainPlan]:
 def _fixed(question: ChainQuestion, stages: int, width: int, data: int, recompute: Recompute) -> Baseline[ChainPlan]:
     """The plan that the question names, each layer recomputed or none."""
     plan = ChainPlan(width, recompute, question.file.microbatch[0], data, even(len(question.layers), stages))
-    return _baseline("fixed plan" if len(question.file.recompute) == 1 else f"fixed, {_WORDS[recompute]}", plan)
+    return _baseline("fixed plan" if len(question.file.recompute) == 1 else f"fixed, {_LABELS[recompute]}", plan)
 
 
-_WORDS = {"none": "stored", "full": "recomputed"}
+_LABELS = {"none": "stored", "full": "recomputed"}

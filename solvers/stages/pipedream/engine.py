@@ -23,7 +23,7 @@ from crossopt.solvers.stages.pipedream.prove import countable
 
 MOST = 20_000
 """Ideals; pairs of more are too many to look at."""
-_WORD = 64
+_BITS = 64
 Tick = Callable[[float], None]
 """Told the share of the work that is done; raises to stop."""
 
@@ -52,7 +52,7 @@ class Ideals:
     def between(self, row: int, end: int) -> tuple[int, ...]:
         """Rows of the profile that the second ideal has and the first has not; all of the second from the first cut of all."""
         left = [int(word) for word in (self.words[end] & ~self.words[row] if row else self.words[end])]
-        return tuple(number * _WORD + bit for number, word in enumerate(left) for bit in range(_WORD) if word >> bit & 1)
+        return tuple(number * _BITS + bit for number, word in enumerate(left) for bit in range(_BITS) if word >> bit & 1)
 
 
 def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> Ideals:
@@ -81,9 +81,9 @@ def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> 
         (*(_sum(column, ideal) for column in (profile.seconds, profile.parameters, profile.activation)), _sum(profile.activation, out))
         for ideal, out in zip(ideals, crossing, strict=True)
     ]
-    masks = [(1 << _WORD) - 1 << _WORD * number for number in range(-(-len(profile) // _WORD))]
+    masks = [(1 << _BITS) - 1 << _BITS * number for number in range(-(-len(profile) // _BITS))]
     seconds, parameters, activation, crossed = (np.array(column) for column in zip(*sums, strict=True))
-    bits = np.array([[(ideal & mask) >> _WORD * place for place, mask in enumerate(masks)] for ideal in ideals], np.uint64)
+    bits = np.array([[(ideal & mask) >> _BITS * place for place, mask in enumerate(masks)] for ideal in ideals], np.uint64)
     return Ideals(seconds, parameters, activation, crossed, bits)
 
 

@@ -90,7 +90,7 @@ def _rows(question: PipelineQuestion, stages: Sequence[Stage]) -> list[list[int]
     depth = len(question.levels)
     if not stages or any(not stage.nodes for stage in stages):
         raise ValueError("a plan has stages, and each has nodes")
-    if any(len(stage.replicas) != depth or len(stage.group) != depth - 1 or not _counted(stage) for stage in stages):
+    if any(len(stage.replicas) != depth or len(stage.group) != depth - 1 or not _replicas_possible(stage) for stage in stages):
         raise ValueError(f"a stage says how often it is replicated at each of {depth} levels, and in which group it is")
     given = [name for stage in stages for name in stage.nodes]
     if wrong := [name for name in given if name not in number]:
@@ -101,7 +101,7 @@ def _rows(question: PipelineQuestion, stages: Sequence[Stage]) -> list[list[int]
     return [[number[name] for name in stage.nodes] for stage in stages]
 
 
-def _counted(stage: Stage) -> bool:
+def _replicas_possible(stage: Stage) -> bool:
     """Whether its replicas are numbers that can be."""
     return min(stage.replicas) >= 1 and max(stage.replicas) <= MOST_DEVICES
 

@@ -66,7 +66,7 @@ def least_slowest(question: PipelineQuestion) -> float | None:
     cuts = cuts_of(question)
     if cuts is None or steps_of(question, len(cuts)) > MOST_STEPS:
         return None
-    return float(_whole(question, cuts, {}, len(question.levels) - 1, 1)[0, -1])
+    return float(_least_of_level(question, cuts, {}, len(question.levels) - 1, 1)[0, -1])
 
 
 def countable(question: PipelineQuestion) -> bool:
@@ -183,7 +183,7 @@ def _seen(inside: Mask, profile: Profile) -> Mask:
 Tables = dict[tuple[int, int], NDArray[np.float64]]
 
 
-def _whole(question: PipelineQuestion, cuts: Cuts, known: Tables, level: int, share: int) -> Array:
+def _least_of_level(question: PipelineQuestion, cuts: Cuts, known: Tables, level: int, share: int) -> Array:
     """The least of all stages of one level between two cuts, where levels above split a minibatch so often."""
     if (level, share) in known:
         return known[level, share]
@@ -207,7 +207,7 @@ def _work(question: PipelineQuestion, cuts: Cuts, known: Tables, place: tuple[in
     """Seconds of stages without what their own level adds."""
     level, share, cut, replicas = place
     if level:
-        return np.asarray(_whole(question, cuts, known, level - 1, 1 if question.compatible else share * replicas)[cut, cut + 1 :])
+        return np.asarray(_least_of_level(question, cuts, known, level - 1, 1 if question.compatible else share * replicas)[cut, cut + 1 :])
     seconds = cuts.seconds[cut + 1 :] - cuts.seconds[cut]
     return np.asarray(seconds if question.compatible else seconds / (replicas * share))
 

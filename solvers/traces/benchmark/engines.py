@@ -184,7 +184,7 @@ def _text(question: BenchmarkQuestion, lever: Lever, value: int, runs: list[int]
 
 _STARTS = 6
 _STEPS = (-3, -1, 1, 3)
-_MET = 1e-12
+_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def _nearer(wanted: _Wanted, runs: Whole, deadline: float) -> Whole | None:
     places, steps = np.repeat(inside, len(_STEPS)), np.tile(_STEPS, len(inside))
     away = np.abs(runs * wanted.times - wanted.own).sum()
     off = float(wanted.off(shares, away))
-    while off > _MET and monotonic() < deadline:
+    while off > _EQUAL and monotonic() < deadline:
         then = runs[places] + steps
         near = shares + steps[:, None] * wanted.adds[places]
         left = np.abs(then * wanted.times[places] - wanted.own[places]) - np.abs(runs[places] * wanted.times[places] - wanted.own[places])
@@ -263,7 +263,7 @@ def _nearer(wanted: _Wanted, runs: Whole, deadline: float) -> Whole | None:
             return None
         runs = runs.copy()
         runs[places[best]], shares, away, off = then[best], near[best], away + left[best], float(far[best])
-    return runs if off <= _MET else None
+    return runs if off <= _EQUAL else None
 
 
 # Rules to compare with: a share of every kernel's runs, rounded; the highest averages; the largest in proportion; kernels dropped.

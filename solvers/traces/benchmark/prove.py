@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import product
 from math import inf, prod
 
-from crossopt.formulation.certificate import bound_of_tree, unpacked, whole
+from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
 from crossopt.formulation.traces.selection import selection
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Result, Watch
@@ -47,7 +47,7 @@ def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:
 def _of_tree(question: BenchmarkQuestion, proof: Integers) -> float:
     if len(proof.steps) > _MOST_STEPS or proof.scale.bit_length() > _LARGEST + 1:
         raise ValueError("the tree is larger than any that a check looks at")
-    bound = bound_of_tree(whole(selection(question, inner=False).model), unpacked(proof.scale, proof.steps))
+    bound = bound_of_tree(integer_form(selection(question, inner=False).model), unpacked(proof.scale, proof.steps))
     return inf if bound is None else bound
 
 
@@ -59,12 +59,12 @@ def least_of_all(question: BenchmarkQuestion) -> tuple[float, Runs | None, int]:
     best, answer, by_runs = inf, None, question.file.objective == "runs"
     for runs in product(*(range(kernel.runs + 1) for kernel in question.kernels)):
         value = sum(runs) if by_runs else sum(one > 0 for one in runs)
-        if value < best and all(_kept(question, runs)):
+        if value < best and all(_limits_hold(question, runs)):
             best, answer = value, Runs(runs)
     return best, answer, count
 
 
-def _kept(question: BenchmarkQuestion, runs: tuple[int, ...]) -> Iterator[bool]:
+def _limits_hold(question: BenchmarkQuestion, runs: tuple[int, ...]) -> Iterator[bool]:
     """Whether each limit is kept."""
     kernels, file = question.kernels, question.file
     yield file.kernels is None or sum(one > 0 for one in runs) <= file.kernels

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, point_number, tightened, whole
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, places_of, point_number, tightened
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import devices, hardware_choice, hardware_points, plan_blocks
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
@@ -160,7 +160,7 @@ def test_options_are_taken_in_ascending_order_and_numbered_as_they_stand() -> No
 def test_fixed_hardware_has_no_choices_and_one_box_that_is_the_device() -> None:
     instance = ask((INSTANCES / "tiny.yaml").read_text())
     space = grid(instance)
-    box = whole(space)
+    box = full_box(space)
     assert (space.points, box.low.shape, point_number(space, box.low[0])) == (1, (1, 0), 0)
     assert tightened(instance, space, box) is box
     [own], [corner] = ([bits(hardware)] for hardware in (instance.hardware, corners(instance, space, box).hardware))
@@ -171,14 +171,14 @@ def test_a_box_without_any_chip_is_left_as_it_is() -> None:
     """No chip keeps a budget of 50 W."""
     instance = ask(TINY_FREE, "budget.power=50 W", "compute_power=[300 W, 400 W]")
     space = grid(instance)
-    left = tightened(instance, space, whole(space))
+    left = tightened(instance, space, full_box(space))
     assert not corners(instance, space, left).alive.any()
-    assert (left.low.tolist(), left.high.tolist()) == (whole(space).low.tolist(), whole(space).high.tolist())
+    assert (left.low.tolist(), left.high.tolist()) == (full_box(space).low.tolist(), full_box(space).high.tolist())
 
 
 def test_options_that_no_chip_can_have_are_cut_off_at_both_ends() -> None:
     """Without cores there is no chip, and 700 mm^2 of them leave no room for the rest of 815 mm^2."""
     instance = ask(TINY_FREE, "compute_area=[700 mm^2, 0.001 mm^2, 200 mm^2, 300 mm^2]", "compute_power=100 W", "hbm_stacks=4")
     space = grid(instance)
-    left = tightened(instance, space, whole(space))
+    left = tightened(instance, space, full_box(space))
     assert [float(space.options[0][place]) for place in (left.low[0, 0], left.high[0, 0])] == pytest.approx([2e-4, 3e-4])

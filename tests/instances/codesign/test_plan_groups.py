@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans, plan_at
-from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole
+from crossopt.instances.codesign.boxes import Boxes, Corners, corners, full_box, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
 from crossopt.instances.codesign.question import read_instance
@@ -61,7 +61,7 @@ def test_no_member_is_below_its_head(instance: Instance, objectives: tuple[str, 
     for objective in objectives:
         asked = replace(instance, objective=objective)
         space = grid(asked)
-        assert_heads_bound_members(asked, corners(asked, space, whole(space)))
+        assert_heads_bound_members(asked, corners(asked, space, full_box(space)))
 
 
 @pytest.mark.slow

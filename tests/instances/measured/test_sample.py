@@ -3,11 +3,11 @@
 import csv
 import re
 
-from crossopt.instances.measured.runs import COUNTS, FLAGS, FRAMEWORKS, MORE_COUNTS, NUMBERS, REQUIRED, WORDS, read_measured
+from crossopt.instances.measured.runs import COUNTS, FLAGS, FRAMEWORKS, MORE_COUNTS, NUMBERS, REQUIRED, TEXTS, read_measured
 from tests.paths import INSTANCES, ROOT
 
 SAMPLE = INSTANCES / "measured-sample.csv"
-KNOWN = {*WORDS, *COUNTS, *MORE_COUNTS, *NUMBERS, *FLAGS}
+KNOWN = {*TEXTS, *COUNTS, *MORE_COUNTS, *NUMBERS, *FLAGS}
 
 
 def test_the_sample_shows_priced_rows_of_both_kinds_an_unstated_setting_and_a_rejected_row() -> None:

@@ -6,14 +6,14 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as some
 
-from crossopt.reports.drawing.svg import Titles, fitted, letter, picture, shortened, spread, width_of, words
+from crossopt.reports.drawing.svg import Titles, fitted, letter, picture, shortened, spread, text_line, width_of
 
 TITLES = Titles("name", "A title", "What it shows.")
 HOSTILE = '<script>alert("&")</script>'
 
 
 def test_words_of_others_are_escaped() -> None:
-    svg = picture(Titles("name", HOSTILE, HOSTILE), 10.0, [words(0.0, 0.0, HOSTILE)])
+    svg = picture(Titles("name", HOSTILE, HOSTILE), 10.0, [text_line(0.0, 0.0, HOSTILE)])
     assert "<script" not in svg
     assert ElementTree.fromstring(svg)[2].text == HOSTILE
 

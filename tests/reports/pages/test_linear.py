@@ -11,7 +11,7 @@ from crossopt.crossflow.plan import table
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.choices import chip_of
 from crossopt.formulation.codesign.tangent import tangents_at
-from crossopt.instances.codesign.boxes import grid, places_of, whole
+from crossopt.instances.codesign.boxes import full_box, grid, places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.linear import linear_of
 from crossopt.reports.facts.terms import STEP, Linearized
@@ -71,7 +71,7 @@ def test_the_step_is_the_result_s_and_the_tangent_the_engine_s() -> None:
     assert step.full == pytest.approx(result.value, rel=1e-12)
     chosen, space, model = candidate_in(instance, design_of(result)), grid(instance), instance.workload
     assert isinstance(model, Transformer)
-    chip = chip_of(instance, space, whole(space))
+    chip = chip_of(instance, space, full_box(space))
     point = chip.point(places_of(space, chosen.point))
     tangent = tangents_at(model, instance.cluster, chip, table([chosen.plan]), np.array([0]), point)  # type: ignore[list-item]
     assert float(tangent.at(chip, point)[0]) == pytest.approx(step.linear, rel=1e-7)

@@ -14,7 +14,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import chip_of, stages_of
 from crossopt.reports.facts.question import asked_of
-from crossopt.reports.render.page import said
+from crossopt.reports.render.page import text_html
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.codesign.answer import Designs, Priced
 from tests.paths import INSTANCES, ROOT
@@ -67,7 +67,7 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
         *("Assumptions", "The question", "How this is known"),
     ]
     assert f"{len(technology('accelerator-7nm').sources)} lines, of which" in page
-    assert all(said(words) in page for words in technology("accelerator-7nm").sources.values())
+    assert all(text_html(words) in page for words in technology("accelerator-7nm").sources.values())
     assert len(seen.pictures) == 13
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page

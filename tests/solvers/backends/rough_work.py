@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from crossopt.formulation.model import Model
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.answer import Allowed, Told
+from crossopt.solvers.backends.answer import Allowed, RawReply
 from crossopt.solvers.backends.line import Line
 from crossopt.solvers.backends.milp import run_highs
 
@@ -22,43 +22,43 @@ def honest(line: Line, *given: object) -> object:
     return given
 
 
-def die(line: Line, *given: object) -> Told:
+def die(line: Line, *given: object) -> RawReply:
     del line, given
     os.kill(os.getpid(), signal.SIGKILL)
     return False, None, None, None, "complete"
 
 
-def abort(line: Line, *given: object) -> Told:
+def abort(line: Line, *given: object) -> RawReply:
     del line, given
     os.abort()
 
 
-def leave(line: Line, *given: object) -> Told:
+def leave(line: Line, *given: object) -> RawReply:
     del line, given
     os._exit(3)
 
 
-def hang(line: Line, *given: object) -> Told:
+def hang(line: Line, *given: object) -> RawReply:
     """Deaf to all but the end of its process."""
     del line, given
     while True:
         time.sleep(1)
 
 
-def hang_with_the_interpreter(line: Line, *given: object) -> Told:
+def hang_with_the_interpreter(line: Line, *given: object) -> RawReply:
     """Not even other threads of the process run meanwhile."""
     del line, given
     return sum(range(10**13)), None, None, None, "complete"  # type: ignore[return-value]
 
 
-def eat(line: Line, *given: object) -> Told:
+def eat(line: Line, *given: object) -> RawReply:
     del line, given
     eaten = []
     while True:
         eaten.append(bytearray(1 << 24))
 
 
-def babble(line: Line, *given: object) -> Told:
+def babble(line: Line, *given: object) -> RawReply:
     """Writes past the wall's own words."""
     del line, given
     for number in range(3, 64):
@@ -69,30 +69,30 @@ def babble(line: Line, *given: object) -> Told:
     return hang(Line(print))
 
 
-def find_then(end: Callable[..., Told], line: Line) -> Told:
+def find_then(end: Callable[..., RawReply], line: Line) -> RawReply:
     """Tells a solution, and a bound that holds, before the end."""
     line.tell((2, None, BEST))
     line.tell((None, 1, None))
     return end(line)
 
 
-def find_and_die(line: Line, model: Model, allowed: Allowed) -> Told:
+def find_and_die(line: Line, model: Model, allowed: Allowed) -> RawReply:
     del model, allowed
     return find_then(die, line)
 
 
-def find_and_hang(line: Line, model: Model, allowed: Allowed) -> Told:
+def find_and_hang(line: Line, model: Model, allowed: Allowed) -> RawReply:
     del model, allowed
     return find_then(hang, line)
 
 
-def find_a_lie_and_hang(line: Line, model: Model, allowed: Allowed) -> Told:
+def find_a_lie_and_hang(line: Line, model: Model, allowed: Allowed) -> RawReply:
     del model, allowed
     line.tell((1, 5, [1.0, 4.0, 2.0]))
     return hang(line)
 
 
-def too_few_figures(line: Line, model: Model, allowed: Allowed) -> Told:
+def too_few_figures(line: Line, model: Model, allowed: Allowed) -> RawReply:
     infeasible, figures, *rest = run_highs(line, model, allowed)
     return (infeasible, (figures or ())[1:], *rest)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, linearize, violations
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends import BACKENDS, backend
-from crossopt.solvers.backends.answer import Course, Event, Reply, Spend, Told, checked, judged
+from crossopt.solvers.backends.answer import Course, Event, RawReply, Reply, Spend, checked, judged
 from crossopt.solvers.codesign.linear.relaxation import write_cpsat, write_lp, write_mps
 from tests.formulation.models import models, optimum
 from tests.paths import ROOT
@@ -296,7 +296,7 @@ def test_a_backend_that_lies_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
 
     honest = milp._reply_of_highs
 
-    def lying(*heard: object) -> Told:
+    def lying(*heard: object) -> RawReply:
         infeasible, figures, *rest = honest(*heard)
         first, _, last = figures or ()
         return (infeasible, [first, 9.0, last], *rest)

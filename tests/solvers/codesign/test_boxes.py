@@ -16,7 +16,7 @@ from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import asked_before, plan_groups
-from crossopt.instances.codesign.boxes import Boxes, Kept, corners, grid, parted, whole
+from crossopt.instances.codesign.boxes import Boxes, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
@@ -239,7 +239,7 @@ def test_designs_too_close_to_call_are_counted_where_runs_came_after_the_constan
 
 
 def test_too_many_groups_to_keep_are_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_boxes, "_KEPT", 0)
+    monkeypatch.setattr(by_boxes, "_CACHED", 0)
     again, found = search(QUICK, silent, Spend()), solved(QUICK)
     assert (again.best, again.value, again.bound, again.promising, again.cuts) == (
         found.best,
@@ -309,7 +309,7 @@ def first_cut() -> int:
     return next(place for place, cut in enumerate(proved().cuts) if cut)
 
 
-def with_cut(place: int, cut: Kept | None) -> Cuts:
+def with_cut(place: int, cut: Ranges | None) -> Cuts:
     cuts = proved().cuts
     return (*cuts[:place], cut, *cuts[place + 1 :])
 
@@ -347,7 +347,7 @@ def test_a_tree_without_its_root_cut_is_refused_for_the_plans_it_leaves() -> Non
 
 @pytest.mark.parametrize("cut", [(-1, 0, 0), (99, 0, 0), (0, -1, 1), (0, 0, 10**9), (0, 2, 1)])
 @pytest.mark.parametrize("before", [(), ((1, 1, 1),)])
-def test_a_cut_outside_the_box_is_refused(cut: tuple[int, int, int], before: Kept) -> None:
+def test_a_cut_outside_the_box_is_refused(cut: tuple[int, int, int], before: Ranges) -> None:
     assert "choice {} cannot be cut to {} to {}".format(*cut) in refuted(RATED, with_cut(first_cut(), (*before, cut)), proved().bound)
 
 
@@ -569,7 +569,7 @@ def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() ->
     instance = ask(TINY_FREE)
     space = grid(instance)
     assert root_node(instance).box.low.tolist() == [[1, 0, 0]]  # 0.001 mm^2 hold no core
-    assert whole(space).low.tolist() == [[0, 0, 0]]
+    assert full_box(space).low.tolist() == [[0, 0, 0]]
 
 
 # Before boxes prove anything: a model that is not monotone on the question is refused by name, and one that is never is.
@@ -623,7 +623,7 @@ def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.Monkey
     slower_with("stacks", monkeypatch)
     instance = ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=100 W")
     true, space = exhaustive_search(instance, silent).value, grid(instance)
-    bound = min(float(values_of(instance, corners(instance, space, whole(space)), plans).min()) for plans in plan_blocks(instance))
+    bound = min(float(values_of(instance, corners(instance, space, full_box(space)), plans).min()) for plans in plan_blocks(instance))
     assert true is not None
     assert bound > true
 
@@ -642,7 +642,7 @@ def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:
     instance = ask(TINY_FREE, "workload.model=gpt3-13b", "cluster.host={memory: 1 MiB, bandwidth: 20 GB/s}", "offload=[all]", "pipeline=1")
     assert exhaustive_search(instance, silent).value is None
     space, free = grid(instance), guard._without_limits(instance)
-    assert all(np.isfinite(values_of(free, corners(free, space, whole(space)), plans)).all() for plans in plan_blocks(free))
+    assert all(np.isfinite(values_of(free, corners(free, space, full_box(space)), plans)).all() for plans in plan_blocks(free))
     refuse_broken_bounds(instance)
 
 

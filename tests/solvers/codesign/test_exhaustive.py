@@ -24,7 +24,7 @@ from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
-from crossopt.instances.codesign.boxes import Boxes, Corners, chips_at, corners, grid, places_of, whole
+from crossopt.instances.codesign.boxes import Boxes, Corners, chips_at, corners, full_box, grid, places_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.question import read_instance
@@ -572,7 +572,7 @@ def test_a_value_that_is_not_finite_is_an_error(setting: str) -> None:
     instance = read_instance(INSTANCES / "tiny.yaml", (setting,))
     space = grid(instance)
     with pytest.raises(ModelError, match="no finite value"):
-        values_of(instance, corners(instance, space, whole(space)), joined(list(plan_blocks(instance))))
+        values_of(instance, corners(instance, space, full_box(space)), joined(list(plan_blocks(instance))))
 
 
 def test_chips_that_are_none_have_no_value() -> None:
@@ -580,7 +580,7 @@ def test_chips_that_are_none_have_no_value() -> None:
     for question in (TINY_FREE, LSTM):
         instance = ask(question, "compute_area=0.001 mm^2")
         space = grid(instance)
-        assert np.all(values_of(instance, corners(instance, space, whole(space)), joined(list(plan_blocks(instance)))) == np.inf)
+        assert np.all(values_of(instance, corners(instance, space, full_box(space)), joined(list(plan_blocks(instance)))) == np.inf)
 
 
 # A price does not depend on the plans and chips that are priced beside it, to the last bit.
@@ -613,7 +613,7 @@ def test_a_best_plan_without_overlap_is_priced_alike_beside_plans_with_it(model:
     assert result.proved
     assert checked(result).refused == ()
     plans, space = joined(list(plan_blocks(question))), grid(question)
-    chips = corners(question, space, whole(space))
+    chips = corners(question, space, full_box(space))
     together = values_of(question, chips, plans)
     alone = [values_of(question, chips, rows_of(plans, np.array([row]))) for row in range(len(plans))]
     assert np.array_equal(together, np.concatenate(alone))

@@ -144,7 +144,7 @@ def unpriced(chip: Chip, needs: Array) -> Priced:
 def test_without_prices_the_integer_model_does_all_the_work(form: str, solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan is ruled out before it: each form needs several rounds, and ends at the value that counting finds."""
     monkeypatch.setattr(loop, "_SCREENS", 1)
-    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: unpriced(chip, needs))
+    monkeypatch.setattr(loop, "screening_bounds", lambda chip, several, needs, below: unpriced(chip, needs))
     instance = QUICK
     left = survivors(instance, float("inf"))
     found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
@@ -259,7 +259,7 @@ def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: p
     left = survivors(instance, float("inf"), within=0.05)
     found = []
     for size in (1024, 16):
-        monkeypatch.setattr(loop, "_PRICED", size)
+        monkeypatch.setattr(loop, "_PRICED_BLOCK", size)
         refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, silent, within=0.05)
         found.append((refined.value, refined.bound, refined.plans, refined.tangents, refined.rounds, refined.least))
     assert found[0] == found[1]

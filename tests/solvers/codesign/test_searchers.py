@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans
-from crossopt.instances.codesign.boxes import point_number, whole
+from crossopt.instances.codesign.boxes import full_box, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
@@ -18,7 +18,6 @@ from crossopt.solvers.codesign.baselines import neighbourhood as space_of_design
 from crossopt.solvers.codesign.baselines.neighbourhood import (
     Question,
     alive,
-    asked,
     change_chips,
     change_plans,
     draw_chips,
@@ -27,6 +26,7 @@ from crossopt.solvers.codesign.baselines.neighbourhood import (
     nearest,
     plans_around,
     row_of,
+    search_space,
 )
 from crossopt.solvers.codesign.baselines.searchers import _projected, _slope, rounded, shares_of
 from crossopt.solvers.codesign.engines import SEARCHERS
@@ -63,7 +63,7 @@ def optimum(seed: int) -> float | None:
 
 @cache
 def question(text: str = TINY_FREE, *settings: str) -> Question:
-    return asked(ask(text, *settings), np.random.default_rng(0), float("inf"))
+    return search_space(ask(text, *settings), np.random.default_rng(0), float("inf"))
 
 
 # --- what they find ------------------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_an_interrupt_keeps_the_best_design() -> None:
 def test_a_table_of_plans_that_would_be_too_long_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     every = question()
     monkeypatch.setattr(space_of_designs, "_PLANS", 5)
-    few = asked(every.instance, np.random.default_rng(0), float("inf"))
+    few = search_space(every.instance, np.random.default_rng(0), float("inf"))
     assert 0 < len(few.plans) <= 5 + 1 < len(every.plans)
     assert few.start == every.start is not None
     assert row_of(few.plans, every.start.plan) is not None
@@ -229,7 +229,7 @@ def priced_alone(asked_of: Question, places: Array, row: int) -> float:
 
 def test_a_look_prices_every_plan_on_every_chip() -> None:
     here, random = question(), np.random.default_rng(1)
-    places = random.integers(whole(here.space).high[0] + 1, size=(9, 3))
+    places = random.integers(full_box(here.space).high[0] + 1, size=(9, 3))
     rows = np.array([0, 3, 0, 1])
     seen = look(here, places, rows)
     alone = [[priced_alone(here, chip, row) for chip in places] for row in rows]
@@ -261,7 +261,7 @@ def test_changed_plans_are_one_setting_away_where_there_is_such_a_plan(text: str
 
 
 def test_the_plans_around_one_are_the_nearest_of_each_layout_and_its_own_with_one_other_setting() -> None:
-    here = asked(random_question(3), np.random.default_rng(0), float("inf"))
+    here = search_space(random_question(3), np.random.default_rng(0), float("inf"))
     assert isinstance(here.plans, Plans)
     for row in range(0, len(here.plans), 7):
         around = plans_around(here, row)
@@ -287,7 +287,7 @@ def test_every_plan_is_found_in_the_table(text: str) -> None:
 
 def test_shares_are_rounded_to_the_nearest_option_and_back() -> None:
     here = question(TINY_FREE, *WIDE)
-    chips = np.random.default_rng(4).integers(whole(here.space).high[0] + 1, size=(30, 3))
+    chips = np.random.default_rng(4).integers(full_box(here.space).high[0] + 1, size=(30, 3))
     assert (rounded(here, shares_of(here, chips)) == chips).all()
     assert rounded(here, np.array([[0.0, 0.49 / 499, 0.4]])).tolist() == [[0, 0, 0]]
     assert rounded(here, np.array([[1.0, 0.51 / 499, 0.6]])).tolist() == [[499, 1, 1]]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.codesign.boxes import Boxes as ChipBoxes
-from crossopt.instances.codesign.boxes import grid, whole
+from crossopt.instances.codesign.boxes import full_box, grid
 from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
@@ -77,7 +77,7 @@ def test_each_workload_computes_in_its_own_precision_on_the_chip_of_all() -> Non
     asked = several(TWO, "technology=accelerator-4nm", *second, *fewer)
     assert_agreement(asked, least_by_brute_force(asked))
     space = grid(asked.parts[0])
-    first, other = (chips.hardware for chips in chips_of(joint(asked, ()), space, whole(space)))
+    first, other = (chips.hardware for chips in chips_of(joint(asked, ()), space, full_box(space)))
     assert other.throughput == 2 * first.throughput
 
 

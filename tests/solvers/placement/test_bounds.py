@@ -38,7 +38,7 @@ from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.bounds.prices import BEYOND, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PARTITIONING_PROOF
-from crossopt.solvers.placement.bounds.set_partitioning import priced
+from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import annealed, staged_start
 from crossopt.solvers.placement.judge import judge
@@ -537,7 +537,7 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
     found: list[tuple[float, Proof]] = [(held.bound, Surrounded(blocks_bound.PROOF, limit, held.block))]
     found += [
         (one.bound, MultiplierBound(set_partitioning.PROOF, limit, tuple(one.prices.tolist())))
-        for one in [*priced(blocks, machine, limit, 0.0, inf)][-1:]
+        for one in [*multiplier_bounds(blocks, machine, limit, 0.0, inf)][-1:]
     ]
     return found + [(one.bound, Swept(along_bound.PROOF, limit, one.states)) for one in [*along(blocks, machine, limit, 0.0)][-1:]]
 
@@ -708,7 +708,7 @@ def test_limits_and_memory_that_are_met_to_the_last_digit_show_nothing_too_much(
 
 def set_partitioning_bounds(blocks: Blocks, machine: Machine, limit: float) -> list[float]:
     """Better and better bounds."""
-    return [found.bound for found in priced(blocks, machine, limit, 0.0, FOREVER)]
+    return [found.bound for found in multiplier_bounds(blocks, machine, limit, 0.0, FOREVER)]
 
 
 def load_of(blocks: Blocks, figures: Figures, inside: tuple[bool, ...]) -> int:
@@ -796,14 +796,14 @@ def test_wide_graphs_and_hidden_transfers_are_left_alone() -> None:
     hidden = question(graph([1.0, 2.0], [(0, 1)], [0.1] * 2), 2, contiguity="no", communication="overlapped")
     cpus = question(graph([1.0, 2.0], [(0, 1)], [0.1] * 2), 0, 2, contiguity="no")
     for asked in (wide, hidden, cpus):
-        assert list(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 100.0, 0.0, 0.0)) == []
+        assert list(multiplier_bounds(blocks_of(asked.graph, staged=False), machine_of(asked), 100.0, 0.0, 0.0)) == []
 
 
 @pytest.mark.data
 def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
     asked = read(reference("placement/throughput/layer/resnet50_inference.json"), ("contiguous=no",))
-    assert 33.08 < next(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)).bound < 33.38
+    assert 33.08 < next(multiplier_bounds(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)).bound < 33.38
 
 
 def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -812,7 +812,7 @@ def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(columns, "Session", failing)
     asked = question(graph([3.0] * 4, [(0, 1), (1, 2), (2, 3), (0, 3)], [1.0] * 4), 2, contiguity="no")
-    assert len(list(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 9.0, 0.0, FOREVER))) == 1
+    assert len(list(multiplier_bounds(blocks_of(asked.graph, staged=False), machine_of(asked), 9.0, 0.0, FOREVER))) == 1
 
 
 @pytest.mark.data

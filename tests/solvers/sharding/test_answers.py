@@ -23,7 +23,7 @@ from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import comparison, engines
 from crossopt.solvers.sharding import engines as searching
 from crossopt.solvers.sharding import exhaustive as every
-from crossopt.solvers.sharding.comparison import RIVALS, Row, compared
+from crossopt.solvers.sharding.comparison import BASELINES, Row, compared
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.judge import (
     BY_ARCS,
@@ -31,9 +31,9 @@ from crossopt.solvers.sharding.judge import (
     BY_LEAST,
     BY_PAIRS,
     BY_TREE,
+    EXACT_PROOFS,
     IN_FLOATS,
     UNKEPT,
-    WHOLE,
     Answer,
     Meaning,
     Strategies,
@@ -328,7 +328,7 @@ def test_of_seeds_the_middle_one_is_shown_with_the_range(tmp_path: Path, monkeyp
 
     def row(question: object, engine: str, limits: Limits, watch: object) -> Row:
         asked.append((engine, limits.seed))
-        return Row(RIVALS[engine], values[limits.seed], None, 1.0)
+        return Row(BASELINES[engine], values[limits.seed], None, 1.0)
 
     monkeypatch.setattr(comparison, "_row", row)
     question = read(feasible(tmp_path))
@@ -437,7 +437,7 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(folder: Path, monkeypatch: 
     _without_closing(monkeypatch)
     told = 0
     for question, result, best in _answers(folder, TOLD, factor, Limits()):
-        if result.proved_by not in WHOLE and result.value is not None and result.bound is not None:
+        if result.proved_by not in EXACT_PROOFS and result.value is not None and result.bound is not None:
             told += 1
             assert best is not None
             assert result.proved_by.startswith(IN_FLOATS)
@@ -456,7 +456,7 @@ def test_a_choice_that_a_solver_calls_the_best_is_the_best_only_where_that_is_co
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
     worse = 0
     for _, result, best in _answers(folder, (*range(5), 6, 7, 8), 1, Limits()):
-        assert result.status != "OPTIMAL" or (result.value == best and result.proved_by in WHOLE)
+        assert result.status != "OPTIMAL" or (result.value == best and result.proved_by in EXACT_PROOFS)
         worse += result.value is not None and result.value != best
     assert worse > 2
 
@@ -468,7 +468,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(folder: Path, monkeypat
     monkeypatch.setattr("crossopt.solvers.sharding.integer.descend", lambda run: None)
     unknown = 0
     for _, result, best in _answers(folder, range(8), 1, Limits()):
-        assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)
+        assert result.status != "INFEASIBLE" or (best is None and result.proved_by in EXACT_PROOFS)
         if result.status == "UNKNOWN":
             unknown += 1
             assert "in floating point, that there is no choice" in result.notes[0]
@@ -504,10 +504,10 @@ def test_a_gap_wider_than_what_is_given_away_is_told_and_not_proved(folder: Path
     for _, result, best in _answers(folder, TOLD, 10**10, Limits(gap=1e-3)):
         if best is not None:
             assert result.settled
-            assert result.proved == (result.proved_by in WHOLE)
+            assert result.proved == (result.proved_by in EXACT_PROOFS)
             assert result.bound is not None
             assert result.bound <= best
-            words += result.proved_by not in WHOLE and best > 0
+            words += result.proved_by not in EXACT_PROOFS and best > 0
     assert words > 4
 
 

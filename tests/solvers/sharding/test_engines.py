@@ -32,11 +32,11 @@ from crossopt.solvers.backends.arrays import Look, Session
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines, exhaustive, judge, messages, run, search
 from crossopt.solvers.sharding import engines as searching
-from crossopt.solvers.sharding.compile_ahead import WORDS, warm_search, warmed
+from crossopt.solvers.sharding.compile_ahead import MESSAGE, warm_search, warmed
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.exhaustive import best_of_all, choices_in
 from crossopt.solvers.sharding.integer import close, milp
-from crossopt.solvers.sharding.judge import BY_EVERY, WHOLE, Answer, peak_of, weigh
+from crossopt.solvers.sharding.judge import BY_EVERY, EXACT_PROOFS, Answer, peak_of, weigh
 from crossopt.solvers.sharding.messages import (
     Ascent,
     State,
@@ -259,7 +259,7 @@ def test_value_and_bound_are_the_optimum(reduce_first: bool) -> None:
             assert run.said_by.startswith("highs ")
             close(run)
         assert run.bound == true
-        assert run.proved_by in WHOLE
+        assert run.proved_by in EXACT_PROOFS
         infeasible += best is None
         if best is not None:
             assert weigh(problem, back(run.chosen).tolist()).cost == best
@@ -612,7 +612,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
         for engine in ("auto", "milp", "local", "search"):
             answered(question, engine, Limits(0.3), lambda progress: None)
     assert _compiled() == before
-    assert {progress.words for progress in said} == {WORDS}
+    assert {progress.words for progress in said} == {MESSAGE}
 
 
 @pytest.mark.parametrize(("module", "name", "engine"), [(engines, "warmed", "greedy"), (searching, "warm_search", "search")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crossopt.solvers.sweeps import leases
-from crossopt.solvers.sweeps.leases import beat, clear, held, release, take
+from crossopt.solvers.sweeps.leases import beat, clear, leased_runs, release, take
 from crossopt.solvers.sweeps.store import RUNNING, keep
 
 KEY = "a" * 32
@@ -31,7 +31,7 @@ def edited(folder: Path, **words: Any) -> Path:  # noqa: ANN401
 
 def test_a_run_is_taken_once_until_it_is_released(folder: Path) -> None:
     assert (take(folder, KEY), take(folder, KEY)) == (True, False)
-    assert held(folder) == ({KEY}, set())
+    assert leased_runs(folder) == ({KEY}, set())
     release(folder, KEY)
     assert take(folder, KEY)
 
@@ -40,9 +40,9 @@ def test_a_run_is_taken_once_until_it_is_released(folder: Path) -> None:
 def test_a_lease_of_a_process_that_is_gone_is_taken_over_even_if_its_number_was_given_again(words: dict[str, Any], folder: Path) -> None:
     take(folder, KEY)
     edited(folder, **words)
-    assert held(folder) == (set(), {KEY})
+    assert leased_runs(folder) == (set(), {KEY})
     assert take(folder, KEY)
-    assert held(folder) == ({KEY}, set())
+    assert leased_runs(folder) == ({KEY}, set())
 
 
 def test_a_lease_of_another_machine_is_over_when_it_was_not_touched_for_long(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_lease_of_another_machine_is_over_when_it_was_not_touched_for_long(fol
     path = edited(folder, host="elsewhere")
     assert not take(folder, KEY)
     os.utime(path, (time() - 400.0, time() - 400.0))
-    assert held(folder) == (set(), {KEY})
+    assert leased_runs(folder) == (set(), {KEY})
     beat(folder, [KEY])
     assert not take(folder, KEY)
     os.utime(path, (time() - 400.0, time() - 400.0))
@@ -60,7 +60,7 @@ def test_a_lease_of_another_machine_is_over_when_it_was_not_touched_for_long(fol
 def test_a_lease_from_the_future_is_over_where_nobody_touches_it_as_the_clock_went_back(folder: Path) -> None:
     take(folder, KEY)
     os.utime(edited(folder, host="elsewhere"), (time() + 400.0, time() + 400.0))
-    assert held(folder) == (set(), {KEY})
+    assert leased_runs(folder) == (set(), {KEY})
     assert take(folder, KEY)
 
 
@@ -80,7 +80,7 @@ def test_what_is_left_of_processes_that_are_gone_is_taken_away(folder: Path, mon
     take(folder, KEY)
     edited(folder, pid=2**22 + 1)
     clear(folder)
-    assert held(folder) == (set(), {KEY})  # a sweep that asks it again takes it over
+    assert leased_runs(folder) == (set(), {KEY})  # a sweep that asks it again takes it over
     assert (ours.exists(), theirs.exists()) == (True, False)
     keep(folder, KEY, "answered\n")
     clear(folder)

@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.instances.errors import FailedError
 from crossopt.solvers.sweeps import supervisor
-from crossopt.solvers.sweeps.leases import held, release, start, take
+from crossopt.solvers.sweeps.leases import leased_runs, release, start, take
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, RUNNING, failure_of, keep, kept_at
 from crossopt.solvers.sweeps.supervisor import Supervisor
 from crossopt.solvers.sweeps.worker import Answer, Job, failed_text
@@ -141,7 +141,7 @@ def test_what_another_sweep_answers_is_left_to_it_and_what_it_has_answered_is_ta
     crew.dismiss()
     assert asked(folder) == ["ours"]
     assert crew.answered == {key * 32 for key in "abc"}
-    assert held(folder)[0] == {"b" * 32}
+    assert leased_runs(folder)[0] == {"b" * 32}
 
 
 def test_what_another_sweep_answered_and_let_go_while_we_looked_is_not_asked_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from crossopt.crossflow.traces.graph import graph_of
-from crossopt.formulation.certificate import bound_of_tree, whole
+from crossopt.formulation.certificate import bound_of_tree, integer_form
 from crossopt.formulation.traces.selection import selection
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of
 from crossopt.instances.question import read
@@ -119,7 +119,7 @@ def test_the_limits_that_clash_are_told_with_a_tree_about_the_whole_model() -> N
     found = clash_of(model, 20.0)
     assert found is not None
     assert (found.limits, found.tree is not None) == (("coverage", "deviation of collective time"), True)
-    assert found.tree is None or bound_of_tree(whole(model), found.tree) is None
+    assert found.tree is None or bound_of_tree(integer_form(model), found.tree) is None
     result = solve(BENCHMARK, question, "auto", Limits(), unwatched)
     accepted = check_answer(BENCHMARK, result, question).accepted
     assert (result.status, result.reasons[-1][:10], accepted) == ("INFEASIBLE", "in the way", True)
