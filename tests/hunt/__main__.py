@@ -3,7 +3,7 @@
 Random questions of every kind are answered by every engine and compared with what trying everything finds; their results are edited at
 random, and what `check` accepts must be true. Proofs are forged of what they cannot show. Files of every kind are hit by chance, and each
 is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed,
-and how many questions with each option of joint designs were drawn, answered and compared; each finding is written to a file, and makes the
+and how many questions with each option of each kind were drawn, answered and compared; each finding is written to a file, and makes the
 end a failure.
 """
 
@@ -18,7 +18,7 @@ from time import monotonic
 
 from crossopt.instances.errors import RefusedError
 from tests.hunt.corpus import made
-from tests.hunt.coverage import COLUMNS, options_of, table_of
+from tests.hunt.coverage import COLUMNS, Table, options_of, table_of
 from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
@@ -43,8 +43,6 @@ class Bag:
     findings: list[str] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
     """What came of files."""
-    options: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Questions with each option that were drawn, answered and compared."""
 
 
 def main() -> int:
@@ -62,7 +60,7 @@ def main() -> int:
 
 def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path) -> dict[str, Bag]:
     """All kinds in turns, a seed after the other."""
-    bags, began, first = {name: Bag() for name in names}, monotonic(), seed
+    bags, table, began, first = {name: Bag() for name in names}, Table(), monotonic(), seed
     with TemporaryDirectory() as work:
         while monotonic() - began < seconds:
             for name, bag in bags.items():
@@ -70,15 +68,15 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
                 if name == FILES and start - began < seconds:
                     _files(Path(work), seed, began + seconds, folder, bag)
                 elif start - began < seconds:
-                    _one(name, seed, edits, folder, bag)
+                    _one(name, seed, edits, folder, bag, table)
                 bag.seconds += monotonic() - start
             seed += 1
     for name, bag in bags.items():
         told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
         words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
         sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
-    if options := sum((bag.options for bag in bags.values()), Counter[tuple[str, str]]()):
-        sys.stdout.write(table_of(options))
+    if table.columns["drawn"]:
+        sys.stdout.write(table_of(table.columns))
     return bags
 
 
@@ -99,20 +97,21 @@ def _asked(name: str, seed: int, random: Random) -> Counter[str]:
     return LIES[name](seed, random)
 
 
-def _hunted_one(name: str, seed: int, random: Random, edits: int, options: Counter[tuple[str, str]]) -> Counter[str]:
+def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) -> Counter[str]:
     """One drawn question, with its options in the table."""
-    drawn = DRAWS[name](seed)
-    own = options_of(drawn.question)
-    options.update((option, "drawn") for option in own)
+    drawn = DRAWS[name](seed, table.columns["compared"], table.tried_extras)
+    own = options_of(drawn.question, drawn.kind)
+    table.columns["drawn"].update(own)
     said = hunt(drawn, random, edits)
-    options.update((option, column) for option in own for column in COLUMNS[1:] if said[column])
+    for column in COLUMNS[1:]:
+        table.columns[column].update(own if said[column] else ())
     return said
 
 
-def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag) -> None:
+def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> None:
     random = Random(f"{name} {seed}")
     try:
-        bag.said += _hunted_one(name, seed, random, edits, bag.options) if name in DRAWS else _asked(name, seed, random)
+        bag.said += _hunted_one(name, seed, random, edits, table) if name in DRAWS else _asked(name, seed, random)
         bag.questions += 1
     except (TooLargeError, RefusedError):
         bag.left_out += 1

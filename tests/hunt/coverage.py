@@ -1,8 +1,11 @@
-"""Which options of joint designs the drawn questions have, how many of these were answered, and how many answers compared."""
+"""Which options of every kind the drawn questions have, how many of these were answered, and how many answers compared."""
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES, Plan
@@ -10,6 +13,12 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.section import ChoicesSection
 from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.editors import FORMS
+from crossopt.instances.files.document import Node, Scalar, node_of, read_text
+from crossopt.instances.files.json_schema import json_schema
+from crossopt.instances.files.written import TOP_ONLY, lay_over
+from crossopt.instances.kinds import KINDS
+from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.codesign.objective import OBJECTIVES
 
 NEEDED = 50
@@ -30,6 +39,7 @@ _FORMS = (
     "worst_regret",
     "several counts",
     "several batches",
+    "several networks",
     "sets",
     "host",
     "dense",
@@ -38,7 +48,7 @@ _FORMS = (
     "Gemm",
 )
 _NO_CHOICES = frozenset(("rest", "only"))
-ALL = (
+_DESIGNS = (
     *(f"choices.{name.name}" for name in fields(ChoicesSection) if name.name not in {*_NO_CHOICES, *_WORDS}),
     *(f"choices.{name}: {word}" for name, words in _WORDS.items() for word in words),
     *(f"objective: {name}" for name in (*OBJECTIVES, "devices")),
@@ -47,21 +57,88 @@ ALL = (
     *(f"form: {form}" for form in _FORMS),
 )
 """What joint designs may ask; of a setting with words each of them, of another that it is named with another option than the usual."""
-COLUMNS = ("drawn", "answered", "compared")
+_UNCOUNTED = frozenset(("kind", "name", "description", "from", "to", "step", "count", "factor"))
+"""Keys that say nothing of the answer, and the ends of ranges."""
+_ELSEWHERE = {"codesign": frozenset(("technology", "hardware", "choices", "stack", "objective", "workloads"))}
+"""Keys below which options are counted otherwise; of other kinds those of a whole workload or chip."""
 
 
-def options_of(question: Any) -> frozenset[str]:  # noqa: ANN401 - of any kind
-    """The options that a question has; none where it is no joint design."""
-    return (
-        frozenset(_options(question)) & frozenset(ALL) if isinstance(question, Instance | Portfolio | MultiScaleQuestion) else frozenset()
+@cache
+def schema_options(kind: str) -> frozenset[str]:
+    """Every key of a kind's files, and every word that one takes, as the kind's schema has them."""
+    schema = json_schema(FORMS[kind])
+    return frozenset(
+        _in_schema(schema, schema.get("$defs", {}), "", _ELSEWHERE.get(kind, frozenset(("workload", "hardware"))), frozenset())
     )
+
+
+def _in_schema(node: Mapping[str, Any], named: Mapping[str, Any], path: str, ends: frozenset[str], above: frozenset[str]) -> Iterator[str]:
+    name = node.get("$ref", "").rpartition("/")[2]
+    if name and name not in above:
+        yield from _in_schema(named[name], named, path, ends, above | {name})
+    yield from (f"{path}: {word}" for word in node.get("enum", ()) if path)
+    for key, inner in node.get("properties", {}).items():
+        if key not in _UNCOUNTED:
+            deeper = f"{path}.{key}".lstrip(".")
+            yield deeper
+            yield from () if key in ends else _in_schema(inner, named, deeper, ends, above)
+    for inner in (*node.get("anyOf", ()), *(node[key] for key in ("items", "additionalProperties") if isinstance(node.get(key), dict))):
+        yield from _in_schema(inner, named, path, ends, above)
+
+
+def _label(kind: str, option: str) -> str:
+    return option if kind == "codesign" else f"{kind} {option}"
+
+
+ALL = tuple(
+    dict.fromkeys((*_DESIGNS, *(_label(kind, option) for kind in KINDS if kind != "study" for option in sorted(schema_options(kind)))))
+)
+COLUMNS = ("drawn", "answered", "compared")
+_OPEN = frozenset(("graph.nodes", "nodes", "layers.widths"))
+"""Keys below which every name is an author's."""
+
+
+def options_of(question: Any, kind: str = "codesign") -> frozenset[str]:  # noqa: ANN401 - of any kind
+    """The options that a question of this kind has."""
+    own = {_label(kind, option) for option in schema_options(kind).intersection(_in_document(question, kind))}
+    if isinstance(question, PlacementQuestion):  # drawn without a file
+        words = (f"contiguous: {question.contiguity}", f"transfers: {question.communication}", f"problem: {question.problem}")
+        own |= {
+            _label(kind, word)
+            for word in (*words, *(key for key, there in (("cpus", question.cpus), ("pieces", question.pieces > 1)) if there))
+        }
+    own |= {*_options(question)} if isinstance(question, Instance | Portfolio | MultiScaleQuestion) else set()
+    return frozenset(own) & frozenset(ALL)
+
+
+def _in_document(question: Any, kind: str) -> Iterator[str]:  # noqa: ANN401 - of any kind
+    """The keys and words in the text of a question, with the settings laid over it."""
+    source, text = str(question.document.get("source", "")), question.document.get("text")
+    root = read_text(text, source) if text is not None and Path(source).suffix == ".yaml" else node_of({"file": source})
+    for setting in question.document.get("settings", ()):
+        root = lay_over(root, setting, source, getattr(import_module(KINDS[kind].question), "KEYS", TOP_ONLY))
+    for option in _in_node(root, ""):
+        yield option.replace("workloads.", "workload.", 1) if kind == "codesign" else option
+
+
+def _in_node(node: Node, path: str) -> Iterator[str]:
+    if isinstance(node.value, Scalar):
+        yield f"{path}: {node.value.text}"
+    elif isinstance(node.value, tuple):
+        for inner in node.value:
+            yield from _in_node(inner, path)
+    else:
+        for key, entry in node.value.items():
+            deeper = f"{path}.{key}".lstrip(".")
+            yield from (deeper, *_in_node(entry.node, deeper), *(_in_node(entry.node, path) if path in _OPEN else ()))
 
 
 def _options(question: Instance | Portfolio | MultiScaleQuestion) -> Iterator[str]:
     parts = question.parts if isinstance(question, Portfolio | MultiScaleQuestion) else (question,)
     yield f"objective: {question.objective}"
     if isinstance(question, MultiScaleQuestion):
-        yield from (f"form: several {'batches' if place.batch else 'counts'}" for place in question.places)
+        yield from (f"form: several {what}" for what, some in (("batches", question.batches), ("networks", question.networks)) if some)
+        yield from ("form: several counts",) if len(question.numbers) > 1 else ()
     elif isinstance(question, Portfolio):
         yield from ("form: several workloads", f"form: {question.combine}")
     else:
@@ -88,13 +165,23 @@ def _of_part(part: Instance) -> Iterator[str]:
     yield f"form: {('experts' if experts else 'dense') if isinstance(workload, Transformer) else type(workload).__name__}"
 
 
-def table_of(counts: Counter[tuple[str, str]]) -> str:
+@dataclass(slots=True)
+class Table:
+    """What was drawn and compared so far."""
+
+    columns: dict[str, Counter[str]] = field(default_factory=lambda: {column: Counter() for column in COLUMNS})
+    """How many questions with each option were drawn, answered and compared."""
+    tried_extras: Counter[str] = field(default_factory=Counter)
+    """How often settings were laid over drawn questions."""
+
+
+def table_of(columns: Mapping[str, Counter[str]]) -> str:
     """Each option with how many questions had it, how many of these were answered and compared; those too few are marked."""
-    rows = [(option, *(counts[option, column] for column in COLUMNS)) for option in ALL]
+    rows = [(option, *(columns[column][option] for column in COLUMNS)) for option in ALL]
     lines = [
-        f"{option:<36}{drawn:>8,}{answered:>10,}{compared:>10,}{'' if compared >= NEEDED else '  few'}"
+        f"{option:<52}{drawn:>8,}{answered:>10,}{compared:>10,}{'' if compared >= NEEDED else '  few'}"
         for option, drawn, answered, compared in rows
     ]
     few = sum(row[-1] < NEEDED for row in rows)
-    head = f"{'option of joint designs':<36}{COLUMNS[0]:>8}{COLUMNS[1]:>10}{COLUMNS[2]:>10}"
+    head = f"{'option':<52}{COLUMNS[0]:>8}{COLUMNS[1]:>10}{COLUMNS[2]:>10}"
     return "\n".join([head, *lines, f"{few} of {len(rows)} options were compared in fewer than {NEEDED} questions", ""])

@@ -1,6 +1,7 @@
 """Random questions of every kind with what their best answer truly is: everything is tried, in code that shares nothing with engines."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -16,18 +17,21 @@ from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, P
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.question import read, read_again
+from crossopt.instances.question import read, read_again, read_given
 from crossopt.solvers.stages.chain.judge import judge as judge_chain
 from crossopt.solvers.stages.chain.prove import every_plan
+from tests.hunt.coverage import options_of
+from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import written
-from tests.instances.sharding.tiny import least, tiny
+from tests.instances.sharding.tiny import least
 from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
-from tests.solvers.network.drawn import catalogue, chunks
+from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_of
+from tests.solvers.network.test_network import steps_of_all_ways
 from tests.solvers.placement.test_answers import brute_force
 from tests.solvers.placement.test_searches import asked_at_random
 from tests.solvers.stages.chain.chains import asked_of, random_chain
@@ -35,13 +39,13 @@ from tests.solvers.stages.pipedream.plainly import Plainly, seen
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
 from tests.solvers.stages.test_pipedream import drawn as drawn_profile
-from tests.solvers.traces.drawn import changes, kernels
+from tests.solvers.traces.drawn import changes_question, kernels_question, least_kernels, least_of_all
 
-FEW = 120
-"""Combinations of choices that are tried one by one."""
-FEWER = 70
-"""The same where five engines are asked."""
+FEW = 48
+"""Combinations of choices that are tried one by one, where two engines are asked or five."""
 LOOSE = ("budget.power=900 W", "budget.die_area=2000 mm^2", "budget.package_area=6000 mm^2")
+CANDIDATES = 3
+"""Questions of which the one with the options that were compared least is asked."""
 T = TypeVar("T", Instance, Portfolio, Instance | Portfolio | MultiScaleQuestion)
 
 
@@ -61,22 +65,32 @@ class Drawn:
     """The share by which sums in another order may differ."""
 
 
-def design(seed: int) -> Drawn:
-    """A chip and a plan."""
-    question = fewer(loosened(random_question(seed), seed), seed)
-    return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How questions of one part of the hunt are drawn, and what their least value is."""
+
+    kind: str
+    ask: Callable[[int], Any]
+    least: Callable[[Any], float]
+    engines: tuple[str, ...] = ("auto",)
+    nearness: float = 0.0
+
+    def __call__(self, seed: int, compared: Counter[str] | None = None, tried_extras: Counter[str] | None = None) -> Drawn:
+        """The question of a seed; with counts of how often options were compared, the rarest of some, with settings that are rare, too."""
+        if compared is None or tried_extras is None:
+            question = self.ask(seed)
+        else:
+            several = [self.ask(seed + place * APART) for place in range(CANDIDATES if self.kind == "codesign" else 1)]
+            rarity = [sum(1.0 / (1 + compared[option]) for option in options_of(question, self.kind)) for question in several]
+            question = with_extras(several[rarity.index(max(rarity))], self.kind, Random(seed), tried_extras)
+        if self.kind == "codesign":
+            question = fewer(question, seed)
+        nearness = max(self.nearness, 0.0 if self.kind != "codesign" or isinstance(question, Instance) else 1e-15)
+        return Drawn(self.kind, question, self.least(question), self.engines, nearness)
 
 
-def moved_design(seed: int) -> Drawn:
-    """The same where a host may hold what is moved."""
-    question = fewer(loosened(offloading_question(seed), seed), seed)
-    return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp"))
-
-
-def several_designs(seed: int) -> Drawn:
-    """A chip for several workloads."""
-    question = fewer(loosened(random_several(seed) if seed % 2 else several_offloading(seed), seed), seed)
-    return Drawn("codesign", question, least_by_brute_force(question), ("exhaustive", "boxes"), 1e-15)
+APART = 10**7
+"""Between the seeds of candidates."""
 
 
 def loosened(question: T, seed: int) -> T:
@@ -84,24 +98,19 @@ def loosened(question: T, seed: int) -> T:
     return asked_in({**question.document, "settings": [*question.document["settings"], *LOOSE]}) if seed % 3 else question
 
 
-def any_design(seed: int) -> Drawn:
-    """A design over all settings of plans together, for one or several numbers of devices, batches or workloads."""
-    question = fewer(any_settings(seed), seed, FEWER)
-    engines = ("exhaustive", "boxes", "auto", "milp", "cpsat")
-    return Drawn("codesign", question, _least_of_all(question), engines, 0.0 if isinstance(question, Instance) else 1e-15)
+def several_designs(seed: int) -> Portfolio:
+    """A chip for several workloads."""
+    return loosened(random_several(seed) if seed % 2 else several_offloading(seed), seed)
 
 
-def other_design(seed: int) -> Drawn:
-    """A design of any workload, chip, cluster and stack."""
-    question = fewer(any_question(seed, few=True), seed, FEWER)
-    return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
-
-
-def _least_of_all(question: Instance | Portfolio | MultiScaleQuestion) -> float:
+def least_design(question: Instance | Portfolio | MultiScaleQuestion) -> float:
+    """The least value of all designs, each priced alone; or the fewest devices."""
     if isinstance(question, MultiScaleQuestion):
-        least = [(devices, _least_design(part)) for devices, part in zip(question.counts, question.parts, strict=True)]
+        least = [(devices, least_design(part)) for devices, part in zip(question.counts, question.parts, strict=True)]
         return min((float(devices) if question.objective == "devices" else value for devices, value in least if value < inf), default=inf)
-    return _least_design(question) if isinstance(question, Instance) else least_by_brute_force(question)
+    if isinstance(question, Portfolio):
+        return least_by_brute_force(question)
+    return min((value for values in values_by_brute_force(question) for value in values), default=inf)
 
 
 def fewer(question: T, seed: int, few: int = FEW) -> T:
@@ -134,98 +143,83 @@ def _options(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _designs(question: Any) -> int:  # noqa: ANN401 - of one workload or several
-    return sum(combinations(part) * hardware_points(part) for part in getattr(question, "parts", (question,)))
+    return sum(combinations(part) * hardware_points(part) * (1 + len(part.others)) for part in getattr(question, "parts", (question,)))
 
 
-def _least_design(question: Instance) -> float:
-    return min((value for values in values_by_brute_force(question) for value in values), default=inf)
-
-
-def placement(seed: int) -> Drawn:
-    """The busiest device, in stages or anywhere."""
-    question = asked_at_random(1_000 + seed)
-    return Drawn("placement", question, brute_force(question), ("auto",))
-
-
-def latency(seed: int) -> Drawn:
-    """One sample through the devices."""
-    question = sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2)
-    return Drawn("placement", question, tried(question), ("auto",))
-
-
-def strategies(seed: int) -> Drawn:
+def strategies(seed: int) -> Any:  # noqa: ANN401
     """A strategy for each node."""
-    true = least(tiny(seed))
     with TemporaryDirectory() as folder:
-        question = read(written(Path(folder), seed), ())
-    return Drawn("sharding", question, inf if true is None else float(true), ("auto", "exhaustive", "milp", "cpsat"))
+        return read(written(Path(folder), seed), ())
 
 
-def chain(seed: int) -> Drawn:
+def chain(seed: int) -> Any:  # noqa: ANN401
     """Stages of a chain."""
     random = np.random.default_rng([seed, 7])
     more = str(random.choice(["", "copies: 3", "schedule: two-versions", "schedule: two-versions\ndivisible: true"]))
-    question = asked_of(random_chain(seed, int(random.integers(3, 7)), (1,) if random.random() < 0.5 else (1, 2), more))
+    return asked_of(random_chain(seed, int(random.integers(3, 7)), (1,) if random.random() < 0.5 else (1, 2), more))
+
+
+def least_chain(question: Any) -> float:  # noqa: ANN401
+    """By every plan."""
     verdicts = (judge_chain(question, plan) for plan in every_plan(question))
-    true = min((float(verdict.value) for verdict in verdicts if not verdict.violations), default=inf)
-    return Drawn("chain", question, true, ("auto",))
+    return min((float(verdict.value) for verdict in verdicts if not verdict.violations), default=inf)
 
 
-def profile(seed: int) -> Drawn:
-    """Stages of a profile, for our optimizer or for the public one."""
-    compatible = bool(seed % 2)
-    question = drawn_profile(seed, compatible)
-    if compatible and frozenset(range(len(question.profile))) not in seen(question):
+def least_profile(question: Any) -> float:  # noqa: ANN401
+    """For our optimizer or for the public one."""
+    if question.compatible and frozenset(range(len(question.profile))) not in seen(question):
         raise RefusedError("the public optimizer sees no plan")
-    true = Plainly(question).least()
-    return Drawn("pipedream", question, inf if true is None else float(true), ("auto",), 1e-12)
+    return _or_none(Plainly(question).least())
 
 
-def split_stages(seed: int) -> Drawn:
+def _or_none(least: float | None) -> float:
+    return inf if least is None else float(least)
+
+
+def split_stages(seed: int) -> Any:  # noqa: ANN401
     """Stages with replicas and splits."""
     with TemporaryDirectory() as folder:
-        question = random_graph_of_layers(Path(folder), seed, 3 + seed % 3, 3 + seed % 4)
-    return Drawn("piper", question, best_by_trying(question), ("auto",), 1e-12)
+        return random_graph_of_layers(Path(folder), seed, 3 + seed % 3, 3 + seed % 4)
 
 
-def bandwidths(seed: int) -> Drawn:
-    """Bandwidths of a catalogue."""
-    question, true = catalogue(seed)
-    return Drawn("network", question, true, ("auto",), 1e-12)
+def least_chunks(question: Any) -> float:  # noqa: ANN401
+    """The least time of all numbers of chunks."""
+    return min(least_of(question, count) for count in question.options)
 
 
-def ordered_chunks(seed: int) -> Drawn:
-    """Two chunks on two dimensions."""
-    question, true = chunks(seed)
-    return Drawn("collective", question, true, ("auto", "search"))
+def least_sends(question: Any) -> float:  # noqa: ANN401
+    """The steps of all ways to send, where there is no deadline before them."""
+    steps = steps_of_all_ways(question)
+    return float(steps) if question.file.deadline is None or steps <= question.file.deadline else inf
 
 
-def changes_of_a_trace(seed: int) -> Drawn:
-    """Changes of a trace."""
-    question, true = changes(seed)
-    return Drawn("what-if", question, true, ("auto", "enumerate"))
+def sends(seed: int) -> Any:  # noqa: ANN401
+    """Sends of one or two chunks over few links of one step."""
+    random = Random(seed)
+    shape = random.choice(("line", "ring", "full", "mesh"))
+    links = [{"from": one, "to": (one + 1) % 3, "steps": 1} for one in range(3)]
+    document = {"kind": "synthesis", "collective": random.choice(("all_gather", "reduce_scatter", "broadcast"))}
+    layout = {"layout": {"shape": shape, "size": [2, 2] if shape == "mesh" else [random.choice((2, 3))]}}
+    document |= {"links": links} if random.random() < 0.3 else layout
+    root = {"root": random.choice((0, 1))} if document["collective"] == "broadcast" else {}
+    return read_given(json.dumps(document | root | {"chunks": random.choice((1, 1, 2))}), "synthesis")
 
 
-def benchmark(seed: int) -> Drawn:
-    """Kernels that stand for a trace."""
-    question, true = kernels(seed)
-    return Drawn("benchmark", question, true, ("auto", "exhaustive"))
-
-
-DRAWS: dict[str, Callable[[int], Drawn]] = {
-    "design": design,
-    "moved design": moved_design,
-    "several designs": several_designs,
-    "any design": any_design,
-    "other design": other_design,
-    "placement": placement,
-    "latency": latency,
-    "strategies": strategies,
-    "chain": chain,
-    "profile": profile,
-    "split stages": split_stages,
-    "bandwidths": bandwidths,
-    "ordered chunks": ordered_chunks,
-    "changes of a trace": changes_of_a_trace,
-    "benchmark": benchmark,
+DRAWS = {
+    "design": Draw("codesign", lambda seed: loosened(random_question(seed), seed), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
+    "moved design": Draw("codesign", lambda seed: loosened(offloading_question(seed), seed), least_design, ("exhaustive", "boxes", "milp")),
+    "several designs": Draw("codesign", several_designs, least_design, ("exhaustive", "boxes", "auto")),
+    "any design": Draw("codesign", any_settings, least_design, ("exhaustive", "boxes", "auto", "milp", "cpsat")),
+    "other design": Draw("codesign", lambda seed: any_question(seed, few=True), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
+    "placement": Draw("placement", lambda seed: asked_at_random(1_000 + seed), brute_force),
+    "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
+    "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
+    "chain": Draw("chain", chain, least_chain),
+    "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12),
+    "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12),
+    "bandwidths": Draw("network", catalogue_question, least_bandwidths, nearness=1e-12),
+    "ordered chunks": Draw("collective", chunks_question, least_chunks, ("auto", "search")),
+    "sends": Draw("synthesis", sends, least_sends),
+    "changes of a trace": Draw("what-if", changes_question, least_of_all, ("auto", "enumerate")),
+    "benchmark": Draw("benchmark", kernels_question, least_kernels, ("auto", "exhaustive")),
 }

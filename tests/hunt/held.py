@@ -16,7 +16,7 @@ from crossopt.solvers.checking import Report, check_answer
 from crossopt.solvers.family import UNLIKE, ProblemType, family_of, solve
 from tests.hunt.drawn import Drawn
 from tests.hunt.mutants import lie
-from tests.solvers.codesign.editing import at, edits, leaves
+from tests.solvers.codesign.editing import at, edits, leaves, remembering
 
 Data = dict[str, Any]
 SECONDS = 20.0
@@ -35,32 +35,38 @@ class FindingError(Exception):
 
 def hunt(drawn: Drawn, random: Random, tries: int) -> Counter[str]:
     """Ask every engine, check what it says, and edit that so many times; how many results and edits were looked at, and what was said."""
-    family, count = family_of(drawn.kind), Counter[str]()
-    for engine in drawn.engines:
-        try:
-            result = solve(family, drawn.question, engine, Limits(SECONDS), unwatched)
-        except RefusedError:
-            continue
-        data = data_of(result)
-        report = accepted(family, drawn, data)
-        if unlike := [note for note in result.notes if note.startswith(UNLIKE)]:
-            raise FindingError(f"{engine}: {unlike[0]}", data)
-        if report is None or not report.accepted:
-            raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
-        if result.proved and report.told:
-            raise FindingError(f"{engine}: it is called proved and only told", data)
-        hold(drawn, result, report, data)
-        count["answered"] = 1
-        count["compared"] |= result.value is not None or result.proved
-        count["told" if report.told else "proved" if result.proved else "not proved"] += 1
-        count["without an answer"] += drawn.least == inf and result.proved
-        count["results"] += 1
-        worse = with_rival(family, drawn, result)
-        for forged in forgeries([data, *([worse] if worse else [])], random, tries):
-            report = accepted(family, drawn, forged)
-            if report is not None and report.accepted:
-                hold(drawn, result_in(forged, family.answer, family.details), report, forged)
-            count["results"] += 1
+    count = Counter[str]()
+    with remembering(family_of(drawn.kind)) as family:
+        for engine in drawn.engines:
+            try:
+                result = solve(family, drawn.question, engine, Limits(SECONDS), unwatched)
+            except RefusedError:
+                continue
+            count += _attacked(family, drawn, result, random, tries)
+    return count
+
+
+def _attacked(family: ProblemType[Any, Any, Any], drawn: Drawn, result: Result[Any, Any], random: Random, tries: int) -> Counter[str]:
+    """Check a result, and edits of it."""
+    data, engine, count = data_of(result), result.engine, Counter[str]()
+    report = accepted(family, drawn, data)
+    if unlike := [note for note in result.notes if note.startswith(UNLIKE)]:
+        raise FindingError(f"{engine}: {unlike[0]}", data)
+    if report is None or not report.accepted:
+        raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
+    if result.proved and report.told:
+        raise FindingError(f"{engine}: it is called proved and only told", data)
+    hold(drawn, result, report, data)
+    count["answered"] += 1
+    count["compared"] += result.value is not None or result.proved
+    count["told" if report.told else "proved" if result.proved else "not proved"] += 1
+    count["without an answer"] += drawn.least == inf and result.proved
+    worse = with_rival(family, drawn, result)
+    for forged in forgeries([data, *([worse] if worse else [])], random, tries):
+        report = accepted(family, drawn, forged)
+        if report is not None and report.accepted:
+            hold(drawn, result_in(forged, family.answer, family.details), report, forged)
+        count["forged"] += 1
     return count
 
 

@@ -89,7 +89,7 @@ def accepted_edits(
     return found
 
 
-def passes(family: ProblemType[Any, Designs, Priced], question: Instance | Portfolio | MultiScaleQuestion, data: dict[str, Any]) -> bool:
+def passes(family: ProblemType[Any, Any, Any], question: Instance | Portfolio | MultiScaleQuestion, data: dict[str, Any]) -> bool:
     """Whether a result that asks this question is one, and is accepted."""
     try:
         return check_answer(family, result_in(data, Designs, Priced), question).accepted
@@ -98,23 +98,24 @@ def passes(family: ProblemType[Any, Designs, Priced], question: Instance | Portf
 
 
 @contextmanager
-def remembering() -> Iterator[ProblemType[Any, Designs, Priced]]:
+def remembering(family: ProblemType[Any, Any, Any] = FAMILY) -> Iterator[ProblemType[Any, Any, Any]]:
     """The family of questions that judges a design once: most edits leave the designs as they are."""
     with pytest.MonkeyPatch.context() as patches:
-        judge = _remembered(FAMILY.judge)
-        patches.setattr(claims, "judge", judge)
-        patches.setattr(claims, "recipes_baselines", once(claims.recipes_baselines))
-        yield replace(FAMILY, judge=judge)
+        judge = _remembered(family.judge)
+        if family.kind == FAMILY.kind:
+            patches.setattr(claims, "judge", judge)
+            patches.setattr(claims, "recipes_baselines", once(claims.recipes_baselines))
+        yield replace(family, judge=judge)
 
 
-def _remembered(judge: Callable[[Any, Designs], Any]) -> Callable[[Any, Designs], Any]:
+def _remembered(judge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """By the question as an object and the design in all its digits."""
-    known: dict[tuple[int, str], Any] = {}
+    known: dict[tuple[int, str], tuple[Any, Any]] = {}
 
-    def remembered(question: Any, answer: Designs) -> Any:  # noqa: ANN401
+    def remembered(question: Any, answer: Any) -> Any:  # noqa: ANN401
         key = id(question), repr(answer)
         if key not in known:
-            known[key] = judge(question, answer)
-        return known[key]
+            known[key] = question, judge(question, answer)  # the question is kept, so that no other one is given its number
+        return known[key][1]
 
     return remembered

@@ -28,6 +28,19 @@ def asked(document: dict[str, Any]) -> Any:  # noqa: ANN401 - a question of eith
 
 def catalogue(seed: int) -> tuple[Any, float]:
     """Bandwidths of a catalogue, and the least of all choices; infinite where none keeps the limits."""
+    question = catalogue_question(seed)
+    return question, least_bandwidths(question)
+
+
+def least_bandwidths(question: Any) -> float:  # noqa: ANN401
+    """By the judge alone."""
+    choices = product(*(one.options or () for one in question.file.dimensions))
+    verdicts = [judge_bandwidths(question, Bandwidths(tuple(chosen))) for chosen in choices]
+    return min((verdict.value for verdict in verdicts if verdict.accepted), default=inf)
+
+
+def catalogue_question(seed: int) -> Any:  # noqa: ANN401
+    """Bandwidths of a catalogue."""
     draw = Random(seed)
     dimensions = [
         {
@@ -58,14 +71,17 @@ def catalogue(seed: int) -> tuple[Any, float]:
     document = {"kind": "network", "dimensions": dimensions, "workloads": workloads}
     document["budget"] = draw.choice(({"total": f"{draw.choice((50, 150, 400))} GB/s"}, {"cost": f"{draw.choice((1e3, 1e5, 1e6))} USD"}))
     document["descending"] = draw.choice(([], [one["name"] for one in dimensions]))
-    question = asked(document)
-    choices = product(*(one.options or () for one in question.file.dimensions))
-    verdicts = [judge_bandwidths(question, Bandwidths(tuple(chosen))) for chosen in choices]
-    return question, min((verdict.value for verdict in verdicts if verdict.accepted), default=inf)
+    return asked(document)
 
 
 def chunks(seed: int) -> tuple[CollectiveQuestion, float]:
     """One or two chunks on two dimensions, and the least of all orders and sequences."""
+    question = chunks_question(seed)
+    return question, min(least_of(question, count) for count in (1, 2))
+
+
+def chunks_question(seed: int) -> CollectiveQuestion:
+    """One or two chunks on two dimensions."""
     draw = Random(seed)
     dimensions = [
         {
@@ -79,8 +95,8 @@ def chunks(seed: int) -> tuple[CollectiveQuestion, float]:
         for place in range(2)
     ]
     document = {"kind": "collective", "collective": draw.choice(COLLECTIVES), "chunks": [1, 2], "dimensions": dimensions}
-    question = asked(document | {"bytes": f"{draw.choice((1, 64, 1024)) * 64} KiB"})
-    return question, min(least_of(question, count) for count in (1, 2))
+    question: CollectiveQuestion = asked(document | {"bytes": f"{draw.choice((1, 64, 1024)) * 64} KiB"})
+    return question
 
 
 def least_of(question: CollectiveQuestion, count: int) -> float:
@@ -90,7 +106,8 @@ def least_of(question: CollectiveQuestion, count: int) -> float:
     for orders in product(permutations(range(2)), repeat=count):
         for sequences in product(ways, repeat=2):
             try:
-                least = min(least, judge_chunks(question, Chunks(count, orders, sequences)).value)
+                verdict = judge_chunks(question, Chunks(count, orders, sequences))
+                least = min(least, inf if verdict.violations else verdict.value)
             except ValueError as error:
                 assert "wait for each other" in str(error)
     return least

@@ -625,7 +625,7 @@ def test_nothing_at_all_is_quicker(text: str) -> None:
     """Breadth first over who has what: all that one step can do, nothing left out but what is no use."""
     question = synthesis_asked(f"kind: synthesis\n{text}")
     value, bound = steps(text)
-    assert bound <= value == _all_ways(question)
+    assert bound <= value == steps_of_all_ways(question)
 
 
 @given(networks(), st.lists(st.integers(1, 3), min_size=16, max_size=16), st.integers(1, 2))
@@ -639,7 +639,7 @@ def test_cuts_ask_for_no_step_too_many(text: str, lengths: list[int], chunks: in
     assert backend("cpsat")(model, Spend()).status == "INFEASIBLE"
 
 
-def _all_ways(question: SynthesisQuestion) -> int:
+def steps_of_all_ways(question: SynthesisQuestion) -> int:
     now = {frozenset((chunk, origin) for chunk, origin in enumerate(question.origins))}
     chunks, done = range(len(question.origins)), len(question.origins) * question.npus
     taken = 0

@@ -61,6 +61,12 @@ def changes(seed: int, most: int = 6) -> tuple[WhatIfQuestion, float]:
     """A question, and the least of all choices; infinite where none keeps the rules and the target.
 
     Changes that change nothing in the trace are refused, and drawn again."""
+    question = changes_question(seed, most)
+    return question, least_of_all(question)
+
+
+def changes_question(seed: int, most: int = 6) -> WhatIfQuestion:
+    """Up to so many changes."""
     draw = Random(seed)
     trace = random_trace(draw, draw.randint(4, 14))
     rows = list[dict[str, Any]]()
@@ -74,7 +80,7 @@ def changes(seed: int, most: int = 6) -> tuple[WhatIfQuestion, float]:
     budgets = {"days": draw.randint(0, 6)} if any(row["days"] for row in rows) else {}
     document |= {"target": f"{draw.randint(20, 200)} ns"} if objective != "time" or draw.random() < 0.3 else {}
     question: WhatIfQuestion = asked(document | {"budgets": budgets}, trace)
-    return question, least_of_all(question)
+    return question
 
 
 def _says_something(row: dict[str, Any], trace: dict[str, Any]) -> bool:
@@ -105,6 +111,12 @@ def least_of_all(question: WhatIfQuestion) -> float:
 
 def kernels(seed: int) -> tuple[BenchmarkQuestion, float]:
     """A benchmark of up to four kernels, and the least of all choices; infinite where none keeps the limits."""
+    question = kernels_question(seed)
+    return question, least_kernels(question)
+
+
+def kernels_question(seed: int) -> BenchmarkQuestion:
+    """A benchmark of up to four kernels."""
     draw = Random(seed)
     rows = [(f"k{place}", draw.randint(1, 60), draw.randint(1, 5)) for place in range(draw.randint(1, 4))]
     document: dict[str, Any] = {"kind": "benchmark", "trace": "trace.json", "objective": draw.choice(("kernels", "runs"))}
@@ -116,8 +128,13 @@ def kernels(seed: int) -> tuple[BenchmarkQuestion, float]:
     }
     document |= {"totals": draw.sample(("time", "bytes", "runs"), draw.randint(1, 3))}
     question: BenchmarkQuestion = asked(document, document_of(Trace(few_kernels(rows))))
+    return question
+
+
+def least_kernels(question: BenchmarkQuestion) -> float:
+    """By the judge alone."""
     best = inf
     for runs in product(*(range(kernel.runs + 1) for kernel in question.kernels)):
         verdict = judge_runs(question, Runs(runs))
         best = best if verdict.violations else min(best, verdict.value)
-    return question, best
+    return best

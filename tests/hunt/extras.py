@@ -1,0 +1,155 @@
+"""Settings that drawn questions seldom or never have, laid over them in turn: those that were tried least are tried first."""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+from crossopt.instances.codesign.instance import Portfolio
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
+
+_LATENT = (
+    "layers: 6, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, head_size: 64, "
+    "kv_rank: 64, rope_size: 32, value_size: 64"
+)
+_SECOND_LINK = "latency: 2 us, setup: 3 us, ring_latency: 9 us"
+_BOUGHT = "{device: 30000 USD, node: 9000 USD, lifetime: 4 year, electricity: 0.1 USD/kWh, pue: 1.2}"
+_MORE_PRICES = "wafer: 9000 USD, wafer_diameter: 0.3 m, defects_per_square_metre: 900, clustering: 2, stack: 120 USD, package: 900 USD"
+_JOINED_PRICES = f"{_MORE_PRICES}, interposer: 1 USD/mm^2, bonding_loss: 0.1, lane: 3 USD"
+_PRICED = "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, "
+_AREAS = ("compute", "registers", "l1", "l2", "network", "node_network")
+_HOST = "cluster.host={memory: 64 GiB, bandwidth: 20 GB/s}"
+_CHOICES = (
+    *(f"choices.{part}_area=[10 mm^2, 30 mm^2]" for part in _AREAS),
+    *(f"choices.{part}_power=[10 W, 30 W]" for part in (*_AREAS, "hbm")),
+    *(f"choices.{part}_edge=[0.3, 0.6]" for part in ("hbm", "network", "node_network")),
+    "choices.die_area=[600 mm^2, 800 mm^2]",
+    "choices.dies=[1, 2]",
+    "choices.hbm_stacks=[2, 4]",
+    *(f"{_HOST} ; choices.offload=[none, {moved}]" for moved in ("weights", "activations", "optimizer", "weights-optimizer", "all")),
+    f"{_HOST} ; choices.offload=[activations-optimizer, weights-activations]",
+    *(f"choices.overlap=[none, {hidden}]" for hidden in ("data", "pipeline", "both")),
+    *(f"choices.schedule=[1f1b, {schedule}] ; choices.pipeline=[2, 4]" for schedule in ("zero-bubble", "zero-bubble-v", "dualpipe")),
+    "choices.tensor_exchange=[exposed, hidden] ; choices.tensor=[2, 4]",
+    "choices.expert=[2, 4] ; choices.expert_exchange=[exposed, hidden] ; choices.expert_tensor=[0, 1]",
+    "choices.zero=[2, 3] ; choices.shard=[0, 2]",
+    "choices.context=[1, 2]",
+    "choices.interleave=[1, 2] ; choices.pipeline=[2]",
+    "choices.recompute=[none, full] ; choices.recompute_layers=[0, 1]",
+    "choices.first_stage_layers=[0, 1] ; choices.pipeline=[2]",
+    "choices.last_stage_layers=[0, 1] ; choices.pipeline=[2]",
+    "choices.split=[rows-columns, inner]",
+)
+_NETWORKS = (
+    f"[{{size: 2, links: node, share: 0.5}}, {{size: 4, links: cluster, {_SECOND_LINK}}}]",
+    "[{size: 2, bandwidth: [50 GB/s, 100 GB/s]}, {size: 4, shape: rails, bandwidth: 30 GB/s}]",
+    "[{size: divisors, links: node}, {size: divisors, shape: ring, bandwidth: 30 GB/s}]",
+    "[{size: 2, links: node}, {size: 2, links: pod, shape: fully_connected}, {size: 2, links: cluster}]",
+    "[{size: 2, bandwidth: [50 GB/s, 70 GB/s]}, {size: 4, shape: ring, bandwidth: 20 GB/s}], network_bandwidth: 80 GB/s",
+)
+_CLUSTERS = (
+    "cluster.devices_per_pod=4 ; cluster.pod={bandwidth: 90 GB/s, latency: 4 us, setup: 3 us, ring_latency: 5 us}",
+    f"cluster.node={{bandwidth: 200 GB/s, {_SECOND_LINK}}}",
+    f"cluster.cluster={{bandwidth: 20 GB/s, {_SECOND_LINK}}}",
+    *(f"cluster={{devices: 8, network: {network}}}" for network in _NETWORKS),
+    "cluster.host={memory: 64 GiB, bandwidth: 20 GB/s, energy: 9 pJ/bit}",
+    "cluster.reserved_memory=1 GiB",
+    "cluster.failures={mean_time: 20000 h, checkpoint: 10 s, restart: 5 min}",
+    "cluster.devices=[4, 8]",
+    "cluster.devices=[4, 8] ; objective=devices ; budget.step_time=60 ms",
+    "workload.global_batch=[16, 32] ; objective=time_per_sample",
+)
+_TRANSFORMERS = (
+    *("head_size=32", "gated=true", "activation=gelu", "activation=clamped-quick-gelu", "activation=usual", "tied=false", "dropout=true"),
+    *("learned_positions=true", "biases=[queries-keys-values, projection, feed-forward, router, norms, head]", "expert_ffn=512"),
+    *("shared_experts=1", "expert_groups=2", "dense_layers=1", "window=128", "qk_norm=true", "norms=4", "parallel_blocks=true"),
+    *("sinks=true", "attention_cap=true", "logit_cap=true", "prediction_layers=1"),
+)
+_WORKLOADS = (
+    *(f"workload.transformer.{setting}" for setting in _TRANSFORMERS),
+    "workload.transformer.expert_groups=2 ; workload.transformer.groups_per_token=1",
+    "workload.transformer.window=128 ; workload.transformer.global_layers=2",
+    f"workload.transformer={{{_LATENT}}}",
+    f"workload.transformer={{{_LATENT}, query_rank: 128}}",
+    "workload.transformer.tied=false ; workload.frozen_layers=2",
+    *(f"workload.precision={precision}" for precision in ("fp32", "bf16", "fp16")),
+    *(f"hardware=b200 ; workload.precision={precision}" for precision in ("fp8", "fp4")),
+    *(f"hardware=h100-sxm ; workload.precision=fp8 ; workload.scaling={how}" for how in ("delayed", "tensorwise", "blocks", "rows")),
+    *("workload.sequence=256", "workload.attention=unfused", "workload.attention=flash", "workload.dropout=true", "workload.lora_rank=8"),
+    *("workload.capacity_factor=1.2", "workload.expert_dispatch=nodes", "workload.expert_dispatch=copies", "workload.gradient_bytes=2"),
+    *("workload.gradient_traffic=2", "workload.optimizer_bytes=8", "workload.logit_bytes=4", "workload.logit_peak_bytes=8"),
+    "workload={gemm: {rows: 2048, depth: 1024, columns: 4096}}",
+    "workload={lstm: {layers: 2, hidden: 512, vocabulary: 1000, sequence: 8, gates: 4}, global_batch: 64}",
+)
+_OTHERS = (
+    *("budget.step_time=60 ms", "budget.die_area=1000 mm^2", "budget.package_area=3000 mm^2", "budget.power=900 W"),
+    *("budget.power_density=1 W/mm^2", "budget.reticle=858 mm^2", "budget.time_per_sample=2 ms", "budget.worst_step_time=90 ms"),
+    *("budget.energy_per_token=0.01 J", "budget.rated_energy_per_token=0.01 J", "budget.cost_per_token=0.0001 USD"),
+    "goal={tokens: 1e9, deadline: 3 d}",
+    "goal={tokens: 1e9, budget: 900 USD, rent: 2 USD, by: slowest}",
+    f"goal={{tokens: 1e9, purchase: {_BOUGHT}, by: central}}",
+    f"{_PRICED}device: 9000 USD}} ; objective=cost_per_token",
+    f"{_PRICED}{_MORE_PRICES}}} ; objective=cost_per_token",
+    f"{_PRICED}{_JOINED_PRICES}}} ; choices.dies=[1, 2]",
+    *("efficiency={overlap_loss: 0.1}", "factors={}", "combine=worst_regret", "combine=weighted_sum"),
+    "sets=ranges ; objective=worst_step_time",
+    "sets=[{efficiency: {matrix: 0.5}}] ; objective=worst_step_time",
+    *(f"objective={name}" for name in ("time_per_sample", "worst_step_time", "rated_energy_per_token", "die_area", "power")),
+    *(f"stack={name}" for name in ("megatron-core", "torchtitan", "deepspeed", "fsdp")),
+)
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "codesign": (*_CHOICES, *_CLUSTERS, *_WORKLOADS, *_OTHERS),
+    "chain": (
+        *("overhead=5 us", "divisible=true", "recompute=full", "recompute=none", "copies=2", "schedule=two-versions", "schedule=flush"),
+        *("layers.0.count=2", "layers.1.name=second", "microbatch=[1, 2]", "microbatch={from: 1, to: 4, factor: 2}"),
+        "fixed={stages: 2, data: 1, width: 1}",
+    ),
+    "network": (
+        *("part_groups=whole", "part_groups=links"),
+        *("together=[{dimensions: [d0], at_most: 60 GB/s}]", "workloads.0.collectives.0.count=3"),
+        "dimensions.0.prices={link: 1, switch: 2, nic: 3}",
+        "dimensions.0.options={from: 10 GB/s, to: 90 GB/s, step: 40 GB/s}",
+    ),
+    "collective": (
+        *("chunks=[1]", "active_chunks=1", "deadline=900 us", "endpoint={delay: 10 ns, memory: 100 GB/s}"),
+        "chunks={from: 1, to: 2, step: 1}",
+    ),
+    "synthesis": ("deadline=9", "step=2 us", "chunks=1", "name=other"),
+    "what-if": (
+        *("changes.0.kinds=[kernel, copy, collective]", "changes.0.kinds=[host, gap, wait]", "changes.0.longest_gap=9 ns"),
+        *("budgets.memory=2 GiB", "budgets.money=3 USD", "objective=days ; target=90 ns", "objective=money ; target=90 ns"),
+    ),
+    "benchmark": (
+        *(f"totals=[time, {name}]" for name in ("kernel time", "runs", "bytes")),
+        *("kinds=[kernel, copy]", "kinds=[collective, kernel]", "kernels=2", "runs=3"),
+    ),
+    "pipedream": ("straight=true", "compression=4", "memory=3 MB", "compatible=true"),
+    "piper": (
+        *("without=data", "without=tensor", "without=recompute", "time_unit=ms", "time_unit=s", "microbatches=4", "memory=60 B"),
+        *("bandwidth=2 B/s", "devices=3"),
+    ),
+}
+"""Settings by kinds of questions; those that only make sense together stand in one row."""
+
+
+def with_extras(question: Any, kind: str, random: Random, tried: Counter[str]) -> Any:  # noqa: ANN401 - of any kind
+    """The question with up to three settings more, which its reader takes."""
+    if not getattr(question, "document", None) or "text" not in question.document:
+        return question
+    extras = sorted(EXTRAS.get(kind, ()), key=lambda extra: (tried[extra], random.random()))[:6]
+    for extra in extras[: random.choice((0, 2, 4, 6))]:
+        settings = [_for(question, setting) for setting in extra.split(" ; ")]
+        tried[extra] += 1
+        try:
+            found = read_again({**question.document, "settings": [*question.document["settings"], *settings]}, kind)
+        except InstanceError:
+            continue
+        question = found
+        tried[extra] += 4
+    return question
+
+
+def _for(question: Any, setting: str) -> str:  # noqa: ANN401 - of any kind
+    """The setting of the first workload where there are several."""
+    several = isinstance(question, Portfolio) and setting.startswith("workload.")
+    return setting.replace("workload.", "workloads.0.", 1) if several else setting
