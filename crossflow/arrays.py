@@ -1,4 +1,4 @@
-"""The arrays of the project, and how equal inputs are found so that nothing is computed twice."""
+"""Array types, and functions that find equal inputs so that each is computed once."""
 
 from typing import TypeAlias
 
@@ -9,13 +9,13 @@ Array: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 Real: TypeAlias = float | Array
-"""A float, or an array of them over many designs: every formula of the model takes both and gives the same digits."""
+"""A float, or an array of floats over many designs. Every formula takes both and gives the same bits."""
 
 _DENSE = 1 << 22
 
 
 def power(base: Real, exponent: Real) -> Real:
-    """The base to that power, in the same bits for a number and wherever it stands in an array.
+    """`base ** exponent` with the same bits for a scalar and at any position of an array.
 
     `**` is another routine for a number than for an array, and numpy takes shortcuts for an exponent of 2 or -1 that all have in common.
     """
@@ -25,7 +25,7 @@ def power(base: Real, exponent: Real) -> Real:
 
 
 def distinct(*columns: Whole) -> tuple[Whole, Whole]:
-    """Rows at which each different combination of the columns first appears, and for every row its combination's number.
+    """Row of the first occurrence of each distinct combination of columns, and each row's combination number.
 
     Costs are then computed once a combination and gathered. Columns hold non-negative integers.
     """
@@ -42,7 +42,7 @@ def distinct(*columns: Whole) -> tuple[Whole, Whole]:
 
 
 def _codes(column: Whole) -> tuple[Whole, Whole]:
-    """The different values of a column, ascending, and each row's place among them; without sorting where values are small."""
+    """The distinct values of a column, ascending, and each row's index among them; without sorting where values are small."""
     top = int(column.max(initial=0))
     if top >= _DENSE:
         values, codes = np.unique(column, return_inverse=True)

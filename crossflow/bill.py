@@ -1,4 +1,4 @@
-"""The itemised price of one plan: where the seconds of a step go, what fills the memory, and the energy; and tables of such prices."""
+"""The cost breakdown of one plan: seconds of a step, bytes of memory and joules by use; and tables of costs."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ Items = tuple[tuple[str, Real], ...]
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """One plan on one device, or on an array of devices."""
+    """Costs of one plan on one device, or on an array of devices."""
 
     step_time: Real
     time: Items
@@ -26,30 +26,30 @@ class Bill:
     flops: float
     """Model FLOPs of one step, all devices together: useful arithmetic only."""
     host_memory: Real = 0.0
-    """Bytes in the host's memory for the device that offloads most."""
+    """Bytes in host memory for the device that offloads most."""
     others: tuple[float, ...] = ()
-    """Seconds of the step under each of the device's other sets of constants, where those are priced beside its own."""
+    """Step time in seconds under each further set of constants of the device, where these are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a step takes by plans (rows) on devices (columns)."""
+    """Step time in seconds by plan (row) and device (column)."""
 
     step_time: Array
     energy: Array
-    """Joules of one step, all devices together."""
+    """Energy of one step in joules, all devices together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices(Spent):
-    """The same with what the plans keep."""
+    """Step times with the memory of each plan."""
 
     memory: Array
-    """Bytes of the fullest device; the same on every hardware, so one column."""
+    """Bytes on the fullest device; the same for every hardware, so one column."""
 
 
 def total(items: Items) -> Real:
-    """The sum of a bill's items, in their order."""
+    """The sum of a breakdown's items, in their order."""
     amount: Real = 0.0
     for _, value in items:
         amount = amount + value
@@ -57,14 +57,14 @@ def total(items: Items) -> Real:
 
 
 def price_table(bills: Iterable[Bill], devices: int) -> Prices:
-    """Prices of plans on `devices` devices, one bill each, for workloads whose plans are few enough to be priced one by one."""
+    """Costs of plans on `devices` devices, one breakdown each, for workloads with few plans."""
     rows = [(np.broadcast_to(bill.step_time, devices), np.broadcast_to(bill.energy, devices), total(bill.memory)) for bill in bills]
     times, energies = (np.array([row[column] for row in rows], np.float64).reshape(-1, devices) for column in (0, 1))
     return Prices(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))
 
 
 def step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
-    """Seconds of the step by use, as a stage spends them, without what its power takes longer."""
+    """Step time in seconds by use, as a stage spends it, without slowdown by the power limit."""
     runs = needed.microbatches * stage.layers
     return (
         ("compute", runs * one.arithmetic),

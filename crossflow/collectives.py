@@ -1,4 +1,4 @@
-"""Axes of a torus that gather at once: the data in parts, each of which goes along the axes in another order.
+"""Collectives over several axes of a torus at once: the data are cut into parts, and each part visits the axes in another order.
 
 With D axes there are D parts, and part r begins with axis r, goes on with axis r + 1 and so on around. In each of D stages every axis has
 one part, and the stage ends with the last of them, so that no link has two parts at any time:
@@ -27,11 +27,11 @@ from crossopt.crossflow.hardware import Link
 from crossopt.crossflow.records import dataclass
 
 Axis = tuple[Real, Real, Real]
-"""Seconds of a level's starts and steps; of its bytes where levels are gone along one after the other; and ranks along it."""
+"""Seconds for start-up and steps of a level, seconds for its bytes if levels run in sequence, and ranks along it."""
 
 
 def fastest(levels: Sequence[Axis], linked: Sequence[bool], evenly: Real) -> Real:
-    """Seconds of a gather or an all-reduce over all levels, of groups that lie evenly with the axes at once that make it shortest."""
+    """Seconds of an all-gather or all-reduce over all levels, with the fastest choice of axes at once, for evenly placed groups."""
     in_turn: Real = 0.0
     for waits, sends, _ in levels:
         in_turn = in_turn + (waits + sends)
@@ -48,7 +48,7 @@ def fastest(levels: Sequence[Axis], linked: Sequence[bool], evenly: Real) -> Rea
 
 
 def _runs(linked: Sequence[bool]) -> Iterator[list[int]]:
-    """Levels next to each other that are linked, where there are several."""
+    """Consecutive levels joined by links, where there are several."""
     run = list[int]()
     for place, one in enumerate((*linked, False)):
         if one:
@@ -60,7 +60,7 @@ def _runs(linked: Sequence[bool]) -> Iterator[list[int]]:
 
 
 def _at_once(levels: Sequence[Axis], run: Sequence[int], first: Sequence[int]) -> Real:
-    """Some axes of a run at once, and then its others one after the other."""
+    """Some axes of a run at once, then the others in sequence."""
     passed: dict[int, Real] = {}
     ranks: Real = 1.0
     for place in run:
@@ -113,11 +113,11 @@ def _at_once(levels: Sequence[Axis], run: Sequence[int], first: Sequence[int]) -
 # inside, so that levels inside carry all of it (rail-only networks: Wang et al. 2024, arXiv:2307.12169; on GPUs NCCL's PXN).
 
 Kind = Literal["gather", "exchange", "handed", "message"]
-"""A gather or a scatter; an all-to-all; its last leg, of bytes that are in their unit already; or one message to a neighbour."""
+"""Kind of exchange: gather or scatter; all-to-all; its last hop inside a unit; or one message to a neighbour."""
 
 
 def steps_along(link: Link, kind: Kind, steps: Real, ranks: Real, reach: Real) -> Real:
-    """Steps of an exchange that takes so many over a switch."""
+    """Steps of an exchange that takes this many over a switch."""
     busy = np.minimum(ranks - 1.0, 1.0)
     if link.shape == "ring":
         around = (steps if kind == "message" else _passes(steps, kind, ranks) * np.floor(ranks / 2.0)) * _groups(link, ranks)
@@ -129,8 +129,8 @@ def steps_along(link: Link, kind: Kind, steps: Real, ranks: Real, reach: Real) -
 
 
 def bytes_along(link: Link, kind: Kind, size: Real, ranks: Real, reach: Real) -> Real:
-    """Bytes over all links of a device, where it sends so many over a switch. Where nothing is known of how ranks lie, two messages
-    may come to one device, one of them on its way to another place inside."""
+    """Bytes over all links of a device for an exchange that sends this many over a switch. Where nothing is known of how ranks lie, two
+    messages     may come to one device, one of them on its way to another place inside."""
     if link.shape != "ring":
         return size * np.where(np.isinf(reach), 2.0, 1.0) if kind == "message" else size
     all_to_all = kind in ("exchange", "handed")
@@ -140,7 +140,7 @@ def bytes_along(link: Link, kind: Kind, size: Real, ranks: Real, reach: Real) ->
 
 
 def width_of(link: Link, kind: Kind, ranks: Real, reach: Real) -> Real:
-    """The share of a device's bandwidth on the level that a group of so many units uses."""
+    """Share of a device's bandwidth on this level that a group of this many units uses."""
     if link.shape == "fully_connected":
         return np.minimum(np.maximum(ranks - 1.0, 1.0) / (link.size - 1.0), 1.0) if kind != "message" else 1.0 / (link.size - 1.0)
     if link.shape != "ring":
@@ -152,27 +152,27 @@ def width_of(link: Link, kind: Kind, ranks: Real, reach: Real) -> Real:
 
 
 def _sent_back(ranks: Real) -> Real:
-    """Half of the links that messages of a group on a line pass, from its last rank back to its first, too, over its ranks."""
+    """Half of the links on a line that a group's messages pass, divided by its ranks; the message from last to first is included."""
     return np.maximum(ranks - 1.0, 1.0) / np.maximum(ranks, 2.0)
 
 
 def _passes(steps: Real, kind: Kind, ranks: Real) -> Real:
-    """How often a group gathers: twice for an all-reduce."""
+    """Number of gathers per exchange: 2 for an all-reduce."""
     return steps / np.maximum(ranks - 1.0, 1.0) if kind == "gather" else 1.0
 
 
 def _groups(link: Link, ranks: Real) -> Real:
-    """Groups that share a ring; one where ranks lie so that they are counted on more units than there are."""
+    """Groups that share a ring; 1 where ranks are counted on more units than there are."""
     return np.maximum(link.size / ranks, 1.0)
 
 
 def _between(link: Link, ranks: Real, reach: Real) -> Real:
-    """Links between neighbours on a line, and so groups that share each of them."""
+    """Links between neighbours on a line, which is the number of groups that share each link."""
     return np.where(_is_line(link, reach), reach, 1.0) / ranks
 
 
 def _is_line(link: Link, reach: Real) -> Mask:
-    """Whether a group reaches over so little of a ring that going all around it takes no less than going back and forth there."""
+    """Whether the group spans so little of a ring that going around it takes no less than going back and forth."""
     return np.less_equal(2.0 * reach, link.size)
 
 
@@ -192,33 +192,33 @@ def _is_line(link: Link, reach: Real) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What an exchange asks of one network level, per device."""
+    """Traffic of an exchange on one network level, per device."""
 
     starts: Real
     steps: Real
     bytes: Real
     ranks: Real
-    """Units of this level that the group has."""
+    """Units of this level with ranks of the group."""
     kind: Kind = "gather"
     reach: Real = inf
-    """Units of this level that the group reaches over; see `exchanges.spread`."""
+    """Units of this level that the group spans; see `exchanges.spread`."""
     evenly: Real = 0.0
-    """1 where it is known that the group lies evenly, the same along other levels wherever it is along this one."""
+    """1 if the group is known to be placed evenly: the same on other levels wherever it is on this one."""
 
 
 _OF_LINKS: Final = ("ring", "fully_connected")
 """Shapes without a switch, on which no collective runs as a tree or as one ring over all ranks."""
 
 Exchange = tuple[Traffic, ...]
-"""One `Traffic` a network level, innermost first."""
+"""One `Traffic` per network level, innermost first."""
 
 Members = tuple[Real, ...]
-"""How many ranks a group has along each network level, innermost first; their product is the size of the group. A `Spread` knows, too, how
-they lie there."""
+"""Ranks of a group along each network level, innermost first; their product is the size of the group. A `Spread` also records their
+placement."""
 
 
 def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) -> Spread:
-    """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
+    """Spread of a group of `size` ranks, `stride` devices apart, over levels of `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its
     own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left. How far apart
@@ -240,7 +240,7 @@ def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) 
 
 
 def all_gather(size: Real, members: Members) -> Exchange:
-    """Ring all-gather of `size` bytes in the end: n - 1 steps and (n - 1)/n of the bytes on each level; also ring reduce-scatter."""
+    """Ring all-gather of `size` bytes in total: n - 1 steps and (n - 1)/n of the bytes on each level; also ring reduce-scatter."""
     traffic = []
     for count, reach, gap in zip(members, reaches_of(members), gaps_of(members), strict=True):
         busy = np.minimum(count - 1.0, 1.0)
@@ -269,7 +269,7 @@ def ring_gather(size: Real, members: Members) -> Exchange:
 
 
 def ring_all_reduce(size: Real, members: Members) -> Exchange:
-    """Reduce-scatter then all-gather on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, on each outer level of the shard."""
+    """Reduce-scatter, then all-gather, on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, for the shard on outer levels."""
     return tuple(_with(part, 2.0 * part.steps, 2.0 * part.bytes) for part in all_gather(size, members))
 
 
@@ -289,12 +289,12 @@ def _as_tree(size: Real, members: Members, ring: Exchange, outer: tuple[Real, ..
 
 
 def _with(part: Traffic, steps: Real, size: Real) -> Traffic:
-    """The same with other steps and bytes: `replace` takes a multiple of the time, and every price is made of many."""
+    """A copy with other steps and bytes. (`replace` is several times slower, and every cost is made of many.)"""
     return Traffic(part.starts, steps, size, part.ranks, part.kind, part.reach, part.evenly)
 
 
 def all_to_all(size: Real, members: Members) -> Exchange:
-    """Every rank sends 1/n of its `size` bytes to each other rank, straight over the level that joins the two."""
+    """All-to-all: every rank sends 1/n of its `size` bytes to each other rank, over the level that joins the two."""
     total: Real = 1.0
     for count in members:
         total = total * count
@@ -308,8 +308,7 @@ def all_to_all(size: Real, members: Members) -> Exchange:
 
 
 def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) -> Exchange:
-    """All-to-all of copies, of which those for one unit of the innermost level travel there as one and are handed on inside, as those for
-    one rank do (DeepEP, DeepSeek-AI 2025): of the bytes `kept(n)` are left where a token's copies for each of n units are one."""
+    """All-to-all that sends copies for one unit of the innermost level once and distributes them inside (DeepEP, DeepSeek-AI 2025)."""
     total: Real = 1.0
     for count in members:
         total = total * count
@@ -325,7 +324,7 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
 
 
 def send(size: Real, members: Members) -> Exchange:
-    """One message between neighbours of the group, or from its last rank to its first: on every level what one takes that goes over it.
+    """One message between neighbours of the group, or from its last rank to its first: the cost on every level that it may cross.
 
     Which of them it is, and so how long it takes, says `_over_levels`. Where nothing is known of how ranks lie, a message goes as far as on
     a ring any can, half around it.
@@ -338,8 +337,8 @@ def send(size: Real, members: Members) -> Exchange:
 
 
 def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
-    """What the shapes of the levels make of an exchange as it is over switches. Of an all-to-all a level carries once more whatever goes
-    on over levels beyond that are no switches."""
+    """Traffic of an exchange on the shapes of the levels, from its traffic over switches. Of an all-to-all a level carries once more
+    whatever goes     on over levels beyond that are no switches."""
     if all(link.shape == "switch" for link in links):
         return exchange
     found: list[Traffic] = []
@@ -355,7 +354,7 @@ def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
 
 
 def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds that the exchange takes; levels work one after the other, or axes of a torus at once (`exchanges.axes`)."""
+    """Seconds of the exchange; levels run in sequence, or the axes of a torus at once (`exchanges.axes`)."""
     linked = [link.shape in _OF_LINKS for link in links]
     if sum(linked) < 2 or exchange[0].kind != "gather":
         return _over_levels(_seconds, exchange, links)
@@ -365,8 +364,7 @@ def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def both_sides_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds of a message in the mean of the two that a rank in a chain sends, one to either side: of its neighbours at least one is apart
-    from it on the innermost level alone that the chain spans, the other at most at the end of the dearest way. Where ranks do not lie
+    """Mean seconds of the two messages that a rank in a chain sends, one to either side. Where ranks do not lie
     evenly both may be."""
     near: Real = 0.0
     far: Real = 0.0
@@ -381,8 +379,8 @@ def both_sides_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def ends_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds of a message between the first and the last of a chain of ranks, both ways at once: they differ on each level that the chain
-    spans evenly, so that they go over the outermost alone where that is a switch. Where it does not lie evenly any level may join them."""
+    """Seconds of a message between the first and the last rank of a chain, both directions at once. Where it does not lie evenly any level
+    may join them."""
     total: Real = 0.0
     for part, link in zip(on_shapes(exchange, links), links, strict=True):
         here = _seconds(part, link)
@@ -392,7 +390,7 @@ def ends_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds where all levels work at once, on one part of what is sent after the other: those of the slowest one."""
+    """Seconds if all levels work at once on consecutive parts of the data: those of the slowest level."""
     time: Real = 0.0
     for part, link in zip(on_shapes(exchange, links), links, strict=True):
         time = np.maximum(time, _seconds(part, link))
@@ -400,7 +398,7 @@ def together_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds around one ring over several levels: one start, all steps one after the other, bytes at the pace of the slowest level."""
+    """Seconds around one ring over several levels: one start, all steps in sequence, bytes at the rate of the slowest level."""
     start: Real = 0.0
     steps: Real = 0.0
     sent: Real = 0.0
@@ -412,12 +410,12 @@ def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def replicas_gather(size: Real, members: Members, links: tuple[Link, ...]) -> Exchange:
-    """What replicas gather or scatter: around one ring over all ranks, where levels have switches, and else level by level."""
+    """Traffic of a gather or scatter among replicas: one ring over all ranks if levels have switches, else level by level."""
     return all_gather(size, members) if _is_of_links(links) else ring_gather(size, members)
 
 
 def replicas_gather_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
-    """Seconds of that."""
+    """Seconds of a gather or scatter among replicas."""
     gathered = replicas_gather(size, members, links)
     return exchange_time(gathered, links) if _is_of_links(links) else ring_time(gathered, links)
 
@@ -427,7 +425,7 @@ def _is_of_links(links: tuple[Link, ...]) -> bool:
 
 
 def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link, ...]) -> Real:
-    """Seconds of so many broadcasts of parts of `size` bytes around one ring over all N ranks, one after the other.
+    """Seconds of this many broadcasts of `size` bytes around one ring over all N ranks, in sequence.
 
     Each goes by all ranks before the next: a start, and N steps that are all as long as one over the outermost level that the group spans
     (NCCL, src/graph/tuning.cc, `nsteps * lat` of Reduce and Broadcast); bytes go at the pace of the slowest level.
@@ -446,7 +444,7 @@ def broadcasts_time(size: Real, count: Real, members: Members, links: tuple[Link
 
 
 def _over_levels(cost: Callable[[Traffic, Link], Real], exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """What an exchange costs on all levels together, or a message on the dearest way that one of the group may take.
+    """Cost of an exchange on all levels together, or of a message on the most expensive path that one of the group may take.
 
     A pair that some level joins goes over that, by a switch to the very device. Over other links it comes to the same place inside, from
     where it goes on to its own over levels inside.
@@ -468,7 +466,7 @@ def _sending(part: Traffic, link: Link) -> Real:
 
 
 def _share(link: Link, part: Traffic) -> Real:
-    """The share of the bandwidth that a group of so many ranks sustains; the last of the table stands for larger groups."""
+    """Share of the bandwidth that a group of this many ranks sustains; the last entry applies to larger groups."""
     if link.shape in _OF_LINKS:
         return width_of(link, part.kind, part.ranks, part.reach)
     if part.kind == "message":
@@ -478,7 +476,7 @@ def _share(link: Link, part: Traffic) -> Real:
 
 
 def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
-    """Seconds of the faster of ring and tree, where the links of the outermost level that the group spans allow trees.
+    """Seconds of the faster of ring and tree, if the links of the outermost level that the group spans allow trees.
 
     A minimum of monotone times is monotone.
     """
@@ -503,7 +501,7 @@ def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def _outermost(members: Members) -> tuple[Real, ...]:
-    """For each level whether it is the last one along which the group has more than one rank."""
+    """For each level, whether it is the last along which the group has more than one rank."""
     flags: list[Real] = []
     beyond: Real = 1.0
     for count in reversed(members):

@@ -1,4 +1,5 @@
-"""What a device and a training step cost in money. Every price is given; none has a hidden default.
+"""Cost of a device and of a training step in money. Every price is an input; none has a hidden default. Every price is given; none has a
+hidden default.
 
 A die with spare bundles of cores is good if all beside the bundles is without a defect, and so many of the bundles as it needs:
 
@@ -24,13 +25,13 @@ _LEAST = 1.0e-30
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a system. A device's price is given, or follows from its die, its stacks and its package."""
+    """Prices of a system. The price of a device is given, or follows from its die, stacks and package."""
 
-    electricity: Annotated[PricePerEnergy, Doc("of all that is drawn; US industry paid 0.0806 USD/kWh in 2023 (EIA)")]
-    lifetime: Annotated[Duration, Doc("over which a device is paid for; an estimate of 4 years where nothing is said")]
+    electricity: Annotated[PricePerEnergy, Doc("of all electricity used; US industry paid 0.0806 USD/kWh in 2023 (EIA)")]
+    lifetime: Annotated[Duration, Doc("over which a device is written off; 4 years (an estimate) by default")]
     """Seconds over which the capital is written off."""
-    device: Annotated[Money | None, Doc("of one device with its share of the system; or give wafer, stack and package")] = None
-    wafer: Annotated[Money | None, Doc("of a processed wafer; dies follow from the chip's area and the yield")] = None
+    device: Annotated[Money | None, Doc("of one device with its share of the system; alternatively give wafer, stack and package")] = None
+    wafer: Annotated[Money | None, Doc("of a processed wafer; the price of a die follows from its area and yield")] = None
     wafer_diameter: Annotated[Length, Doc("of the wafer")] = 0.3
     defect_density: float = 0.0
     """Defects per square metre."""
@@ -39,11 +40,11 @@ class Prices:
     ] = 3.0
     stack: Annotated[Money, Doc("of one memory stack; needed with wafer")] = 0.0
     package: Annotated[Money, Doc("of substrate, board, host and network for one device; needed with wafer")] = 0.0
-    interposer: Annotated[PricePerArea, Doc("of the package, of joining dies and stacks there")] = 0.0
+    interposer: Annotated[PricePerArea, Doc("of the package and its assembly")] = 0.0
     bonding_loss: Annotated[
-        float, Bounds(0.0, 0.5), Doc("share of dies and stacks that fails when they are joined, and costs all that is joined")
+        float, Bounds(0.0, 0.5), Doc("share of dies and stacks lost in assembly, each with everything in its package")
     ] = 0.0
-    lane: Annotated[Money, Doc("of port, optics and switches for one wire between nodes")] = 0.0
+    lane: Annotated[Money, Doc("of port, optics and switches per wire between nodes")] = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.bonding_loss < 1.0:
@@ -52,28 +53,28 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a device is made of, as far as it is paid for."""
+    """The parts of a device that are paid for."""
 
     die_area: Real
     stacks: Real = 0.0
     rest: Real = 0.0
-    """Square metres of the die that must be without a defect, where there are spare bundles."""
+    """Square metres of the die that must be free of defects, where there are spare bundles."""
     bundle: Real = 0.0
     """Square metres of a bundle of cores with the memories that hold its tiles."""
     needed: Real = 0.0
-    """Bundles in use; where none is told the whole die must be without a defect."""
+    """Bundles in use; without this the whole die must be free of defects."""
     spare: Real = 0.0
-    """Bundles beside them."""
+    """Spare bundles."""
     wires: Real = 0.0
-    """Of the links between nodes."""
+    """Wires of the links between nodes."""
     dies: Real = 1.0
-    """In the package, each with an equal share of all the above."""
+    """Dies in the package, each with an equal share of the above."""
     package_area: Real = 0.0
     """Square metres of the interposer."""
 
 
 def dies_per_wafer(area: Real, diameter: float) -> Real:
-    """pi D^2 / (4 A) - pi D / sqrt(2 A): gross dies less those lost at the rim; at least one."""
+    """Gross dies per wafer, pi D^2 / (4 A) - pi D / sqrt(2 A), without those lost at the rim; at least one."""
     return np.maximum(pi * (diameter * diameter) / (4.0 * area) - pi * diameter / np.sqrt(2.0 * area), 1.0)
 
 
@@ -83,7 +84,7 @@ def die_yield(area: Real, defect_density: float, clustering: float) -> Real:
 
 
 def enough_of(needed: Real, spare: Real, works: Real) -> Real:
-    """The chance that of needed + spare bundles, each of which works with this chance, no more than the spare ones fail."""
+    """Probability that at most `spare` of needed + spare bundles fail, each of which works with this probability."""
     made = needed + spare
     term = power(works, made)
     total = term
@@ -94,7 +95,7 @@ def enough_of(needed: Real, spare: Real, works: Real) -> Real:
 
 
 def good_share(prices: Prices, made: Made) -> Real:
-    """Of the dies those that are good, which have equal shares of all; at least one in so many that no price is beyond numbers."""
+    """Share of good dies with equal shares of all areas; bounded from below so that prices stay finite."""
     density, clustering, dies = prices.defect_density, prices.clustering, made.dies
     whole = die_yield(made.die_area / dies, density, clustering)
     if not np.any(made.needed):
@@ -105,7 +106,7 @@ def good_share(prices: Prices, made: Made) -> Real:
 
 
 def device_price(prices: Prices, made: Made) -> Real:
-    """Dollars of one device, whose area is spread over so many dies, each with a yield of its own."""
+    """Dollars of one device whose area is divided over this many dies, each with its own yield."""
     if prices.device is not None:
         return prices.device
     if prices.wafer is None:
@@ -116,10 +117,10 @@ def device_price(prices: Prices, made: Made) -> Real:
 
 
 def joined_well(prices: Prices, made: Made) -> Real:
-    """(1 - loss)^(dies + stacks), the share of packages in which all are joined (Feng and Ma 2022, Chiplet Actuary, arXiv 2203.12268)."""
+    """(1 - loss)^(dies + stacks): share of packages assembled without loss (Feng and Ma 2022, Chiplet Actuary, arXiv 2203.12268)."""
     return power(1.0 - prices.bonding_loss, made.dies + made.stacks)
 
 
 def step_cost(prices: Prices, capital: Real, devices: int, step_time: Real, energy: Real) -> Real:
-    """Dollars of one step: write-off of all devices over the time it takes, and the electricity."""
+    """Dollars of one step: write-off of all devices over its duration, and electricity."""
     return capital * devices / prices.lifetime * step_time + energy * prices.electricity

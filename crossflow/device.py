@@ -1,4 +1,4 @@
-"""What a chip is made of, and the device that it makes, which the cost model prices."""
+"""The parts of a chip, and the device built from them, which the cost model evaluates."""
 
 from functools import reduce
 
@@ -17,13 +17,13 @@ class Compute:
     voltage: Real
     frequency: Real
     peak: Real
-    """FLOP/s of the chip before utilisation."""
+    """FLOP/s of the chip at full utilisation."""
     leakage: Real
-    """Watts of the power that are drawn whatever the clock."""
+    """Watts drawn at any clock."""
     clocked: Real
-    """Watts of clocks and control, as long as a kernel runs; what is left of the power goes with FLOPs at the peak."""
+    """Watts of clocks and control while a kernel runs; the rest of the power is spent on FLOPs at the peak."""
     slow_clocked: Real
-    """The same at the lowest clock at which the memories on the die let through what the stacks deliver."""
+    """Watts of clocks and control at the lowest clock at which on-die memories pass on what the stacks deliver."""
     slow_flops: Real
     """Watts of FLOPs at the peak of that clock."""
     area: Real
@@ -34,13 +34,13 @@ class Compute:
 class Sram:
     banks: Real
     capacity: Real
-    """Bytes of the chip."""
+    """Capacity of the chip in bytes."""
     bandwidth: Real
-    """Bytes per second of the chip before utilisation."""
+    """Bytes per second of the chip at full utilisation."""
     energy: Real
-    """Joules per byte moved, over the joints that it passes between dies too."""
+    """Joules per byte moved, including the joints between dies that it passes."""
     static: Real
-    """Watts of the power that keep the banks alive."""
+    """Watts that keep the banks alive, part of the power."""
     area: Real
     power: Real
 
@@ -54,15 +54,15 @@ class Dram:
     capacity: Real
     """Bytes."""
     bandwidth: Real
-    """Bytes per second before utilisation."""
+    """Bytes per second at full utilisation."""
     energy: Real
     """Joules per byte moved at nominal voltage."""
     area: Real
-    """Square metres of the die, for the controllers."""
+    """Square metres of the die for the controllers."""
     static: Real
-    """Watts of the power that keep the stacks alive."""
+    """Watts that keep the stacks alive, part of the power."""
     power: Real
-    """Watts used; above the budget where static power alone exceeds it."""
+    """Watts used; above the budget if static power alone exceeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,15 @@ class Network:
     voltage: Real
     frequency: Real
     bandwidth: Real
-    """Bytes per second to one neighbour after utilisation."""
+    """Bytes per second to one neighbour, after utilisation."""
     area: Real
     power: Real
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What a split yields; voltages and frequencies of an absent part are zero. Areas and powers are what is used, not what was given."""
+    """The architecture built from a split; voltage and frequency of an absent part are zero. Areas and powers are what is used, not what
+    was given."""
 
     core: Compute
     registers: Sram
@@ -88,42 +89,42 @@ class Architecture:
     intra: Network
     inter: Network
     uncore_idle: Real
-    """Watts of what is no part, whatever runs."""
+    """Constant watts of the uncore."""
     uncore_switched: Real
-    """Watts of it beyond, as long as a kernel runs."""
+    """Watts that the uncore draws in addition while a kernel runs."""
     uncore_slow: Real
-    """The same at the lowest clock that keeps up with the stacks."""
+    """The same watts at the lowest clock that keeps up with the stacks."""
     products: Real
-    """FLOP/s by which the bytes of products are counted: the peak, of several chips the least."""
+    """FLOP/s by which bytes of products are counted: the peak, or the least peak of several chips."""
     streamed: Real
-    """Bytes per second by which those of streams are: what the stacks deliver, of several chips the least."""
+    """Bytes per second by which bytes of streams are counted: the stacks' bandwidth, or the least of several chips."""
     edge: Real
-    """Metres of the die's edge that stacks and wires to other devices take; zero where stacks take none."""
+    """Metres of die edge used by stacks and external wires; zero if stacks use none."""
     package_area: Real
     """Square metres of the package: of the interposer, the box around dies and stacks."""
     crossings: Real = 0.0
-    """Joints between dies that a byte of L2 passes on its way, in the mean."""
+    """Mean number of joints between dies that a byte of L2 crosses."""
     die_links_power: Real = 0.0
-    """Watts of all links between dies, at full activity."""
+    """Watts of all links between dies at full activity."""
 
     @property
     def area(self) -> Real:
-        """Square metres of the die that the parts occupy."""
+        """Square metres of the die occupied by the parts."""
         return self.core.area + self.registers.area + self.l1.area + self.l2.area + self.dram.area + self.intra.area + self.inter.area
 
     @property
     def idle_power(self) -> Real:
-        """Watts drawn whatever runs: what leaks, what keeps memories alive, and what of the uncore is steady."""
+        """Watts drawn at all times: leakage, memory retention, and the constant part of the uncore."""
         memories = self.registers.static + self.l1.static + self.l2.static + self.dram.static
         return self.uncore_idle + self.core.leakage + memories
 
     @property
     def running_power(self) -> Real:
-        """Watts above idle as long as a kernel runs, whatever it computes: clocks and control of cores and uncore."""
+        """Watts above idle while any kernel runs: clocks and control of cores and uncore."""
         return self.uncore_switched + self.core.clocked
 
     def power(self, sustained: tuple[Activity, ...]) -> Real:
-        """Watts that parts and uncore draw in those kernels that draw most. What a board bears for good is limited, not the sum of what
+        """Watts that parts and uncore draw in the kernels that draw most. What a board bears for good is limited, not the sum of what
         every part draws at its peak: cores and memory are not busy at once. It rises with the power of every part.
 
         Each watt is counted once: idle power, running power, and of every part what its FLOPs and bytes take, by how busy it is. A board
@@ -132,15 +133,15 @@ class Architecture:
         return reduce(np.maximum, [self._on_die(busy) + self.drawn("dram", busy) for busy in sustained])
 
     def die_power(self, sustained: tuple[Activity, ...]) -> Real:
-        """The same of what leaves through the die: all but what stacks, their wires and controllers draw."""
+        """The part of that power dissipated through the die: all but that of stacks, their wires and controllers."""
         return reduce(np.maximum, [self._on_die(busy) for busy in sustained])
 
     def drawn(self, part: str, busy: Activity) -> Real:
-        """Watts of one of the parts in kernels that keep it so busy. It rises with its power, and with each figure that is drawn anyway."""
+        """Watts of one part in kernels that keep it this busy. Increases with its power and with its constant draw."""
         return self.by_itself(part, busy) + self.moved(part, busy)
 
     def by_itself(self, part: str, busy: Activity) -> Real:
-        """The watts of it that are not for bytes of which another part sets the pace."""
+        """The part's watts that are not for bytes moved at another part's rate."""
         made: Compute | Sram | Dram | Network = getattr(self, part)
         share: float = getattr(busy, part)
         if isinstance(made, Compute) and busy.streams:
@@ -151,7 +152,7 @@ class Architecture:
         return (1.0 - share) * anyway + share * made.power
 
     def moved(self, part: str, busy: Activity) -> Real:
-        """The watts of one of the memories for bytes of which another part sets the pace."""
+        """Watts of a memory for bytes moved at another part's rate."""
         made: Compute | Sram | Dram | Network = getattr(self, part)
         if isinstance(made, Sram) and busy.streams:
             share: float = getattr(busy, part)
@@ -162,11 +163,11 @@ class Architecture:
         return 0.0
 
     def joints(self, busy: Activity) -> Real:
-        """Watts of the links between dies, where they are no part of what the bytes of L2 take."""
+        """Watts of the links between dies beyond those counted with the bytes of L2."""
         return 0.0 if busy.paced else busy.l2 * self.die_links_power
 
     def beside(self, busy: Activity) -> Real:
-        """Watts of what is no part."""
+        """Watts of the uncore."""
         return self.uncore_idle + (self.uncore_slow if busy.streams else self.uncore_switched)
 
     def _on_die(self, busy: Activity) -> Real:

@@ -1,4 +1,4 @@
-"""Dies in a package, alike, in a row, with links between them, stacks of memory along both sides of the row, and an interposer below.
+"""Identical dies in a row in one package: links between them, memory stacks along both sides, and the interposer below.
 
 The interposer is a box around all of it, with what lies free at its rim:
 
@@ -26,22 +26,22 @@ from crossopt.crossflow.fields import Doc, EnergyPerBit, Frequency, Length, Need
 from crossopt.crossflow.records import dataclass
 
 LONGEST = 0.033
-"""Metres of the longer side of a scanner's field, which no side of a die is above, as long as its area leaves it a choice."""
+"""Longer side of a lithography field in metres. No side of a die exceeds it as long as its area allows."""
 SLENDER = 1.5
-"""The longer side of a die over the shorter one, at the most: an estimate, above the 1.27 of A100 (25.5 mm x 32.4 mm)."""
+"""Largest aspect ratio of a die: an estimate, above the 1.27 of A100 (25.5 mm x 32.4 mm)."""
 CLEARANCE = 0.0005
-"""Metres between what lies on an interposer and its rim, as between stacks: an estimate."""
+"""Clearance in metres on an interposer, at its rim and between stacks: an estimate."""
 SLACK = 1.0 + 1.0e-9
 """A count may exceed what its budget holds by one part in 1e9. Budgets and unit sizes are products of rounded decimals: 10 % of 600 mm^2
 in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
 would decide such counts."""
 _LOOKED_AT = 32
 _EXACT_UP_TO = 2.0**52
-"""Up to which whole numbers halves of sums are exact: no chip has so many stacks a side."""
+"""Largest integer up to which halves of sums are exact; no chip has as many stacks."""
 
 
 class Stack(Protocol):
-    """A stack of memory that lies beside a die."""
+    """A memory stack beside a die."""
 
     @property
     def stack_area(self) -> float: ...
@@ -51,18 +51,18 @@ class Stack(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Dies in a row: the area of all of them together, and how many there are."""
+    """Dies in a row: their total area and their number."""
 
     die_area: Real
     dies: Real = 1.0
 
     def longer(self) -> Real:
-        """Metres of the longer side of one die, as slender as it may be."""
+        """Longer side of one die in metres, at the largest aspect ratio."""
         one = self.die_area / self.dies
         return np.maximum(np.sqrt(one), np.minimum(LONGEST, np.sqrt(SLENDER * one)))
 
     def shorter(self) -> Real:
-        """Metres of its shorter side. Neither falls when the die grows, as computed, too."""
+        """Shorter side of one die in metres. Neither side shrinks as computed when the die grows."""
         one = self.die_area / self.dies
         return np.minimum(np.sqrt(one), np.maximum(one / LONGEST, np.sqrt(one / SLENDER)))
 
@@ -73,18 +73,18 @@ def count(budget: Real, unit: Real) -> Real:
 
 
 def equal_per_die(stacks: Real, dies: Real) -> Real:
-    """The most stacks, no more than these, of which every die has as many."""
+    """The largest number of stacks, up to this one, of which every die has equally many."""
     return dies * np.floor(stacks / dies)
 
 
 def places_along(stack: Stack, row: Row) -> Real:
-    """Stacks that lie side by side along both sides of a row of dies with their longer sides along it, each beside its own die."""
+    """Stacks side by side along both sides of a row of dies, longer sides along the row, each beside its own die."""
     return 2.0 * row.dies * count(row.longer(), stack.stack_edge) if stack.stack_edge else np.inf
 
 
 def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
-    """The fewest and the most that lie along any row between two. More dies of the same area need not hold more, so that each number of
-    them is looked at, unless they are very many."""
+    """The smallest and the largest number of stacks that fit along any row between two. More dies of the same area need not hold more, so
+    that each number of     them is looked at, unless they are very many."""
     few, many = places_along(stack, least), places_along(stack, most)
     if not stack.stack_edge:
         return few, many
@@ -96,14 +96,14 @@ def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
 
 
 def _counts_between(least: Row, most: Row) -> Iterator[tuple[Real, Mask]]:
-    """The numbers of dies of the rows between two, one after the other, and where each is one of them: none where they are very many."""
+    """Numbers of dies between two rows, and the condition that selects each; empty if there are very many."""
     apart = most.dies - least.dies
     for step in range(int(np.max(np.minimum(apart, _LOOKED_AT))) + 1):
         yield least.dies + step, np.less_equal(step, apart) & np.less_equal(apart, _LOOKED_AT)
 
 
 def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
-    """Square metres of the package that no row of dies between two with as many stacks or more goes below; of equal ones its own.
+    """Lower bound of package area in square metres over all rows between two with at least this many stacks. Exact if the two are equal.
 
     Each number of dies is looked at, unless they are very many. Without stacks there is no interposer, and where a technology does not say
     how long a stack is, dies and stacks are counted alone."""
@@ -117,16 +117,15 @@ def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
 
 
 def sides_of(stack: Stack, stacks: Real, row: Row) -> tuple[Real, Real]:
-    """Metres of one die across the row and along it, of which its stacks take as much as they need on each side."""
+    """Depth and length of one die in metres: across the row, and along it with room for its stacks on each side."""
     needed = np.maximum(np.ceil(stacks / row.dies / 2.0), 1.0) * stack.stack_edge
     across = row.die_area / row.dies / needed if stack.stack_edge else np.inf
     return np.minimum(row.longer(), across), np.maximum(row.shorter(), needed)
 
 
 def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
-    """The most stacks that a package of this area holds beside dies of the second size, as far as there is place for them beside either, so
-    that no dies between hold fewer where `small` is the smaller one, and none more where it is the larger one. Where their numbers differ,
-    a package with a limit may hold any number."""
+    """The most stacks that a package of this area holds beside dies of the second size, if there is room beside either size. Where their
+    numbers differ,     a package with a limit may hold any number."""
     if not stack.stack_edge:
         return count(np.maximum(package_area - large.die_area, 0.0), stack.stack_area)
 
@@ -146,7 +145,7 @@ def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
 
 
 def _box(stack: Stack, stacks: Real, row: Row) -> Real:
-    """Around dies with so many stacks."""
+    """The package box around dies with this many stacks."""
     across, along = sides_of(stack, stacks, row)
     depth = np.maximum(stack.stack_area / stack.stack_edge, CLEARANCE)
     wide: Real = across + np.minimum(np.ceil(stacks / row.dies), 2.0) * depth + 2.0 * CLEARANCE
@@ -158,13 +157,13 @@ def _box(stack: Stack, stacks: Real, row: Row) -> Real:
 
 @dataclass(frozen=True, slots=True)
 class DieLinks:
-    """The wires between the dies of a package, which stand in a row: as many as the sides hold that face each other."""
+    """Wires between neighbouring dies of a package: as many as the facing sides hold."""
 
-    links_per_metre: Annotated[PerLength, Needed(), NonZero(), Doc("wires through a length of the sides that face each other")] = 0.0
-    """None where a package holds one die only."""
-    nominal_frequency: Annotated[Frequency, Needed(), NonZero(), Doc("bits a second on one wire, both ways together")] = 0.0
-    energy_per_bit: Annotated[EnergyPerBit, Needed(), Doc("sent over one joint")] = 0.0
-    depth: Annotated[Length, Needed(), Doc("of each die that the circuits take behind such a side")] = 0.0
+    links_per_metre: Annotated[PerLength, Needed(), NonZero(), Doc("wires per length of the facing sides")] = 0.0
+    """None for packages of one die."""
+    nominal_frequency: Annotated[Frequency, Needed(), NonZero(), Doc("rate of one wire, both directions together")] = 0.0
+    energy_per_bit: Annotated[EnergyPerBit, Needed(), Doc("sent across one joint")] = 0.0
+    depth: Annotated[Length, Needed(), Doc("of each die, taken by the circuits behind such a side")] = 0.0
 
     def __post_init__(self) -> None:
         if any(not 0.0 <= getattr(self, field.name) < float("inf") for field in fields(self)):
@@ -172,7 +171,7 @@ class DieLinks:
 
     @property
     def bandwidth_per_metre(self) -> float:
-        """Bytes per second, both ways together."""
+        """Bytes per second, both directions together."""
         return self.links_per_metre * self.nominal_frequency / 8.0
 
 
@@ -181,9 +180,10 @@ NO_LINKS = DieLinks()
 
 @dataclass(frozen=True, slots=True)
 class UpperDies:
-    """Dies of cores, registers and L1 on those of all other parts, whose area `die_area` then is; both share the package's room."""
+    """Dies stacked below: cores, registers and L1 on dies of their own, and `die_area` is that of all other parts. The package's room is
+    shared."""
 
-    area_share: Annotated[Ratio, Doc("of the upper dies that is no part")] = 0.0
+    area_share: Annotated[Ratio, Doc("of the core dies, taken by the uncore")] = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.area_share < 1.0:
@@ -191,7 +191,7 @@ class UpperDies:
 
 
 def perimeter_of(die_area: Real, dies: Real = 1.0) -> Real:
-    """Edge around square dies in a row, 2 (d + 1) sqrt(area / d): what is left of theirs beside the joints."""
+    """Outer edge of square dies in a row, 2 (d + 1) sqrt(area / d), without the joints."""
     return 2.0 * (np.sqrt(dies) + 1.0 / np.sqrt(dies)) * np.sqrt(die_area)
 
 
@@ -201,7 +201,7 @@ def joints_of(dies: Real) -> Real:
 
 
 def die_with_links(links: DieLinks, area: Real, dies: Real) -> Real:
-    """Square metres of all dies that hold so much beside their links, which lie on both sides of each joint.
+    """Square metres of all dies that hold this area beside their links, which take both sides of each joint.
 
     The area A with A = area + 2 depth (d - 1) sqrt(A / d).
     """
@@ -215,15 +215,15 @@ def die_links_area(links: DieLinks, die_area: Real, dies: Real) -> Real:
 
 
 def die_links_power(links: DieLinks, die_area: Real, dies: Real) -> Real:
-    """Watts of the links through all joints, at full activity."""
+    """Watts of the links across all joints at full activity."""
     return 8.0 * links.energy_per_bit * links.bandwidth_per_metre * joints_of(dies) * np.sqrt(die_area)
 
 
 def crossings_of(dies: Real) -> Real:
-    """Joints between two dies of a row, each taken by chance, (d - 1 / d) / 3: cores take bytes from the L2 of any die."""
+    """Mean number of joints between two random dies of a row, (d - 1 / d) / 3: cores read the L2 of any die."""
     return (dies - 1.0 / dies) / 3.0
 
 
 def through_joints(links: DieLinks, die_area: Real, dies: Real) -> Real:
-    """Bytes per second of the L2 of all dies: cores take them from any, so that half pass the middle joint, twice what it lets through."""
+    """Bytes per second of the L2 of all dies. Cores read any die, so that half the bytes cross the middle joint: twice its bandwidth."""
     return np.where(np.greater(dies, 1.0), 2.0 * links.bandwidth_per_metre * np.sqrt(die_area / dies), np.inf)[()]

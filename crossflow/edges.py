@@ -1,4 +1,4 @@
-"""What lies beside the layers, for one microbatch: the embedding on the first stage, the head with the loss on the last one."""
+"""Work outside the layers for one microbatch: the embedding on the first stage, head and loss on the last."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 
 _VOCABULARY_ALIGNMENT = 128.0
-"""The vocabulary is padded to this many words a tensor-parallel rank."""
+"""The vocabulary is padded to a multiple of this number of tokens per tensor-parallel rank."""
 _FUSED_PASSES, _FUSED_KERNELS = 5.0, 3.0
 """Of Transformer Engine's parallel cross entropy over logits as they are: one kernel reads them for the softmax, one reads them and writes
 their gradients in their place, one reads and scales these (online_softmax_kernel, cross_entropy_kernel, element_mul_kernel of
@@ -23,7 +23,7 @@ precision (Megatron-Core, tensor_parallel/cross_entropy.py, with casts from 16 b
 
 
 def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Gather forward and scatter-add backward of one microbatch on the first stage, with the sum over the split vocabulary."""
+    """Gather forward and scatter-add backward of one microbatch on the first stage, with the all-reduce over the split vocabulary."""
     size = ranks.tokens(model) * model.hidden * model.activation_bytes
     cost = stream_cost(2.0 * size, 0.0, hardware)
     cost = cost if not model.all_trained else cost + stream_cost(3.0 * size, 0.0, hardware)
@@ -31,12 +31,12 @@ def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
 
 
 def embedding_exchange(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """Seconds of that sum, and of any other of the activations beside the layers."""
+    """Seconds of that all-reduce, and of any other all-reduce of activations outside the layers."""
     return tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware)
 
 
 def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """The pass of the network's own head, and one for each layer that predicts a further token, whose two inputs are joined before it."""
+    """Cost of the network's own head, and of one head for each layer that predicts a further token, whose two inputs are joined first."""
     cost = _one_head(model, ranks, hardware)
     if not model.prediction_layers:
         return cost
@@ -52,13 +52,13 @@ def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
 
 
 def head_exchange(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """Seconds of all that the head exchanges for one microbatch."""
+    """Seconds of all communication of the head for one microbatch."""
     own, joined, further = _one_head_exchange(model, ranks, hardware), embedding_exchange(model, ranks, hardware), model.prediction_layers
     return own + float(further) * (own + joined) if further else own
 
 
 def _one_head_exchange(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """The sums of the loss over the split vocabulary, and the gradients of what goes in."""
+    """All-reduces of the loss over the split vocabulary, and of the gradients of the head's input."""
     sums = 2.0 * all_reduce_time(4.0 * ranks.tokens(model), ranks.tensor_members, hardware.links)
     return sums + embedding_exchange(model, ranks, hardware)
 
@@ -80,7 +80,7 @@ def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
 
 
 def _loss(logits: Real, model: Transformer, hardware: Hardware) -> Cost:
-    """Softmax and cross entropy forward and backward, fused where logits keep fewer than four bytes."""
+    """Softmax and cross entropy, forward and backward; fused if logits keep fewer than four bytes."""
     passes = hardware.efficiency.loss_passes
     if model.logit_bytes < 4.0:
         return stream_cost(_FUSED_PASSES * model.logit_bytes * logits, 8.0 * logits, hardware, _FUSED_KERNELS)

@@ -1,4 +1,4 @@
-"""The best that any split between two splits can buy: every resource at its highest, everything it costs at its lowest.
+"""The best architecture that any split between two splits could give: every resource at its highest, every cost at its lowest.
 
 A step never gets slower when a resource grows, so a step on this architecture is at least as fast as on any architecture between
 (a corner bound). Areas and powers are the least that any of them uses. The parts are the generator's own; only the ends differ:
@@ -89,19 +89,19 @@ _OUTWARD = 1.0e-12
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What no architecture between the two splits surpasses."""
+    """Bounds that no architecture between the two splits exceeds."""
 
     best: Architecture
     open_bundles: Real
-    """1 where the number of bundles is open; `best.core.bundles` is then the least that a chip with any has."""
+    """1 where the number of bundles is open; `best.core.bundles` is then the least of any chip that has bundles."""
     least_stacks: Real
     headroom: Real
-    """Watts above idle that no chip may draw more than."""
+    """Watts above idle that no chip may exceed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cores:
-    """The ends of what memories on the die see of the cores: bundles, of chips with any, clocks, and the lowest supply."""
+    """Ends of what on-die memories depend on: bundles (of chips with any), clocks, and the lowest supply."""
 
     fewest: Real
     bundles: Real
@@ -111,7 +111,7 @@ class _Cores:
 
 
 def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
-    """The envelope of all splits whose every area, power and edge lies between those of `least` and `most`.
+    """Envelope of all splits whose areas, powers and edge lengths lie between those of `least` and `most`.
 
     Chips without a bundle of cores are left out: their memories need no controllers, but they compute nothing; and those without L2, whose
     stacks deliver nothing.
@@ -155,19 +155,20 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
 
 
 def _least_peak(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Real:
-    """The lower one of the fewest cores that are a bundle and of the most, with the least power: between them it rises, and then falls."""
+    """The lower value of two at the least power: of the fewest cores that make a bundle, and of the most. In between it rises, then
+    falls."""
     few = np.minimum(np.maximum(low.cores, core.cores_per_bundle), high.cores)
     peaks = (compute_of(core, cores, power).peak for cores in (few, high.cores))
     return _lowered(reduce(np.minimum, peaks), low.cores < high.cores)
 
 
 def _fastest(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Compute:
-    """The fewest cores that are a bundle with the most power: the highest clock and voltage."""
+    """The fewest cores that make a bundle, with the most power: the highest clock and voltage."""
     return compute_of(core, np.minimum(np.maximum(low.cores, core.cores_per_bundle), high.cores), power)
 
 
 def _headroom(technology: Technology, least: Split, most: Split, best: Architecture, fast: Compute) -> Real:
-    """What the busiest kernels draw above idle: of every part no more than its power, and of the rest what the highest clock switches."""
+    """Watts above idle of the busiest kernels: each part up to its power, the rest up to what the highest clock switches."""
     beside = uncore_switched(technology, most.die_area, fast.voltage, fast.frequency)
     links = die_links_power(technology.die_links, most.die_area, most.dies)
     upmost = replace(
@@ -185,14 +186,14 @@ def _headroom(technology: Technology, least: Split, most: Split, best: Architect
 
 
 def _at_most(technology: Technology, best: Architecture, level: str, voltage: Real) -> Sram:
-    """The level with bits that take what they do at the highest supply."""
+    """The memory level with energy per bit at the highest supply."""
     sram: SramTechnology = getattr(technology, level)
     built: Sram = getattr(best, level)
     return replace(built, energy=8.0 * sram.energy_per_bit * swing(technology.core, sram, voltage) * np.minimum(built.banks, 1.0))
 
 
 def _most_drawn(busy: Activity, most: Split, upmost: Architecture, links: Real) -> Real:
-    """Of each part its share of its power, or what its bytes take at the most."""
+    """Watts of each part: its share of its power, or the most that its bytes take."""
     moving = [name for name in MEMORIES if busy.paced and not (name == "dram" and busy.streams)]
     drawn: Real = 0.0 if busy.paced else busy.l2 * links
     for name in PARTS:
@@ -201,7 +202,7 @@ def _most_drawn(busy: Activity, most: Split, upmost: Architecture, links: Real) 
 
 
 def _equal(least: Split, most: Split) -> Mask:
-    """Where both splits are one."""
+    """True where both splits are equal."""
     pairs = [(least.die_area, most.die_area), (least.package_area, most.package_area), (least.dies, most.dies)]
     pairs += [
         (getattr(getattr(least, record), field.name), getattr(getattr(most, record), field.name))
@@ -212,7 +213,7 @@ def _equal(least: Split, most: Split) -> Mask:
 
 
 def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:
-    """The fewest and the most cores between two splits. Dies share whole bundles, of which d dies leave out d - 1 at the most."""
+    """The fewest and the most cores between two splits. Dies share whole bundles, and d dies leave out at most d - 1."""
     few, many = (cores_of(core, split.areas.core, split.dies) for split in (least, most))
     left = np.floor(cores_of(core, least.areas.core) / core.cores_per_bundle) - (most.dies - 1.0)
     open_dies = np.less(least.dies, most.dies)
@@ -243,7 +244,7 @@ def _core(core: CoreTechnology, power: Real, ends: tuple[Compute, Compute, Compu
 
 
 def _sram(technology: Technology, least: Split, most: Split, level: str, cores: _Cores) -> Sram:
-    """As many banks as the most area holds beside the fewest bundles, and what the fewest banks leave at the lowest supply."""
+    """As many banks as the most area holds beside the fewest bundles, and the power that the fewest banks leave at the lowest supply."""
     sram: SramTechnology = getattr(technology, level)
     taken = swing(technology.core, sram, cores.voltage)
     most_banks = sram_banks(sram, getattr(most.areas, level), cores.fewest)
@@ -257,8 +258,7 @@ def _sram(technology: Technology, least: Split, most: Split, level: str, cores: 
 
 
 def _least_moved(technology: Technology, least: Split, most: Split, cores: _Cores) -> Real:
-    """Bytes per second that the L2 of any chip with one moves at the least: of the fewest banks at the lowest clock, with what keeping the
-    most alive leaves of the least power."""
+    """Lower bound in bytes per second on the L2 of any chip that has one."""
     sram = technology.l2
     few, many = sram_banks(sram, least.areas.l2, cores.bundles), sram_banks(sram, most.areas.l2, cores.fewest)
     slow = sram_moves(sram, np.maximum(few, 1.0), least.powers.l2 - sram_static_power(sram, many), cores.slowest)
@@ -266,7 +266,7 @@ def _least_moved(technology: Technology, least: Split, most: Split, cores: _Core
 
 
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
-    """The fewest and the most stacks. Room in a package shrinks when dies grow and rises with their places, each taken at its end."""
+    """The fewest and the most stacks. Room in a package shrinks with dies and grows with places; each is taken at its end."""
     small, large = row_of(least), row_of(most)
     rooms = room_for(dram, least.package_area, small, large), room_for(dram, most.package_area, large, small)
     ends = zip((least, most), rooms, ends_along(dram, small, large), strict=True)
@@ -275,8 +275,7 @@ def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real
 
 
 def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real, Real], l2: tuple[Real, Real]) -> Dram:
-    """Capacity and wires of the most stacks, and the clock that is left after keeping the fewest alive, beside the fastest L2; power beside
-    the slowest one."""
+    """Capacity and wires of the most stacks, and the clock left after keeping the fewest alive, beside the fastest L2."""
     dram, (fewest, count) = technology.dram, stacks
     static = dram_static_power(dram, fewest)
     edges = tuple(split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
@@ -289,7 +288,7 @@ def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real,
 
 
 def _delivered(technology: Technology, least: Split, most: Split, stacks: tuple[Real, Real], l2: Real) -> Real:
-    """Bytes per second of the fewest stacks, with what keeping the most alive leaves of the least power, beside the slowest L2."""
+    """Bytes per second of the fewest stacks beside the slowest L2, with the least power less what keeps the most stacks alive."""
     dram, (fewest, count) = technology.dram, stacks
     edge, wide = (split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
     slow = dram_of(dram, fewest, edge, least.powers.dram, dram_static_power(dram, count))

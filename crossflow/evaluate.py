@@ -1,4 +1,4 @@
-"""The full analytical model as one function: what a design costs, item by item, and which limits it keeps."""
+"""The full analytical model as one function: the cost breakdown of a design, and the limits that it satisfies."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something of which a design may use only so much."""
+    """A resource of which a design may use a limited amount."""
 
     name: str
     used: float
@@ -33,13 +33,13 @@ class Limit:
 
     @property
     def share(self) -> float:
-        """Used over available; above 1 where broken."""
+        """Used over available; above 1 if violated."""
         return self.used / self.available if self.available > 0.0 else float("inf") if self.used > 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something that a device offers, by name and dimension."""
+    """A resource of a device, by name and dimension."""
 
     name: str
     value: float
@@ -48,7 +48,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """One answer: a device, how many of them on which network, and how the workload is spread over them."""
+    """A complete answer: a device, the number of devices, their network, and the parallel plan."""
 
     hardware: Hardware
     cluster: Cluster
@@ -57,32 +57,32 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Everything the model says of one design, in SI units."""
+    """The model's evaluation of one design, in SI units."""
 
     step_time: float
     likely: tuple[float, float]
-    """The least and the greatest step time by the device's sets of constants; the step time twice where there is but one set."""
+    """Least and greatest step time over the device's sets of constants; twice the step time if there is one set."""
     breakdown: tuple[tuple[str, float], ...]
     """Seconds by use; they add up to the step time."""
     memory: tuple[tuple[str, float], ...]
     """Bytes by use on the fullest device."""
     limits: tuple[Limit, ...]
     device: tuple["Resource", ...]
-    """What one device offers."""
+    """Resources of one device."""
     energy: float
     """Joules of one step, all devices together."""
     average_power: float
-    """Watts of one device over the step."""
+    """Average watts of one device over the step."""
     power: float
-    """Watts one device is built to draw."""
+    """Rated watts of one device."""
     die_area: float
     cost: float | None
-    """Dollars of one step, where prices are given."""
+    """Dollars of one step, if prices are given."""
     flops: float
     """Useful FLOPs of one step."""
     tokens: int
     utilisation: float
-    """Useful FLOP/s over the peak of all devices."""
+    """Useful FLOP/s over the peak of all devices (MFU)."""
 
     @property
     def feasible(self) -> bool:
@@ -102,13 +102,13 @@ _UNLIMITED = Budget()
 
 
 def evaluate(workload: Workload, design: Design, budget: Budget = _UNLIMITED, prices: Prices | None = None) -> Evaluation:
-    """Price one design with the full model.
+    """Evaluate one design with the full model.
 
     A device that lacks a resource, and a plan that is none because its degrees do not divide, are a ValueError.
     """
     hardware, cluster = design.hardware, design.cluster
     if wrong := (*faults(hardware), *_missing_links(design)):
-        raise ValueError(f"nothing can be priced on {hardware.name}: " + "; ".join(wrong))
+        raise ValueError(f"no plan can be evaluated on {hardware.name}: " + "; ".join(wrong))
     broken = broken_rules(workload, design)
     if broken:
         raise ValueError(f"this is not a plan for {workload.name}: " + "; ".join(broken))
@@ -133,7 +133,7 @@ def evaluate(workload: Workload, design: Design, budget: Budget = _UNLIMITED, pr
 
 
 def _likely(workload: Workload, design: Design, bill: Bill) -> tuple[float, float]:
-    """The range of the step time over the sets of constants. Sets may cross: what is slow on one workload need not be so on another."""
+    """Range of the step time over the sets of constants. Sets may cross: what is slow on one workload need not be so on another."""
     others = bill.others or tuple(
         float(bill_of(workload, replace(design, hardware=other)).step_time) for other in variants_of(design.hardware)
     )
@@ -142,7 +142,7 @@ def _likely(workload: Workload, design: Design, bill: Bill) -> tuple[float, floa
 
 
 def resources(hardware: Hardware) -> tuple[Resource, ...]:
-    """The peak, the memories and the links of a device, innermost link first."""
+    """Peak, memories and links of a device, innermost link first."""
     links = tuple(Resource(f"link {level}", float(link.bandwidth), "bandwidth") for level, link in enumerate(hardware.links, start=1))
     host = (Resource("host memory", float(hardware.host.capacity), "bytes"),) if hardware.host else ()
     return (
@@ -157,7 +157,7 @@ def resources(hardware: Hardware) -> tuple[Resource, ...]:
 
 
 def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
-    """Memory always, the host's where there is any; area, power and time where there is a budget."""
+    """Limits: memory always, host memory if there is any; area, power and time if there is a budget."""
     needed: Real = 0.0
     for _, size in bill.memory:
         needed = needed + size
@@ -176,7 +176,7 @@ def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
 
 
 def broken_rules(workload: Workload, design: Design) -> tuple[str, ...]:
-    """Why the plan is none for this workload and number of devices, in words; empty if it is one."""
+    """Rules that the plan breaks for this workload and number of devices; empty if it is valid."""
     match workload, design.plan:
         case Transformer(), Plan():
             return broken_plan_rules(workload, design.plan, design.cluster.devices)
@@ -191,7 +191,7 @@ def _missing_links(design: Design) -> tuple[str, ...]:
 
 
 def bill_of(workload: Workload, design: Design) -> Bill:
-    """The itemised price of the design's plan."""
+    """The cost breakdown of the design's plan."""
     match workload, design.plan:
         case Transformer(), Plan():
             return transformer_bill(workload, design.hardware, design.cluster, design.plan)

@@ -1,4 +1,4 @@
-"""What a field of a dataclass says of itself, once: dimension, limits, key in files, meaning.
+"""Marks that state a field's dimension, limits, key in files and meaning once, on the dataclass.
 
 A parameter is declared where it is used, as in `power: Annotated[Power, Doc("the rating")]`. Parsers, error messages, JSON schemas and
 tables of keys read these marks (`instances.files`); nothing here reads a file.
@@ -18,39 +18,39 @@ class Unit:
 
     dimension: str
     times: int = 1
-    """By how much the model's figure is larger: 8 where it counts bytes, and files say bits."""
+    """Factor from the file's figure to the model's: 8 where the model counts bytes and files state bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the greatest number allowed, in SI; None where there is no such limit."""
+    """The least and the greatest number allowed, in SI; None for no limit."""
 
     low: float | None = None
     high: float | None = None
     below: bool = False
-    """Whether the greatest number itself is refused."""
+    """Whether the greatest number is excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """Files state a plain number that counts in this unit."""
+    """Files state a plain number in this unit."""
 
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class NonZero:
-    """Zero is refused: the model divides by the number, or nothing runs without it."""
+    """Zero is refused because the model divides by the number or needs the resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Files state a whole number, whatever the model computes with."""
+    """Files state an integer, whatever type the model uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The tuple holds options, read without duplicates; numbers are sorted and may also be given as a range.
+    """The tuple holds options, read without duplicates and sorted; numbers may also be given as a range.
 
     A range is a mapping of `from`, `to` and one of `step`, `count` (evenly spread, both ends included) and `factor`. With `step`
     and `factor` the last value is the last one not above `to`. Whole numbers need none of the three: their step is 1.
@@ -66,40 +66,40 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """The text may run over several lines; others are names, which stand in lines of texts and in names of files."""
+    """The text may have several lines; others are names used within lines and in file names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A single value in place of the mapping is that of this key."""
+    """A scalar in place of the mapping is read as the value of this key."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What files call the field, where that is not its name; None where no file states it."""
+    """Key in files where it is not the field's name; None if files do not state the field."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """No file states the field beside the others; a record that is read has this value until it is known."""
+    """Not stated in files; records that are read hold this value until the real one is known."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class As:
-    """Unit, limits and meaning are those of the field of that name of another record, where nothing else is said."""
+    """Unit, limits and meaning are taken from this field of another record unless stated here."""
 
     record: type[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """Files may leave the field out: it then follows from others. A record with such a field is read as `Given`."""
+    """Files may omit the field, which then follows from others. A record with such a field is read as `Given`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,32 +109,32 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """The default means that nothing is stated: no limit, or what `Doc` says. It is no figure to show or to multiply."""
+    """The default means "not stated" (no limit, or as `Doc` says) and is not a number to show or multiply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of plans that questions may open: a field of the choices, with the options of the field's type."""
+    """A plan setting that questions may leave open: a field of the choices, with the options of the field's type."""
 
     open: tuple[object, ...] = ()
-    """Options where everything is open, if not the word, or all of the type."""
+    """Options if everything is open: these, the keyword's, or all values of the type."""
     word: str | None = None
-    """Stands in questions for options that follow from the network or the cluster."""
+    """Keyword in questions for options that follow from the network or the cluster."""
     usual: object = None
-    """What holds where a question says nothing, if not the default of a plan."""
+    """Value if a question does not state the setting, if not a plan's default."""
     after: str | None = None
-    """The setting behind which combinations count this one, if not the field above."""
+    """Setting after which combinations count this one, if not the field above."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given(Generic[T]):
-    """What a file states of a record, by the names of its fields, before the rest is derived."""
+    """The values of a record that a file states, by field name, before the rest is derived."""
 
     kind: type[T]
     values: Mapping[str, Any]
 
     def get(self, name: str) -> Any:  # noqa: ANN401 - of any field
-        """The value of a field; None where the file leaves it out."""
+        """The stated value of a field; None if the file omits it."""
         return self.values.get(name)
 
 

@@ -1,4 +1,4 @@
-"""From technology and a split of area, power and die edge to an architecture: counts, clocks, capacities and bandwidths.
+"""The architecture generator: from technology and a split of area, power and die edge to counts, clocks, capacities and bandwidths.
 
 The formulas are those of DeepFlow (arXiv 2211.03309; repository nanocad-lab/DeepFlow); its published case study is reproduced. Every
 field of a `Split` may be a float or an array over many designs; arrays broadcast against each other, and a field of the architecture has
@@ -44,7 +44,7 @@ _LARGEST = 1.0e30
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Shares of the die's perimeter whose wires go to each kind of neighbour."""
+    """Shares of the die's perimeter for the wires to each kind of neighbour."""
 
     dram: Real
     intra: Real
@@ -53,19 +53,19 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a chip's resources are dealt to its parts: square metres, watts, shares of the perimeter."""
+    """Division of a chip's resources among its parts: square metres, watts, shares of the perimeter."""
 
     die_area: Real
     package_area: Real
-    """In which stacks find room; without a limit where so many as are asked for shall lie in a package that is as large as they need."""
+    """Package area available to stacks; unlimited if the package is made as large as the stacks need."""
     areas: Parts
     powers: Parts
     edges: Edges
     dies: Real = 1.0
-    """Of the package, all alike; areas and powers are those of all of them together."""
+    """Number of identical dies in the package; areas and powers are totals over all dies."""
 
     def __post_init__(self) -> None:
-        """Refuse figures that no chip can have."""
+        """Refuse figures that are impossible for a chip."""
         if not np.all(np.asarray(self.dies) >= 1.0):
             raise ValueError(f"dies must be at least 1, it is {self.dies}")
         totals = (("die_area", self.die_area), ("package_area", np.minimum(self.package_area, _LARGEST)))
@@ -78,12 +78,12 @@ class Split:
 def split_from_fractions(
     die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges, dies: Real = 1.0
 ) -> Split:
-    """The split whose areas are fractions of the die and whose powers are fractions of the total power."""
+    """A split with areas as fractions of the die and powers as fractions of the total power."""
     return Split(die_area, package_area, _times(areas, die_area), _times(powers, power), edges, dies)
 
 
 def split_for_stacks(technology: Technology, split: Split, stacks: Real) -> Split:
-    """The split with controller area and power for exactly `stacks` stacks at nominal frequency, as far as the package holds them."""
+    """A split with controller area and power for exactly `stacks` stacks at nominal frequency, as far as the package holds them."""
     power = dram_power_at_nominal(technology, stacks, split.edges.dram * perimeter_of(split.die_area, split.dies))
     areas = replace(split.areas, dram=stacks * technology.dram.controller_area)
     return replace(split, areas=areas, powers=replace(split.powers, dram=power))
@@ -97,7 +97,7 @@ def dram_power_at_nominal(technology: Technology, stacks: Real, edge: Real) -> R
 
 
 def generate(technology: Technology, split: Split) -> Architecture:
-    """The architecture that the split buys; what does not fit is zero."""
+    """The architecture that a split gives; parts that do not fit are zero."""
     areas, powers, perimeter, row = split.areas, split.powers, perimeter_of(split.die_area, split.dies), row_of(split)
     core = compute(technology.core, areas.core, powers.core, split.dies)
     registers, l1, l2 = (_sram(technology, level, split, core) for level in ON_DIE)
@@ -128,19 +128,19 @@ def generate(technology: Technology, split: Split) -> Architecture:
 
 
 def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
-    """Watts of what is no part, whatever runs: what leaks follows the supply of the cores, the rest does not."""
+    """Static watts of the uncore: leakage follows the supply of the cores, the rest is constant."""
     uncore, core = technology.uncore, technology.core
     leaks = uncore.area_share * core.leakage_per_area * (voltage / core.nominal_voltage)
     return uncore_steady(technology, die_area) + leaks * die_area
 
 
 def uncore_steady(technology: Technology, die_area: Real) -> Real:
-    """Watts of it that follow nothing, of a package with one host interface and one set of regulators: no more than the usual chip's."""
+    """The constant part of those watts, for one host interface and one set of regulators; at most that of the usual chip."""
     return technology.uncore.steady_per_area * np.minimum(die_area, technology.uncore.steady_area)
 
 
 def uncore_switched(technology: Technology, die_area: Real, voltage: Real, frequency: Real) -> Real:
-    """Watts of what is no part that switch with supply and clock of the cores, as V^2 f."""
+    """Watts of the uncore that switch with supply and clock of the cores, as V^2 f."""
     core, supply = technology.core, voltage / technology.core.nominal_voltage
     return technology.uncore.power_per_area * (supply * supply * (frequency / core.nominal_frequency)) * die_area
 
@@ -152,7 +152,7 @@ def compute(core: CoreTechnology, area: Real, power: Real, dies: Real = 1.0) -> 
 
 
 def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
-    """So many cores: the frequency by the power that their leakage leaves."""
+    """This many cores, with the clock that their power allows after leakage."""
     present, count = np.minimum(cores, 1.0), np.maximum(cores, 1.0)
     leaked = core.leakage * count
     point = operating_point(core, power, core.switching_power * count, leaked, core.maximum_frequency)
@@ -173,7 +173,7 @@ def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
 
 
 def slow_clock(technology: Technology, levels: tuple[Sram, Sram, Sram], delivered: Real, frequency: Real) -> Real:
-    """The lowest clock at which the ports of registers, L1 and L2 let through what stacks deliver; no more than the cores' own."""
+    """The lowest clock at which the ports of registers, L1 and L2 pass on what the stacks deliver; at most the cores' own."""
     slowest: Real = 0.0
     for level, built in zip(ON_DIE, levels, strict=True):
         sram: SramTechnology = getattr(technology, level)
@@ -184,14 +184,14 @@ def slow_clock(technology: Technology, levels: tuple[Sram, Sram, Sram], delivere
 
 
 def slowed(core: CoreTechnology, built: Compute, cores: Real, clock: Real) -> Compute:
-    """Cores with the watts that so many of them switch at a lower clock."""
+    """The cores with their switching watts at a lower clock."""
     supply = voltage_at(core, clock) / core.nominal_voltage
     switched = core.switching_power * (supply * supply * (clock / core.nominal_frequency)) * cores
     return replace(built, slow_clocked=core.clocked_share * switched, slow_flops=(1.0 - core.clocked_share) * switched)
 
 
 def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
-    """Cores on so much area; of several dies each has as many whole bundles of them, and one die too where others are none."""
+    """Number of cores on this area. Each die holds whole bundles; a single die too if partial bundles are not usable."""
     count = _count(area, core.area)
     shared = dies * np.floor(np.floor(count / core.cores_per_bundle) / dies) * core.cores_per_bundle
     return np.where(np.greater(dies, 1.0) | core.whole_bundles, shared, count)[()]
@@ -203,18 +203,18 @@ def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:
 
 
 def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
-    """Watts that keep the banks alive."""
+    """Static watts that keep the banks alive."""
     return 8.0 * sram.static_power_per_bit * (banks * sram.bank_capacity)
 
 
 def swing(core: CoreTechnology, sram: SramTechnology, voltage: Real) -> Real:
-    """What a bit of the level takes at that supply of the cores, over what it takes at their nominal one: V^2 where it shares it."""
+    """Energy of a bit at this core supply relative to the nominal supply: V^2 if the level shares the supply, else 1."""
     supply = np.where(np.greater(voltage, 0.0), voltage, core.nominal_voltage)[()] / core.nominal_voltage
     return supply * supply if sram.core_supply else 1.0
 
 
 def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real, clock: Real, swing: Real = 1.0) -> Sram:
-    """The level with so many banks, of whose power `static` is not left for moving bytes.
+    """The level with this many banks; `static` watts of its power are not available for moving bytes.
 
     Bandwidth = min(power left / energy per byte, banks * bytes of a port in a cycle * clock); power beyond that is left unused. Banks that
     the power cannot keep alive count as absent, and so do those that do not hold the tiles of their bundles.
@@ -235,22 +235,22 @@ def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, stati
 
 
 def sram_moves(sram: SramTechnology, banks: Real, dynamic: Real, clock: Real, swing: Real = 1.0) -> Real:
-    """Bytes per second that banks move with so much power beside what keeps them alive."""
+    """Bytes per second that banks move with this power in addition to their static power."""
     return np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit * swing), banks * port_bandwidth(sram, clock))
 
 
 def sram_most_power(sram: SramTechnology, banks: Real, static: Real, clock: Real, swing: Real = 1.0) -> Real:
-    """Watts that banks draw with all ports at work."""
+    """Watts of banks with all ports busy."""
     return static + 8.0 * sram.energy_per_bit * swing * (banks * port_bandwidth(sram, clock))
 
 
 def port_bandwidth(sram: SramTechnology, clock: Real) -> Real:
-    """Bytes per second through the port of one bank, at the cores' clock; one that is not told lets everything through, at any clock."""
+    """Bytes per second through the port of one bank at the cores' clock; unlimited if the technology does not state it."""
     return sram.bank_bytes_per_cycle * clock if sram.bank_bytes_per_cycle < UNLIMITED_PORT else UNLIMITED_PORT
 
 
 def bank_area(sram: SramTechnology, bundles: Real) -> Real:
-    """Square metres of a bank with its controllers, one for each bundle."""
+    """Square metres of a bank with its controllers, one per bundle."""
     return 8.0 * sram.area_per_bit * sram.bank_capacity / (1.0 - sram.overhead) + bundles * sram.controller_area
 
 
@@ -267,19 +267,18 @@ def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:
 
 
 def row_of(split: Split) -> Row:
-    """Its dies in a row."""
+    """The row of dies of a split."""
     return Row(split.die_area, split.dies)
 
 
 def dram_stacks(dram: DramTechnology, split: Split) -> Real:
-    """Stacks by package room, controllers, and places along the two sides of the row that the dies make: links to the host, in the node
-    and out of it have the ends, and what stacks leave of the sides."""
+    """Number of stacks, limited by package room, controllers, and places along the two sides of the row of dies."""
     room = room_for(dram, split.package_area, row_of(split), row_of(split))
     return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), places_along(dram, row_of(split)))
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:
-    """So many stacks: wires by die edge and stacks, frequency by the power left after `static`, which keeps the stacks alive."""
+    """This many stacks: wires limited by die edge, clock by the power left after `static`, which keeps the stacks alive."""
     links = dram_links(dram, stacks, edge)
     present = np.minimum(links, 1.0)
     nominal_power = dram.energy_per_bit * dram.nominal_frequency * np.maximum(links, 1.0)
@@ -314,13 +313,13 @@ def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Networ
 
 
 def wires_of(link: LinkTechnology, area: Real, edge: Real, power: Real) -> Real:
-    """Wires = min(floor(area / area of a wire), floor(edge * wires per metre)); where all have one rate, no more than power for it."""
+    """Wires = min(floor(area / area of a wire), floor(edge * wires per metre)); at most what the power runs if all have one rate."""
     wires = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
     return np.minimum(wires, _count(power, link.energy_per_bit * link.nominal_frequency)) if link.one_rate else wires
 
 
 def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> Real:
-    """Metres of the edge that so many stacks take side by side, and so many wires beside them."""
+    """Metres of die edge used by this many stacks side by side and this many wires."""
     if not technology.dram.stack_edge:
         return 0.0 * stacks
     wires = intra / technology.intra.links_per_metre + inter / technology.inter.links_per_metre
@@ -328,18 +327,18 @@ def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> R
 
 
 def has_edge(split: Split, edge: Real) -> Mask:
-    """Whether dies have so much edge, forgiving a shortfall of one part in 1e9 as counts do."""
+    """Whether the dies have this much edge, with the same slack of one part in 1e9 as counts."""
     return np.less_equal(edge, perimeter_of(split.die_area, split.dies) * SLACK)
 
 
 def let_through(technology: Technology, l2_bandwidth: Real) -> Real:
-    """Bytes per second of the stacks beside which an L2 is as much faster as chips are built with."""
+    """Bytes per second up to which stacks run beside this L2, by the ratio of L2 to stacks that chips are built with."""
     dram = technology.dram
     return l2_bandwidth * (technology.l2.utilisation / (dram.least_l2 * dram.utilisation)) if dram.least_l2 else np.inf
 
 
 def paced(technology: Technology, stacks: Dram, l2_bandwidth: Real) -> Dram:
-    """Stacks that deliver no more than L2 lets through: slower ones run at the lowest supply for their clock, and draw less."""
+    """Stacks throttled to what L2 passes on: slower ones run at the lowest supply for their clock and draw less."""
     dram = technology.dram
     if not dram.least_l2:
         return stacks
@@ -367,18 +366,18 @@ def dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
 
 
 def over_joints(technology: Technology, memory: Sram, dies: Real) -> Sram:
-    """L2 whose bytes are moved once in their bank, and once more for each joint between dies that they pass."""
+    """L2 with energy per byte of one access and of every joint between dies that the byte crosses."""
     energy_per_bit = technology.l2.energy_per_bit + crossings_of(dies) * technology.die_links.energy_per_bit
     return replace(memory, energy=8.0 * energy_per_bit * np.minimum(memory.banks, 1.0))
 
 
 def limited(memory: Sram, bandwidth: Real) -> Sram:
-    """The level with no more than that bandwidth."""
+    """The level with at most this bandwidth."""
     return replace(memory, bandwidth=np.minimum(memory.bandwidth, bandwidth))
 
 
 def feeding(technology: Technology, memory: Sram, peak: Real) -> Sram:
-    """L2, which counts as absent where it gives products fewer operands than chips are built with."""
+    """L2, counted as absent if it gives products fewer operands than chips are built with."""
     needed = technology.core.least_fed * technology.l2_per_flop
     if not needed:
         return memory

@@ -1,4 +1,4 @@
-"""How much of the time a run that fails now and then gets on: checkpoints, failures and restarts at scale.
+"""Share of useful time of a run with failures: checkpoints, failures and restarts at scale.
 
 Failures come at random, one in M = (mean time of a device) / devices seconds; a checkpoint takes C seconds, a restart R. A stretch of W
 seconds of work with its checkpoint takes, with all that is done again,
@@ -20,7 +20,7 @@ class Failures:
     """Seconds."""
 
     mean_time: float
-    """Between two failures of one device."""
+    """Mean seconds between two failures of one device."""
     checkpoint: float
     restart: float
 
@@ -31,25 +31,25 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
-    """What is left of the time."""
+    """The goodput of a run and the checkpoint interval that gives it."""
 
     between: float
-    """Seconds between two failures of the run."""
+    """Mean seconds between two failures of the run."""
     interval: float
-    """Seconds of work between two checkpoints, the best there is."""
+    """Optimal seconds of work between two checkpoints."""
     share: float
-    """Of the time that is work which lasts."""
+    """Share of the time spent on work that is not lost."""
 
 
 def goodput(failures: Failures, devices: int) -> Goodput:
-    """The best interval between checkpoints, and what it leaves."""
+    """The optimal checkpoint interval and the goodput that results."""
     between = failures.mean_time / devices
     interval = best_interval(failures.checkpoint, between)
     return Goodput(between, interval, lasting_share(failures, between, interval))
 
 
 def best_interval(checkpoint: float, between: float) -> float:
-    """The W up to which 1 - W / M is above exp(-(W + C) / M), halved in until no number lies between."""
+    """The largest W at which 1 - W / M is above exp(-(W + C) / M), by bisection down to neighbouring floats."""
     low, high = 0.0, between
     while low < (middle := (low + high) / 2.0) < high:
         low, high = (middle, high) if 1.0 - middle / between > exp(-(middle + checkpoint) / between) else (low, middle)
@@ -69,4 +69,4 @@ def lasting_share(failures: Failures, between: float, interval: float) -> float:
 
 
 _LARGEST = 700.0
-"""Beyond it the exponential is more than a number can be."""
+"""Exponent beyond which exp overflows."""

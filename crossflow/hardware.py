@@ -1,4 +1,4 @@
-"""What one device and its links offer: the derived resources through which hardware enters every cost.
+"""One device and its links: the derived resources through which hardware enters every cost.
 
 A field is a float, or an array over many devices (all arrays of one `Hardware` have one length). Units are SI throughout.
 """
@@ -16,11 +16,11 @@ from crossopt.crossflow.fields import ENERGY_PER_BYTE, Bounds, Derived, Doc, In,
 from crossopt.crossflow.records import dataclass
 
 UNLIMITED_TILE = 1.0e30
-"""Elements: far above what any memory on a die holds."""
+"""Upper limit of elements, far above what any on-die memory holds."""
 UNLIMITED_POWER = 1.0e30
-"""Watts: far above any device."""
+"""Upper limit of watts, far above any device."""
 _GUARD = 1.0e-12
-"""The share by which a device stays below its power, some thousand times the error of the operations that say what it draws."""
+"""Margin by which a device stays below its power limit, some thousand times the rounding error of its computed draw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,97 +34,99 @@ class Memory:
 
 
 Shape = Literal["switch", "rails", "ring", "fully_connected"]
-"""How a level joins its units: one switch for all devices, one for those with the same place in each unit, or links of the devices."""
+"""Topology of a level: one switch for all devices, one switch per position in the units (rails), or direct links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One level of the network, seen from one device."""
+    """One level of the network, as one device sees it."""
 
-    bandwidth: Annotated[Real, Unit("bandwidth"), NonZero(), Doc("what a collective sustains per device and direction (bus bandwidth)")]
-    """As a benchmark shows it, which includes the reduction."""
+    bandwidth: Annotated[
+        Real, Unit("bandwidth"), NonZero(), Doc("bandwidth that a collective sustains per device and direction (bus bandwidth)")
+    ]
+    """As benchmarks report it, reduction included."""
     latency: Annotated[Real, Unit("time"), Derived(), Doc("per step of a collective")]
-    setup: Annotated[Real, Unit("time"), Derived(), Doc("per collective; 0 beside a latency")] = 0.0
-    energy: Annotated[Real, ENERGY_PER_BYTE, Derived(), Doc("of what is sent; 0 beside a latency")] = 0.0
+    setup: Annotated[Real, Unit("time"), Derived(), Doc("per collective; 0 if only `latency` is given")] = 0.0
+    energy: Annotated[Real, ENERGY_PER_BYTE, Derived(), Doc("of the bytes sent; 0 if only `latency` is given")] = 0.0
     """Joules per byte."""
     shares: Annotated[
         tuple[float, ...],
         Unit("ratio"),
         NonZero(),
         Bounds(0.0, 1.0),
-        Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain"),
+        Doc("share of the bandwidth sustained by groups of 2, 3, 4, ... ranks"),
     ] = ()
-    """All of it where nothing is said."""
-    trees: Annotated[bool, Derived(), Doc("whether collectives may run as trees; they may beside a latency")] = True
-    """NCCL's run as rings inside a node."""
-    ring_latency: Annotated[
-        Real, Unit("time"), Derived(), Doc("per step of a ring over all ranks that share; `latency` where nothing is said")
-    ] = 0.0
+    """All of it by default."""
+    trees: Annotated[bool, Derived(), Doc("whether collectives may run as trees; true if only `latency` is given")] = True
+    """Inside a node NCCL runs rings."""
+    ring_latency: Annotated[Real, Unit("time"), Derived(), Doc("per step of a ring over all sharing ranks; default: `latency`")] = 0.0
     shape: Annotated[Shape, Key(None)] = "switch"
     size: Annotated[int, Key(None)] = 1
-    """Units that the level joins, which count where it is no switch (`exchanges.shapes`)."""
+    """Units joined by the level, used if it has no switch (`exchanges.shapes`)."""
 
 
 Share: TypeAlias = Annotated[Real, NonZero(), Bounds(0.0, 1.0)]
 Loss: TypeAlias = Annotated[Real, Bounds(0.0, 1.0, below=True)]
-"""A share that may be 0, and that cannot be all."""
+"""A share from 0 to below 1."""
 Constant: TypeAlias = Annotated[Real, Bounds(0.0)]
 
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """How much of the peak a well-written training stack gets, as few physical constants; every curve is affine in the work.
+    """Utilisation that a well-tuned training stack reaches, as a few physical constants; every curve is affine in the work.
 
     `accumulation` and `half_stream` are half-saturation constants: a matrix tile costs (depth + accumulation) steps instead of depth,
     a stream of bytes costs (bytes + half_stream) / bandwidth.
     """
 
     matrix: Annotated[Share, Doc("share of the matrix peak that a large aligned product reaches")] = 0.82
-    unaligned: Annotated[Share, Doc("share of that rate left where rows of an operand are not aligned to cache lines")] = 0.75
+    unaligned: Annotated[Share, Doc("share of that rate left if rows of an operand are not aligned to cache lines")] = 0.75
     """Where these are multiples of 8 values and not of 16; more where they are of 16 or 32, all where they are whole cache lines of 64, and
     less below 8."""
-    eight_bit: Annotated[Share, Doc("share of that rate left in 8 bits")] = 0.91
+    eight_bit: Annotated[Share, Doc("share of that rate left in 8-bit formats")] = 0.91
     """Beside their casts large products on H100 and H200 reach 0.70 of the peak, and 0.77 in 16 bits; on B200 0.65 and 0.66
     (ai-dynamo/aiconfigurator 095f58a, TensorRT-LLM; `crossflow/README.md`)."""
-    attention: Annotated[Share, Doc("share of the matrix peak inside fused attention")] = 0.55
+    attention: Annotated[Share, Doc("share of the matrix peak reached inside fused attention")] = 0.55
     accumulation: Annotated[Constant, In("steps"), Doc("steps of the inner dimension lost to filling and draining a tile")] = 192.0
-    stream: Annotated[Share, Doc("share of the memory's peak that a long stream reaches")] = 0.85
-    half_stream: Annotated[Constant, In("bytes"), Doc("length at which a stream reaches half of that")] = 4.0e6
-    resident: Annotated[Share, Doc("share of an on-chip memory that holds the resident tile")] = 0.5
+    stream: Annotated[Share, Doc("share of peak memory bandwidth reached by a long stream")] = 0.85
+    half_stream: Annotated[Constant, In("bytes"), Doc("bytes at which a stream reaches half of that")] = 4.0e6
+    resident: Annotated[Share, Doc("share of an on-chip memory available to the resident tile")] = 0.5
     """The rest double-buffers the streams."""
-    kernel: Annotated[Constant, In("s"), Doc("lost between two kernels")] = 3.0e-6
-    host: Annotated[Constant, In("s"), Doc("that the host needs to launch a kernel")] = 6.0e-6
-    """A layer cannot be faster than its launches."""
-    launch: Annotated[Constant, In("s"), Doc("between two products that one call launches, one for each expert of a rank")] = 5.0e-6
-    """What a launch through cuBLAS costs without what lies above it."""
-    routing: Annotated[Constant, In("s"), Doc("of each small kernel of a router of experts, launched in the open")] = 70.0e-6
+    kernel: Annotated[Constant, In("s"), Doc("between two kernels")] = 3.0e-6
+    host: Annotated[Constant, In("s"), Doc("host time to launch a kernel")] = 6.0e-6
+    """A layer is never faster than its launches."""
+    launch: Annotated[Constant, In("s"), Doc("between two products of one grouped launch, one per expert of a rank")] = 5.0e-6
+    """Cost of a cuBLAS launch without the layers above it."""
+    routing: Annotated[Constant, In("s"), Doc("per small kernel of a router of experts, launched eagerly")] = 70.0e-6
     """On H100: Qwen3 235B on 256 of them went from 276 to 320 TFLOP/s with
     the router in a CUDA graph, 1.56 ms a layer and microbatch or 74 us for each of 21 kernels, at most so since the second run is of a
     later release (yanring/Megatron-MoE-ModelZoo, c1ad0b5 and bff1229). On GB200 it is 14 us: DeepSeek-V3 on 256 went from 529.55 to 540.00
     when 41 of 72 kernels were fused away, 0.57 ms a layer and microbatch (the report that `exchanges.routing` names)."""
-    step: Annotated[Constant, In("s"), Doc("of a step outside the model: data loading, clipping, logging")] = 20.0e-3
-    data_overlap: Annotated[Share, Doc("share of the last backward pass behind which gradients can be exchanged")] = 0.9
-    pipeline_overlap: Annotated[Share, Doc("share of a stage's work behind which activations can be passed on")] = 0.9
-    gather_overlap: Annotated[Share, Doc("share of a layer's work behind which sharded weights can be gathered")] = 0.9
-    tensor_overlap: Annotated[Share, Doc("share of what exchanges of tensor ranks could hide behind products that they do hide")] = 0.7
+    step: Annotated[Constant, In("s"), Doc("per step outside the model: data loading, clipping, logging")] = 20.0e-3
+    data_overlap: Annotated[Share, Doc("share of the last backward pass that can hide the gradient reduce-scatter or all-reduce")] = 0.9
+    pipeline_overlap: Annotated[Share, Doc("share of a stage's work that can hide the transfer of activations")] = 0.9
+    gather_overlap: Annotated[Share, Doc("share of a layer's work that can hide the all-gather of sharded weights")] = 0.9
+    tensor_overlap: Annotated[Share, Doc("share of the hidable tensor-parallel communication that is hidden behind products")] = 0.7
     """With it the forward passes of Llama 3
     8B and 70B on eight tensor ranks of H100 gain 28 and 19 %, where up to 29 and 20 % were measured with torchtitan (PyTorch developers,
     "Introducing async tensor parallelism", September 2024)."""
-    expert_overlap: Annotated[Share, Doc("share of exchanges of experts that hides behind the work on another microbatch")] = 0.4
+    expert_overlap: Annotated[Share, Doc("share of expert communication hidden behind work on another microbatch")] = 0.4
     """With it 14 layers of DeepSeek-V3 on 64 H100 gain
     7.3 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`exchanges.hiding`)."""
-    queued_expert_overlap: Annotated[Share, Doc("that share beside tensor or context ranks, where all kernels wait in one queue")] = 0.2
+    queued_expert_overlap: Annotated[
+        Share, Doc("the same share beside tensor or context parallelism, where all kernels share one queue")
+    ] = 0.2
     """Megatron-Core has them wait so (CUDA_DEVICE_MAX_CONNECTIONS=1) on devices before Blackwell. With it the same run gains 3.5 %, where
     3.7 % were measured with one queue. Later devices need none, but nothing is measured there: the cautious one holds."""
-    overlap_loss: Annotated[Loss, Doc("share of the device's speed that an exchange takes while work hides it")] = 0.159
+    overlap_loss: Annotated[Loss, Doc("slowdown of computation while communication runs concurrently")] = 0.159
     """Computing takes 18.9 % longer beside exchanges in the mean of A100, H100 and others (Lee et al. 2025, arXiv 2507.03114),
     1 - 1 / 1.189."""
-    loss_passes: Annotated[Constant, In("passes"), Doc("over the logits for softmax and cross entropy")] = 20.0
+    loss_passes: Annotated[Constant, In("passes"), Doc("passes over the logits for softmax and cross entropy")] = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """By which factors figures that nobody measured in training may differ from those stated; of links innermost first."""
+    """Uncertainty factors for constants that no training run has measured; links innermost first."""
 
     l2: float
     """Of the bandwidth."""
@@ -132,7 +134,7 @@ class Doubt:
     ring_latencies: tuple[float, ...]
 
     def of(self, hardware: "Hardware") -> "Hardware":
-        """The device with these figures."""
+        """The device with these constants."""
         factors = zip(hardware.links, self.bandwidths, self.ring_latencies, strict=True)
         links = (replace(link, bandwidth=link.bandwidth * wide, ring_latency=link.ring_latency * slow) for link, wide, slow in factors)
         return replace(hardware, l2=replace(hardware.l2, bandwidth=hardware.l2.bandwidth * self.l2), links=tuple(links))
@@ -144,52 +146,52 @@ class Hardware:
 
     name: str
     throughput: Real
-    """Peak matrix FLOP/s at the precision of the workload."""
+    """Peak matrix FLOP/s in the precision of the workload."""
     vector_throughput: Real
     bundles: Real
-    """Streaming multiprocessors; matrix tiles are dealt to them in waves."""
+    """Streaming multiprocessors (bundles); matrix tiles run on them in waves."""
     dram: Memory
     l2: Memory
     l1: Memory
     registers: Memory
     links: tuple[Link, ...]
     open_bundles: Real = 0.0
-    """1 where `bundles` is the least of several numbers that the device may have, which whole waves must not count on."""
+    """1 if `bundles` is the least of several possible numbers, so that whole waves must not be counted on it."""
     register_traffic: Real = 0.57
     """Register bytes per matrix FLOP after reuse inside the matrix engine."""
     l1_traffic: float = 0.0
-    """Bytes that pass L1 per matrix FLOP; where it is 0 they follow from tiles that fill the registers."""
+    """Bytes through L1 per matrix FLOP; if 0 they follow from tiles that fill the registers."""
     tile: float = UNLIMITED_TILE
-    """Elements of the largest tile that is read into L1 for."""
+    """Elements of the largest tile for which L1 is read."""
     wide_share: Real = 1.0
-    """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit and 4-bit runs, of which attention and head stay wide."""
+    """16-bit throughput over `throughput`: below 1 only in 8-bit and 4-bit runs, whose attention and head stay at 16 bits."""
     energy_per_flop: Real = 0.0
     idle_power: Real = 0.0
     running_power: Real = 0.0
-    """Watts above idle as long as a kernel runs, whatever it computes: clocks, control and leakage at speed."""
+    """Watts above idle while any kernel runs: clocks, control and leakage at speed."""
     power: Real = 0.0
-    """Watts the device may draw: its rating, or what a generated one draws in the kernels that draw most."""
+    """Power limit in watts: the rating, or for a generated device its draw in the most demanding kernels."""
     headroom: Real = UNLIMITED_POWER
-    """Watts above idle that it draws at the most on average over a step: see `within_power`."""
+    """Highest average watts above idle over a step: see `within_power`."""
     die_area: Real = 0.0
     package_area: Real = 0.0
     dies: Real = 1.0
-    """Over which a generated chip's area is spread."""
+    """Number of dies that share a generated chip's area."""
     power_density: Real = 0.0
-    """Watts that leave through a square metre of a generated die; zero for devices that are sold with their cooling."""
+    """Watts that a square metre of a generated die dissipates; zero for devices on the market."""
     price: Real = 0.0
-    """Capital cost of one device with its share of the system, in dollars."""
+    """Capital cost in dollars of one device with its share of the system."""
     reserved_memory: float = 4.0 * 2**30
-    """Bytes of DRAM that the framework, the runtime and fragmentation take."""
+    """Bytes of DRAM used by framework, runtime and fragmentation."""
     host: Memory | None = None
-    """The host's memory for one device, with bytes per second and direction of the link to it; None where plans cannot offload."""
+    """Host memory per device, with bytes per second per direction of the link to it; None if plans cannot offload."""
     efficiency: Efficiency = Efficiency()
     variants: tuple[Efficiency, ...] = ()
-    """Other sets of constants that measured runs leave possible, the optimistic and the pessimistic one; none without a fit."""
+    """Further sets of constants consistent with measured runs, an optimistic and a pessimistic one; none without a fit."""
     doubts: tuple["Doubt", ...] = ()
-    """How L2 and links differ under each of `variants`; not at all where it is empty."""
+    """Differences of L2 and links under each of `variants`; empty if there are none."""
     error: float | None = None
-    """Mean relative error of the step times of the runs that the constants were fitted to; None without a fit."""
+    """Mean relative error of step times on the runs used to fit the constants; None without a fit."""
 
     @property
     def one_die(self) -> Real:
@@ -199,7 +201,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How many devices there are, and how many of them each network level joins, innermost first; the last level joins all."""
+    """The number of devices, and how many of them each network level joins, innermost first. The last level joins all."""
 
     devices: int
     level_sizes: tuple[int, ...]
@@ -216,19 +218,19 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one device may use at the most, and how long a step may take; infinite where nothing is said."""
+    """Limits on one device and on the step time; infinite if not given."""
 
     die_area: float = float("inf")
     package_area: float = float("inf")
     power: float = float("inf")
     power_density: float = float("inf")
     reticle: float = float("inf")
-    """Square metres of one die."""
+    """Area limit in square metres of one die."""
     step_time: float = float("inf")
 
     @property
     def one_die(self) -> float:
-        """The reticle, where the budget of all dies together does not say as much."""
+        """The reticle limit, if the budget of all dies together does not imply it."""
         return self.reticle if self.reticle < self.die_area else float("inf")
 
 
@@ -237,7 +239,7 @@ Record = TypeVar("Record", Memory, Link, Efficiency)
 
 
 def headroom_of(power: Real, idle_power: Real) -> Real:
-    """Watts above idle that leave the sum, as computed, below the power."""
+    """The most watts above idle with a computed sum below the power limit."""
     return (power - idle_power) * (1.0 - _GUARD)
 
 
@@ -269,9 +271,7 @@ def _clocked(memory: Memory, clock: Real) -> Memory:
 
 
 def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -> Real:
-    """Seconds of a step that takes `work` joules on all devices beside what they draw when idle: longer where these would draw more than
-    they may, as boards then clock down (power caps as in Choi, Dukhan, Liu and Vuduc 2014, Algorithmic Time, Energy, and Power on
-    Candidate HPC Compute Building Blocks, IPDPS).
+    """Seconds of a step that takes `work` joules above idle on all devices, lengthened where the average power would exceed the limit.
 
         T = max(seconds, W / (n (P - P_idle))),   so that the average power  (W + n P_idle T) / (n T) = W / (n T) + P_idle <= P,
 
@@ -282,14 +282,14 @@ def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -
 
 
 def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
-    """The same device under each of its other sets of constants, with what is in doubt beside them."""
+    """The device under each further set of constants, with the uncertain figures that go with them."""
     plain = replace(hardware, variants=(), doubts=())
     devices = [doubt.of(plain) for doubt in hardware.doubts] or [plain] * len(hardware.variants)
     return tuple(replace(device, efficiency=constants) for device, constants in zip(devices, hardware.variants, strict=True))
 
 
 def variants_together(hardware: Hardware) -> Hardware:
-    """The same device under all its other sets of constants, of which there is one at least, as so many devices."""
+    """The device under all further sets of constants (at least one), as an array of devices."""
     devices = variants_of(hardware)
     links = tuple(side_by_side(level) for level in zip(*(device.links for device in devices), strict=True))
     return replace(
@@ -302,21 +302,21 @@ def variants_together(hardware: Hardware) -> Hardware:
 
 
 def under_all_sets(hardware: Hardware) -> Hardware:
-    """The same device under its own constants and then under each of its other sets, as so many devices."""
+    """The device under its own and then each further set of constants, as an array of devices."""
     stated = Doubt(1.0, (1.0,) * len(hardware.links), (1.0,) * len(hardware.links))
     doubts = (stated, *hardware.doubts) if hardware.doubts else ()
     return variants_together(replace(hardware, variants=(hardware.efficiency, *hardware.variants), doubts=doubts))
 
 
 def side_by_side(records: Sequence[Record]) -> Record:
-    """One record with an array of every number in which they differ."""
+    """One record with an array for every number in which the given ones differ."""
     columns = {field.name: [getattr(one, field.name) for one in records] for field in fields(records[0])}
     arrays = {name: np.array(values) for name, values in columns.items() if any(one != values[0] for one in values)}
     return replace(records[0], **arrays)  # type: ignore[arg-type]
 
 
 def take(hardware: Kind, index: int | Whole) -> Kind:
-    """The devices at `index` out of an array of devices; fields that all devices share stay as they are."""
+    """The devices at `index` of an array of devices; fields shared by all stay as they are."""
     changes: dict[str, object] = {}
     for field in fields(hardware):
         value = getattr(hardware, field.name)
@@ -330,7 +330,7 @@ def take(hardware: Kind, index: int | Whole) -> Kind:
 
 
 def devices_in(hardware: Hardware) -> int:
-    """How many devices the arrays describe; 1 if every field is a single number."""
+    """Number of devices in the arrays; 1 if every field is a single number."""
     values = (getattr(part, field.name) for _, part in _parts(hardware) for field in fields(part))
     sizes = {value.size for value in values if isinstance(value, np.ndarray)}
     if len(sizes) > 1:
@@ -339,11 +339,11 @@ def devices_in(hardware: Hardware) -> int:
 
 
 _NEEDED = frozenset(("throughput", "vector_throughput", "bundles", "capacity", "bandwidth", "headroom"))
-"""Resources by which the model divides, or without which nothing runs; all other figures may be zero."""
+"""Resources that the model divides by or cannot do without; all other figures may be zero."""
 
 
 def faults(hardware: Hardware) -> tuple[str, ...]:
-    """The figures with which no step can be priced, in words: resources not above zero, others below it, and what is not finite."""
+    """Invalid figures: resources that are not positive, others that are negative, and non-finite ones."""
     figures = ((name, field.name, getattr(part, field.name)) for name, part in _parts(hardware) for field in fields(part))
     return tuple(
         f"{name}{field} is {value}, a finite number {'above' if field in _NEEDED else 'not below'} 0 is needed"
@@ -359,7 +359,7 @@ def _usable(value: Real, needed: bool) -> bool:
 
 
 def _parts(hardware: Hardware) -> tuple[tuple[str, Hardware | Memory | Link], ...]:
-    """The device and its parts, each under the name that stands before its fields."""
+    """The device and its parts, each with its prefix of field names."""
     levels = ("dram", "l2", "l1", "registers", *(("host",) if hardware.host else ()))
     memories = ((f"{level}.", getattr(hardware, level)) for level in levels)
     return (("", hardware), *memories, *((f"links[{number}].", link) for number, link in enumerate(hardware.links)))

@@ -77,14 +77,14 @@ from crossopt.crossflow.roofline import (
 from crossopt.crossflow.workload import NARROW, Transformer
 
 _Gradients = tuple[Cost, Cost]
-"""Of the input, and of the weights."""
+"""Gradients of the input and of the weights."""
 _Of = TypeVar("_Of", Cost, _Gradients)
 _CostOf = Callable[[Sequence[Product], float, Hardware], list[_Of]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One direction through a layer: arithmetic apart from attention's core, the core, and the exchanges."""
+    """One direction through a layer: arithmetic without attention's core, the core, and the communication."""
 
     work: Cost
     core: Cost
@@ -92,26 +92,26 @@ class Pass:
     context: Around
     expert: Real
     energy: Real
-    """Joules of the exchanges."""
+    """Joules of the communication."""
     modules: tuple[tuple[int, Cost], ...] = ()
-    """Of the work that which any of some modules of `crossflow.recomputation` does, attention apart."""
+    """Part of the work done by recomputable modules (`crossflow.recomputation`), without attention."""
     latents: Cost = NOTHING
-    """What it takes to gather latents once more for the products that lead up from them, with sequence parallelism."""
+    """Seconds to gather latents again for the up-projections, with sequence parallelism."""
     rest: Cost = NOTHING
-    """Of the work that without the gradients of weights."""
+    """Part of the work without weight gradients."""
     weights: Cost = NOTHING
     """Those."""
     open: Real = 0.0
-    """Seconds of kernels that wait for the host, and it for them (`exchanges.routing`)."""
+    """Seconds of kernels for which host and device wait on each other (`exchanges.routing`)."""
     turn: Cost = NOTHING
-    """What tensor ranks exchange for the feed-forward part, as far as it shows."""
+    """Exposed tensor-parallel communication of the feed-forward part."""
     routed: Cost = NOTHING
-    """What goes to experts and back."""
+    """Communication of experts."""
     redone: "Pass | None" = None
-    """What of it a whole layer computes again, where that is not all."""
+    """Part of it that a whole layer recomputes, if not all."""
 
     def seconds(self) -> Real:
-        """Work + max(core, key-value ring), without exchanges that nothing hides."""
+        """Work + max(core, key-value ring), without communication that is never hidden."""
         return self.work.time + np.maximum(self.core.time, self.context.hidden)
 
     def exchanges(self) -> Real:
@@ -123,7 +123,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Forward and backward seconds of one layer and one microbatch, recomputation included, and where they go."""
+    """Seconds of one layer and one microbatch, forward and backward with recomputation, and their breakdown."""
 
     forward: Real
     backward: Real
@@ -134,20 +134,20 @@ class Layer:
     context: Real
     expert: Real
     launch: Real
-    """Seconds by which launching the kernels takes longer than running them."""
+    """Seconds by which launching the kernels exceeds running them."""
     inputs: Real
-    """Of the backward seconds those without the gradients of weights, where these are put off."""
+    """Backward seconds without the gradients of weights, if these are deferred."""
     weights: Real
-    """Those put off."""
+    """Seconds of the deferred weight gradients."""
     ahead: Real = 0.0
-    """Forward seconds of a pass alone, where `forward` is the mean over those and pairs."""
+    """Forward seconds of a single pass, if `forward` is the mean over single and paired passes."""
     together: Real = 0.0
-    """Forward and backward seconds where experts' exchanges hide behind the work on another microbatch; of layers without, as they are."""
+    """Forward and backward seconds if expert communication is hidden behind another microbatch; layers without experts are unchanged."""
 
 
 def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hidden: Real = 0.0, trained: float = 1.0) -> Layer:
-    """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges; the mean
-    one of layers of which a share goes backward. Passes in pairs hide a share of what goes to experts.
+    """A layer of which these modules (`crossflow.recomputation`), or the whole forward pass with its communication, are recomputed. Passes
+    in pairs hide a share of what goes to experts.
 
     Each direction takes at least as long as the host needs to launch its kernels, but for those in the open, which come on top; then the
     ranks meet in the exchanges.
@@ -181,12 +181,12 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
 
 
 def _beyond_core(side: Pass) -> Real:
-    """Seconds of the exchange between context ranks that attention does not hide."""
+    """Exposed seconds of communication between context-parallel ranks."""
     return np.maximum(side.context.hidden - side.core.time, 0.0) + side.context.exposed
 
 
 def _share_of(side: Pass, share: float) -> Pass:
-    """What a share of the layers does."""
+    """A share of the layers' costs."""
     around = Around(*(getattr(side.context, name) * share for name in ("hidden", "exposed", "energy")))
     seconds = {name: getattr(side, name) * share for name in ("tensor", "expert", "energy", "open")}
     costs = {name: getattr(side, name).times(share) for name in ("work", "core", "rest", "weights")}
@@ -194,8 +194,7 @@ def _share_of(side: Pass, share: float) -> Pass:
 
 
 def _again(forward: Pass, modules: int) -> Pass:
-    """What these modules do of the forward pass again, attention with what it exchanges; no exchange takes longer than those of the whole
-    pass."""
+    """Recomputation by these modules, attention with its communication; no communication takes longer than in the whole pass."""
     if modules & LAYER:
         return forward.redone or forward
     work = reduce(add, (cost for module, cost in forward.modules if modules & module), NOTHING)
@@ -223,9 +222,9 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 
 def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
-    """The pass, computed again up to its last product, of which the backward pass needs what goes in alone: without that product, the
-    addition behind it, and the sum over tensor ranks between both. There checkpoints of PyTorch stop (`set_checkpoint_early_stop` of
-    torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's own, go on to the end)."""
+    """The recomputed pass without its last product, of which the backward pass needs only the input. There checkpoints of PyTorch stop
+    (`set_checkpoint_early_stop` of     torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's
+    own, go on to the end)."""
     work = products_time([one for one in named if one[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False)
     work = work + replace(beside, residuals=beside.residuals.times(0.5)).total()
@@ -233,7 +232,7 @@ def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: T
 
 
 def _without_the_last_sum(forward: Pass, work: Cost, model: Transformer, ranks: Ranks) -> Pass:
-    """The pass that computes this again, and exchanges all but the last sum, of gather and scatter the scatter."""
+    """The recomputed pass with all communication except the last reduction: of gather and scatter, the scatter is dropped."""
     ended = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 1.0)
     count, turn = turns(model, ranks), forward.turn.times(1.0 - ended)
     energy = (count - ended) * forward.turn.energy + forward.context.energy
@@ -242,8 +241,8 @@ def _without_the_last_sum(forward: Pass, work: Cost, model: Transformer, ranks: 
 
 
 def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int]) -> list[tuple[Real, Real, Real]]:
-    """Seconds of all that tensor ranks, context ranks and experts exchange in a layer and one microbatch, hidden or not, under each of
-    these modes of recomputation."""
+    """Seconds of all communication of a layer and microbatch under these recompute modes: tensor, context and expert ranks, hidden or
+    not."""
     whole = replace(hardware, efficiency=replace(hardware.efficiency, tensor_overlap=0.0))
     forward, backward = (_with_exchanges(NOTHING, NOTHING, model, ranks, whole, backward=way) for way in (False, True))
     second = ((SECOND_PRODUCTS, _gathered_again(forward, model, ranks)),) if model.experts == 1 and not model.latent else ()
@@ -254,8 +253,7 @@ def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seque
 
 
 def _exchanged(forward: Pass, backward: Pass, more: Pass, mode: int, trained: float) -> tuple[Real, Real, Real]:
-    """What is gathered for single products once more is exchanged by tensor ranks, and so is what gradients of weights need, if these
-    do not bring that back."""
+    """Tensor-parallel communication of gathers repeated for single products, and of gathers for weight gradients."""
     backward = backward if mode & SECOND_PRODUCTS and not mode & LAYER else replace(backward, work=backward.rest)
     sides = tuple((one.tensor + one.work.time, one.context.hidden + one.context.exposed, one.expert) for one in (forward, backward, more))
     tensor, context, expert = (ahead + trained * (back + again) for ahead, back, again in zip(*sides, strict=True))
@@ -265,8 +263,7 @@ def _exchanged(forward: Pass, backward: Pass, more: Pass, mode: int, trained: fl
 def _modules(
     costs: Sequence[tuple[str, Cost]], gathered: Cost, model: Transformer, ranks: Ranks, hardware: Hardware
 ) -> tuple[tuple[int, Cost], ...]:
-    """What the modules that may be computed again take forward: the norm of each input of products, the activations, what leads up from
-    latents with their norms, and the products of whole parts, without what adapters add to them; products with the casts before them."""
+    """Forward seconds of each recomputable module: norms, activations, up-projections of latents, and the products of whole parts."""
     own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
     costs = [(name, cost + cast(name, one, model, ranks, hardware, backward=False)) for (name, cost), (_, one) in own]
     norm = wide_norms(model, ranks, hardware, False, 1.0)
@@ -284,8 +281,7 @@ def _modules(
 
 
 def _second_products(costs: Sequence[tuple[str, Cost]], gathered: Cost, model: Transformer) -> Cost:
-    """What is gathered for products once more, and every second one of queries, keys, values, projection, gate, inner and outer product
-    (torchtitan, `mm_count % 2` of its policy); without a gate the third of these is the last, which nothing needs again."""
+    """Gathers repeated for products, and every second one of the products from queries to the outer product."""
     named, groups = dict(costs), float(model.attention_groups)
     keys = named[QUERIES].times(groups / (model.heads + 2.0 * groups))
     found = gathered + (keys + named[OUTPUT])
@@ -297,7 +293,7 @@ def _of(costs: Sequence[tuple[str, Cost]], names: Sequence[str]) -> Cost:
 
 
 def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Queries come from their latent, or from all of the input where they have none; keys and values from theirs and the turned part."""
+    """Queries come from their latent, or from the full input without one; keys and values from theirs and the rotary part."""
     if not model.latent:
         return NOTHING
     width = float((model.query_rank or model.hidden) + model.kv_rank + model.rope_size)
@@ -308,7 +304,7 @@ def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> C
 
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
-    """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
+    """All operators of a layer backward: for each product, the gradient of its input and, if trained, of its weights."""
     own: _CostOf[_Gradients] = partial(_own_gradients, model)
     both = _costs_by_name(own, named_projections(model, ranks), model, hardware)
     both += _costs_by_name(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
@@ -322,7 +318,7 @@ def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 
 def _gathered_again(forward: Pass, model: Transformer, ranks: Ranks) -> Cost:
-    """What tensor ranks gather forward, with sequence parallelism."""
+    """Forward all-gathers of tensor ranks with sequence parallelism."""
     half = np.where(np.greater(ranks.sequence_parallel, 0.5), 0.5, 0.0)
     return Cost(half * forward.tensor, half * turns(model, ranks) * forward.turn.energy, 0.0)
 
@@ -335,7 +331,7 @@ def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...
 def _costs_by_name(
     price: _CostOf[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware
 ) -> list[tuple[str, _Of]]:
-    """Costs of products by name, in the precision of the run but for those that stay wide in 8 and 4 bits."""
+    """Costs of products by name, in the precision of the run except for those that stay at 16 bits in 8-bit and 4-bit runs."""
     costs = price([one for _, one in named], model.value_bytes, hardware)
     wide = [place for place, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
     for place, cost in zip(wide, price([named[place][1] for place in wide], model.activation_bytes, hardware) if wide else (), strict=True):
@@ -344,7 +340,7 @@ def _costs_by_name(
 
 
 def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """What the network's own products cost backward; where adapters are trained, the gradients of their inputs alone."""
+    """Backward cost of the network's own products; with adapters, the input gradients alone."""
     return [by_input + by_weights for by_input, by_weights in _own_gradients(model, products, value_bytes, hardware)]
 
 
@@ -355,8 +351,7 @@ def _own_gradients(model: Transformer, products: Sequence[Product], value_bytes:
 
 
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Pass:
-    """With latent attention whole inputs are gathered, more than the latents that sequence parallelism could gather, and keys and values
-    travel as heads."""
+    """With latent attention the full inputs are gathered, which are more than the latents."""
     tensor_bytes = ranks.tokens(model) * model.hidden * model.activation_bytes
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)

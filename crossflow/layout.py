@@ -1,4 +1,4 @@
-"""Where the groups of a plan lie on the network: how many ranks of each parallel dimension share a node, a pod, the whole."""
+"""Placement of the groups of a plan on the network: ranks of each parallel dimension per node, per pod and in total."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -13,15 +13,15 @@ from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
 from crossopt.crossflow.records import dataclass
 
 _ORDER = np.array([[name.split("-").index(dimension) for dimension in DIMENSIONS] for name in PLACEMENTS], np.int64)
-"""For each placement, the position of each dimension, innermost 0."""
+"""For each placement, the position of each dimension, 0 being innermost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The spread of each kind of group, each number a column over plans, to stand against rows over devices. Gradients are reduced over
-    data and context ranks together (`shared`); those of expert weights over the ranks that hold the same experts (`routed`). Where
-    experts are folded, theirs lie over all ranks of a stage. Where ZeRO shares in groups, these are the ranks of one group, and `across`
-    are those of all groups that hold the same part."""
+    """Spread of each kind of group, with columns over plans to combine with rows over devices. Gradients are reduced over     data and
+    context ranks together (`shared`); those of expert weights over the ranks that hold the same experts (`routed`). Where     experts are
+    folded, theirs lie over all ranks of a stage. Where ZeRO shares in groups, these are the ranks of one group, and `across`     are those
+    of all groups that hold the same part."""
 
     tensor: Spread
     context: Spread
@@ -31,7 +31,7 @@ class Layout:
     routed: Spread
     across: Spread
     expert_tensor: Spread
-    """The ranks that share an expert where experts are folded; else those of one."""
+    """Ranks that share an expert if experts are folded; else ranks of one expert."""
 
 
 def lay_out(plans: Plans, cluster: Cluster) -> Layout:
@@ -75,15 +75,14 @@ def laid_at(layout: Layout, rows: Whole) -> Layout:
 
 
 def in_turn(layout: Layout) -> Layout:
-    """The same of which it is not known that groups lie evenly, so that gathers go along one axis after the other; messages go where they
-    went."""
+    """The layout with even placement unknown, so that gathers run along one axis after the other. Messages keep their paths."""
     names = (field.name for field in fields(Layout) if field.name not in ("context", "pipeline"))
     return replace(layout, **{name: anywhere(getattr(layout, name)) for name in names})
 
 
 def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread, Spread, Spread]:
-    """Ranks of one expert, of all experts, and replicas of an expert, laid over tensor, context and data ranks together in this order
-    (Liu et al. 2025, arXiv:2504.14960): tensor x context x data = expert_tensor x expert x replicas."""
+    """Ranks of one expert, of all experts, and replicas of an expert, laid over tensor, context and data ranks together in this order (Liu
+    et al. 2025, arXiv:2504.14960): tensor x context x data = expert_tensor x expert x replicas."""
     shares = np.maximum(plans.expert_tensor, 1)
     replicas = np.maximum(plans.tensor * plans.context * plans.data // (shares * plans.expert), 1)
     strides = (stride, stride * shares, stride * shares * plans.expert)
@@ -92,14 +91,14 @@ def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread
 
 
 def _spreads(*groups: tuple[Whole, Whole], sizes: tuple[int, ...]) -> Iterator[Spread]:
-    """How groups of some degrees and strides spread, all kinds in one table: of few plans each table takes as long as the next."""
+    """Spread of groups of these degrees and strides, all kinds in one table; for few plans, every table costs the same fixed time."""
     degrees, strides = (np.stack(columns) for columns in zip(*groups, strict=True))
     found = members_on_levels(degrees, strides, sizes)
     return (each(lambda part, row=row: np.asarray(part)[row][:, None], found) for row in range(len(groups)))
 
 
 def _stride(position: Whole, which: int, degrees: tuple[Whole, ...]) -> Whole:
-    """Distance between neighbours of one dimension: the product of the degrees laid inside it."""
+    """Distance between neighbours of one dimension: the product of the degrees placed inside it."""
     stride = np.ones_like(degrees[0])
     for other, degree in enumerate(degrees):
         stride = stride * np.where(position[:, other] < position[:, which], degree, 1)

@@ -1,4 +1,4 @@
-"""Bytes a device of each pipeline stage needs: weights, gradients, optimizer state, activations in flight, working set and buffers.
+"""Memory per device of each pipeline stage: weights, gradients, optimizer state, activations in flight, working set and buffers.
 
 Activations per layer follow Korthikanti et al. 2022 (equations 1 to 6), component by component so that grouped-query attention, SwiGLU,
 experts, latents, fused attention and context parallelism need no formula of their own. Where the first layers are dense, each stage holds
@@ -80,22 +80,22 @@ _OfKind = Callable[[Transformer, Sharding], Weights]
 
 
 def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
-    """Parameters of one layer on one device, of the mean one where the first ones are dense."""
+    """Parameters of one layer on one device; of the mean layer if the first ones are dense."""
     return mixed(_of_kinds(model, sharding, _kind_weights), model.dense_layers / model.stack)
 
 
 def layer_trained(model: Transformer, sharding: Sharding) -> Weights:
-    """Of them those that are trained."""
+    """Trained parameters of one layer on one device."""
     return mixed(_of_kinds(model, sharding, _kind_trained), model.dense_layers / model.stack)
 
 
 def _of_kinds(model: Transformer, sharding: Sharding, figure: _OfKind) -> tuple[Weights, ...]:
-    """Of a layer of each kind."""
+    """A figure of a layer of each kind."""
     return tuple(figure(kind, sharding) for _, kind in feed_forward_kinds(model))
 
 
 def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
-    """Norms, router, and what leads to latents are copied on every tensor-parallel rank."""
+    """Parameters copied on every tensor-parallel rank: norms, router, and projections to latents."""
     copied = copied_parameters(model)
     shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
     spread = sharding.expert if model.experts > 1 else 1.0
@@ -111,7 +111,7 @@ def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
 
 
 def _kind_trained(model: Transformer, sharding: Sharding) -> Weights:
-    """All of them, or the adapters alone."""
+    """Trained parameters of a layer: all, or the adapters alone."""
     if not model.lora_rank:
         return _kind_weights(model, sharding)
     adapters = _adapters(model, sharding)
@@ -119,7 +119,7 @@ def _kind_trained(model: Transformer, sharding: Sharding) -> Weights:
 
 
 def _adapters(model: Transformer, sharding: Sharding) -> Weights:
-    """Beside attention and shared experts, and beside the experts of the rank."""
+    """Adapters outside the experts (attention, shared experts), and adapters of the rank's experts."""
     several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
     splits = (sharding.tensor, sharding.tensor, expert_split(model, sharding))
     attention, shared, one = (model.lora_rank * (ends.whole + ends.split / split) for ends, split in zip(several, splits, strict=True))
@@ -133,7 +133,7 @@ def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weight
 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
-    """Of the parameters of a stage those that are trained: adapters alone, or all but those of the first layers and the embedding."""
+    """Trained parameters of a stage: adapters alone, or all except the first layers and the embedding."""
     if model.frozen_layers is not None:
         layers = np.maximum(layers_of(model, sharding).on(stage) - model.frozen_layers, 0.0)
         return owned(_kind_weights(model, sharding), layers, edge_trained(model, sharding, stage))
@@ -144,7 +144,7 @@ def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weight
 
 
 def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
-    """Those of a device with this stage, and with the one as far from the other end where microbatches go both ways."""
+    """Parameters of a device with this stage, and with the mirrored one if microbatches go both ways."""
     one, both = stage_trained(model, sharding, stage), is_both_ways(sharding.schedule)
     if not np.any(both):
         return one
@@ -165,15 +165,14 @@ def _dense_share(model: Transformer, split: Split, stage: Real) -> Real:
 
 
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Parameters of one device beside its layers: the embedding on the first stage, head and final norm on the last one, which holds a
-    copy of the embedding where further tokens are predicted."""
+    """Parameters of one device outside its layers: embedding on the first stage, head and final norm on the last."""
     positions = model.sequence * model.hidden if model.learned_positions else 0
     inputs = model.vocabulary * model.hidden / sharding.tensor + positions
     return np.where(stage < 0.5, inputs, 0.0) + _output_weights(model, sharding, stage)
 
 
 def edge_trained(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Of them those that are trained, where all layers may be."""
+    """Trained parameters of these, if all layers may be trained."""
     return (edge_weights if model.frozen_layers is None else _output_weights)(model, sharding, stage)
 
 
@@ -189,16 +188,14 @@ def _output_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real
 
 
 def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
-    """Bytes that one layer, or the one that keeps most, keeps of one microbatch for the backward pass under these modes of RECOMPUTE."""
+    """Bytes that one layer (the one that stores most) stores of one microbatch under these modes of RECOMPUTE."""
     most, *rest = (_kind_activations(kind, sharding, recompute) for _, kind in feed_forward_kinds(model))
     return np.maximum(most, rest[0]) if rest else most
 
 
 def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
-    """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; modules that are
-    computed again (`crossflow.recomputation`) drop what they give: attention's core the 5 a s / h, norms the 2 s b h of each input of
-    products, activations one width of the feed-forward part (E / t of a token's experts), up-projections what is below, whole parts all
-    but what they start from. Full recomputation keeps the layer's input, 2 s b h.
+    """Multi-head attention, GELU, dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism. Full
+    recomputation keeps the layer's input, 2 s b h.
 
     Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms. In
     8 and 4 bits products keep the casts, beside the results of attention, which it needs itself (TransformerEngine, `kernels.casts`)."""
@@ -230,8 +227,8 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
 
 
 def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real, recompute: Real) -> Real:
-    """Queries, keys, values and results, and what they are made from: queries and keys before their norms, latents before and after theirs.
-    Where up-projections are computed again results, latents before their norms and the turned part of the keys are left."""
+    """Bytes of queries, keys, values and results, and of what they are computed from. Where up-projections are computed again results,
+    latents before their norms and the turned part of the keys are left."""
     size, groups = model.activation_bytes, np.maximum(model.attention_groups / sharding.tensor, 1.0)
     kept = size * tokens * (model.score_width + model.value_width) * (model.heads / sharding.tensor + groups)
     if model.latent:
@@ -254,7 +251,7 @@ def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute
 
 
 def kept_activations(model: Transformer, sharding: Sharding, layers: Real = 1.0) -> Real:
-    """Bytes a layer and microbatch under the plan's recompute mode, on average over so many layers of a stage."""
+    """Mean bytes per layer and microbatch under the plan's recompute mode, over this many layers of a stage."""
     kept = layer_activations(model, sharding, sharding.recompute)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
         return kept
@@ -262,14 +259,14 @@ def kept_activations(model: Transformer, sharding: Sharding, layers: Real = 1.0)
 
 
 def _mean_kept(sharding: Sharding, kept: Real, whole: Real, layers: Real) -> Real:
-    """On average over the layers of a stage, of which a part may keep all."""
+    """Mean bytes over the layers of a stage, of which some may store everything."""
     held = np.maximum(layers, 1.0)
     redone = layers_again(sharding.recompute, sharding.interleave, held)
     return np.where(redone < held, (redone * kept + (held - redone) * whole) / held, kept)
 
 
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
-    """Bytes of one device of a stage, by use; where microbatches go both ways with the stage as far from the other end.
+    """Bytes of one device of a stage, by use; with the mirrored stage if microbatches go both ways.
 
     ZeRO shares over the data- and context-parallel ranks or groups of them (over those with the same experts for expert weights):
     optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set is that of a layer's backward
@@ -280,8 +277,7 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What is the same on every stage: parameters of a layer of each kind, bytes kept of a layer and microbatch, where it is computed again
-    and where not, parameters of the largest layer and those that are trained, and how layers are dealt out."""
+    """Figures shared by all stages: parameters per layer of each kind, and stored bytes with and without recomputation."""
 
     weights: tuple[Weights, ...]
     trained: tuple[Weights, ...]
@@ -318,7 +314,7 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
 
 
 def _working(model: Transformer, sharding: Sharding, stage: Real, held: Real, common: _Common) -> Real:
-    """What the backward pass of a layer takes beside what is kept, or that of the head where that is on the stage and takes more.
+    """Working set: what the backward pass of a layer needs beyond stored activations, or the head's if its stage needs more for that.
 
     Of a layer what recomputation brings back; under ZeRO-3 the weights gathered of it and of the next one; from ZeRO-2 on its gradients as
     products give them, w L, and in the precision in which they are added, g L, those of what came before, which may be the head. Of the
@@ -342,7 +338,7 @@ def _working(model: Transformer, sharding: Sharding, stage: Real, held: Real, co
 
 
 def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Common) -> Real:
-    """What layers keep on the device; where others leave it, those that stay may be the ones that keep all."""
+    """Stored activations that stay on the device; where others are offloaded, the remaining layers may be those that store everything."""
     resident = on_device(sharding, "activations", held * flight)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
         return resident * common.kept
@@ -353,8 +349,7 @@ def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Co
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
-    """Dropout mask of the embedding on the first stage; input of head and norm and logits on the last one, of each token that is predicted,
-    and before a cap as well."""
+    """Dropout mask of the embedding on the first stage; input of head and norm, and logits, on the last."""
     tokens = sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     first = flight * tokens * model.hidden / norm_split if model.dropout and model.frozen_layers is None else 0.0 * tokens
@@ -364,7 +359,7 @@ def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, fligh
 
 
 def peak_memory(model: Transformer, sharding: Sharding) -> Real:
-    """Bytes of the fullest device.
+    """Bytes on the fullest device.
 
     In-flight microbatches fall along the pipeline and the fuller stages come first, so that the first, the second and the last stage
     bound all others; where the first layers are dense, those with dense layers, and the next one.
@@ -373,7 +368,7 @@ def peak_memory(model: Transformer, sharding: Sharding) -> Real:
 
 
 def host_memory(model: Transformer, sharding: Sharding) -> Real:
-    """Bytes that the stage which offloads most keeps in the host's memory."""
+    """Bytes in host memory of the stage that offloads most."""
     if not np.any(sharding.offload):
         return 0.0 * sharding.pipeline
     pairs = zip(_candidate_stages(model, replace(sharding, offload=0.0)), _candidate_stages(model, sharding), strict=True)
@@ -392,7 +387,7 @@ def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemor
 
 
 def _device_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    """A device with this stage, and with the one as far from the other end where microbatches go both ways. It works on one at a time."""
+    """A device with this stage, and with the mirrored one if microbatches go both ways; it works on one at a time."""
     one, both = _stage_memory(model, sharding, stage, common), is_both_ways(sharding.schedule)
     if not np.any(both):
         return one

@@ -1,4 +1,4 @@
-"""What offloading to the memory of the host costs in time and energy; what it saves is in `crossflow.memory`.
+"""Time and energy of offloading to host memory; the memory saved is in `crossflow.memory`.
 
 A stage with more than three layers may keep weights, activations or optimizer state of its layers in the host's memory: three layers stay
 on the device, one in use, one coming and one going (as in Calculon, Isaev et al. 2023). The link carries both directions at once and works
@@ -22,19 +22,19 @@ from crossopt.crossflow.workload import Transformer
 
 @dataclass(frozen=True, slots=True)
 class HostTraffic:
-    """Seconds of the link for one layer and microbatch forward and backward, and for the optimizer; and joules of one device."""
+    """Seconds of the host link for one layer and microbatch forward and backward, and for the optimizer; and joules per device."""
 
     forward: Real = 0.0
     backward: Real = 0.0
     optimizer: Real = 0.0
     layer_energy: Real = 0.0
-    """Of one layer and microbatch, there and back."""
+    """Joules for one layer and microbatch, both ways."""
     energy: Real = 0.0
-    """Of the optimizer."""
+    """Joules for the optimizer."""
 
 
 def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) -> HostTraffic:
-    """The traffic of the fullest stage; nothing where nothing is offloaded."""
+    """Host traffic of the fullest stage; zero without offloading."""
     if host is None or not np.any(sharding.offload):
         return HostTraffic()
     split, one, trained = layers_of(model, sharding), layer_weights(model, sharding), layer_trained(model, sharding)

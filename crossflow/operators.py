@@ -1,4 +1,4 @@
-"""A transformer as a graph of operators on one device each, with the full model's own price of each operator.
+"""A transformer as a graph of operators on one device each, with the full model's cost of each operator.
 
 A layer is norm -> queries, keys, values -> attention -> projection -> addition -> norm -> (router ->) inner product -> activation -> outer
 product -> addition; each addition also takes what came into its norm. Parallel blocks both begin at the layer's input. Projections to
@@ -46,13 +46,13 @@ class Operator:
     weights: float
     """How many."""
     output: float
-    """Bytes of activations that it hands on."""
+    """Bytes of activations passed to its successors."""
     after: tuple[str, ...]
     """Operators whose outputs it takes."""
 
 
 def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[Operator, ...]:
-    """All operators of the network, each after those that it waits for."""
+    """All operators of the network in topological order."""
     alone = _alone(microbatch, len(hardware.links))
     width = alone.tokens(model) * model.hidden * model.activation_bytes
     first = embedding(model, alone, hardware)
@@ -67,7 +67,7 @@ def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[
 
 
 def blocks(nodes: tuple[Operator, ...]) -> tuple[Operator, ...]:
-    """The same with one node for each layer."""
+    """The graph with one node per layer."""
     groups: dict[str, list[Operator]] = {}
     for node in nodes:
         groups.setdefault(_layer_of(node.name), []).append(node)
@@ -89,7 +89,7 @@ def _layer_of(name: str) -> str:
 
 
 def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, source: str) -> Iterator[Operator]:
-    """The operators of one layer that follows an operator."""
+    """The operators of one layer, after the given operator."""
     sides = tuple(element_wise(model, alone, hardware, backward) for backward in (False, True))
     products = _products(model, alone, hardware)
     norms, residuals, activation, routing = (
@@ -123,7 +123,7 @@ def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, sour
 
 
 def _products(model: Transformer, alone: Ranks, hardware: Hardware) -> dict[str, list[Cost]]:
-    """Products forward and backward, by the operator that they belong to."""
+    """Products forward and backward, by operator."""
     found: dict[str, list[Cost]] = {}
     for name, product in named_projections(model, alone):
         own = name.removeprefix("shared ")
@@ -141,7 +141,7 @@ def _of(side: ElementWise, part: str) -> Cost:
 
 
 def _weights(model: Transformer) -> dict[str, float]:
-    """Those of a layer, by operator."""
+    """Seconds of a layer's operators, by operator."""
     whole, output = attention_parameters(model), model.hidden * model.heads * model.value_width
     output += model.hidden if model.biased("projection") else 0
     inner, experts = (model.projections - 1) * model.expert_width, model.experts + model.shared_experts
@@ -158,7 +158,7 @@ def _weights(model: Transformer) -> dict[str, float]:
 
 
 def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
-    """Bytes that each operator of a layer hands on."""
+    """Output bytes of each operator of a layer."""
     tokens, size = _number(alone.tokens(model)), model.activation_bytes
     routed = tokens * model.experts_per_token
     heads, keys = model.heads * model.value_width, model.heads * model.score_width
@@ -181,7 +181,7 @@ def _halves(cost: Cost, forward: float) -> tuple[float, float]:
 
 
 def _alone(microbatch: int, levels: int) -> Ranks:
-    """Ranks of a device that shares its layer with no other."""
+    """Ranks of a device that computes its layers alone."""
     one, members = np.float64(1.0), (np.float64(1.0),) * levels
     return Ranks(one, one, one, np.float64(microbatch), np.float64(0.0), members, members, members)
 

@@ -1,4 +1,4 @@
-"""How many weights a transformer has and how many FLOPs a step of it needs, whatever runs it.
+"""Number of weights of a transformer, and FLOPs of a step, independent of the hardware.
 
 What is said of a layer is said of a network whose layers are all of one kind; `parameters` and `step_flops` add the kinds up.
 """
@@ -24,24 +24,25 @@ def attention_parameters(model: Transformer) -> int:
 
 
 def copied_parameters(model: Transformer) -> int:
-    """Those of attention that every tensor-parallel rank has: projections to latents with their norms, and norms of queries and keys."""
+    """Attention parameters that every tensor-parallel rank holds: projections to latents with their norms, and norms of queries and
+    keys."""
     if model.latent:
         return (model.hidden + 1) * (model.query_rank + model.kv_rank) + model.hidden * model.rope_size
     return 2 * model.head_width if model.qk_norm else 0
 
 
 def norm_parameters(model: Transformer) -> int:
-    """The norms of a layer."""
+    """Parameters of the norms of a layer."""
     return model.norms * one_norm(model)
 
 
 def one_norm(model: Transformer) -> int:
-    """A scale and, where norms have biases, a shift."""
+    """Parameters of one norm: a scale and, if norms have biases, a shift."""
     return model.hidden * (2 if model.biased("norms") else 1)
 
 
 def expert_parameters(model: Transformer) -> int:
-    """One feed-forward network (one expert): 2 h f, or 3 h f with SwiGLU."""
+    """Parameters of one feed-forward network (one expert): 2 h f, or 3 h f with SwiGLU."""
     biases = (model.projections - 1) * model.expert_width + model.hidden if model.biased("feed-forward") else 0
     return model.projections * model.hidden * model.expert_width + biases
 
@@ -53,18 +54,18 @@ def router_parameters(model: Transformer) -> int:
 
 
 def layer_parameters(model: Transformer) -> int:
-    """All weights of one layer, with every expert."""
+    """Parameters of one layer, with every expert."""
     outside = attention_parameters(model) + norm_parameters(model) + router_parameters(model)
     return outside + (model.experts + model.shared_experts) * expert_parameters(model)
 
 
 def embedding_parameters(model: Transformer) -> int:
-    """Token table and, where positions are learned, one row a position."""
+    """Parameters of the token embedding and, if positions are learned, one row per position."""
     return model.vocabulary * model.hidden + (model.sequence * model.hidden if model.learned_positions else 0)
 
 
 def head_parameters(model: Transformer) -> int:
-    """The output projection; a tied one is counted with the embedding."""
+    """Parameters of the output projection; a tied one counts with the embedding."""
     return (0 if model.tied else model.vocabulary * model.hidden) + head_biases(model)
 
 
@@ -73,14 +74,14 @@ def head_biases(model: Transformer) -> int:
 
 
 def prediction_parameters(model: Transformer) -> int:
-    """What one layer that predicts a further token has beside a layer: 2 h^2 that join two inputs, and three norms. Embedding and head
-    are the network's own (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
+    """Parameters of a layer that predicts a further token, beyond those of a layer: 2 h^2 to join two inputs, and three norms. Embedding
+    and head are the network's own (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
     return 2 * model.hidden * model.hidden + 3 * one_norm(model)
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Widths of the inputs and outputs of some matrices, added up, and how many matrices these are.
+    """Sums of the input and output widths of some matrices, and the number of matrices.
 
     A matrix from n to m has an adapter of rank r with r (n + m) weights; what tensor parallelism splits is split in the adapter too.
     """
@@ -91,7 +92,7 @@ class Ends:
 
 
 def attention_ends(model: Transformer) -> Ends:
-    """Of attention: queries, keys, values and output, or the ways to latents and from them."""
+    """Widths of attention: queries, keys, values and output, or the projections to and from latents."""
     heads, inner = model.heads * model.score_width, model.heads * model.value_width
     if not model.latent:
         return Ends(4 * model.hidden, heads + model.attention_groups * (model.score_width + model.value_width) + inner, 4)
@@ -102,25 +103,25 @@ def attention_ends(model: Transformer) -> Ends:
 
 
 def feed_forward_ends(model: Transformer, experts: int) -> Ends:
-    """Of one feed-forward network as wide as so many experts; none is as wide as no expert."""
+    """Widths of one feed-forward network as wide as this many experts; zero for no expert."""
     many = model.projections if experts else 0
     return Ends(many * model.hidden, many * experts * model.expert_width, many)
 
 
 def adapter_parameters(model: Transformer) -> int:
-    """Weights of the adapters of one layer; shared experts are one network."""
+    """Adapter parameters of one layer; shared experts count as one network."""
     return _adapted(model, model.experts)
 
 
 def _adapted(model: Transformer, experts: int) -> int:
-    """Those of attention, of shared experts and of so many others."""
+    """Adapter parameters of attention, of shared experts and of this many further experts."""
     fixed = (attention_ends(model), feed_forward_ends(model, model.shared_experts))
     one = feed_forward_ends(model, 1)
     return model.lora_rank * (sum(ends.whole + ends.split for ends in fixed) + experts * (one.whole + one.split))
 
 
 def trained_parameters(model: Transformer) -> int:
-    """Those that gradients and optimizer state are kept of."""
+    """Parameters with gradients and optimizer state."""
     if model.frozen_layers is not None:
         return parameters(model) - embedding_parameters(model) - model.frozen_layers * layer_parameters(model)
     if not model.lora_rank:
@@ -131,24 +132,24 @@ def trained_parameters(model: Transformer) -> int:
 
 
 def parameters(model: Transformer) -> int:
-    """All weights, with the final norm; layers that predict further tokens are not counted, as in published sizes."""
+    """All parameters, with the final norm; layers that predict further tokens are not counted, as in published sizes."""
     layers = sum(count * layer_parameters(kind) for count, kind in _layers_by_kind(model))
     return layers + embedding_parameters(model) + head_parameters(model) + one_norm(model)
 
 
 def active_parameters(model: Transformer) -> int:
-    """Those that one token meets: of the experts it takes its own alone."""
+    """Active parameters: those used by one token, with only the experts it takes."""
     left = sum(count * (kind.experts - kind.experts_per_token) * expert_parameters(kind) for count, kind in _layers_by_kind(model))
     return parameters(model) - left
 
 
 def multiplied_parameters(model: Transformer) -> int:
-    """Those without the table of the embedding, of which rows are looked up; a tied head multiplies by it all the same."""
+    """Active parameters without the embedding, whose rows are looked up; a tied head still multiplies by it."""
     return active_parameters(model) - (0 if model.tied else model.vocabulary * model.hidden)
 
 
 def _layers_by_kind(model: Transformer) -> list[tuple[int, Transformer]]:
-    """The layers of the network itself by their feed-forward part; how far they attend changes no weights."""
+    """Layers of the network by feed-forward part; their attention windows do not change the weights."""
     *first, (count, rest) = feed_forward_kinds(model)
     return [*first, (count - model.prediction_layers, rest)]
 
@@ -170,35 +171,35 @@ def step_flops(model: Transformer) -> float:
 
 
 def _lora_flops(model: Transformer) -> float:
-    """Frozen weights have no gradients of their own: 4 FLOPs for each, 6 for each of an adapter and of attention's pairs."""
+    """Model FLOPs of LoRA training: frozen weights have no gradients, so 4 FLOPs for each, 6 for each adapter weight and attention pair."""
     frozen = sum(count * _products(kind) for count, kind in _whole_counts(model))
     frozen += model.prediction_layers * (2 * model.hidden * model.hidden + model.hidden * model.vocabulary)
     return model.tokens * (4.0 * (frozen + model.hidden * model.vocabulary) + 6.0 * adapter_products(model)) + score_flops(model)
 
 
 def adapter_products(model: Transformer) -> float:
-    """Multiplications of one token with the adapters of all layers."""
+    """Multiply-adds of one token with the adapters of all layers."""
     return sum(count * _adapted(kind, kind.experts_per_token) for count, kind in _whole_counts(model))
 
 
 def score_flops(model: Transformer) -> float:
-    """Those of a step in attention's scores and what they weigh, 12 s a d a token and layer that is trained."""
+    """Model FLOPs of a step in attention scores and weighted values, 12 s a d per token and trained layer."""
     every = 6.0 * model.tokens * sum(count * attention_width(kind) for count, kind in _whole_counts(model))
     return every if not model.frozen_layers else (1.0 + 2.0 * model.trained_share) / 3.0 * every
 
 
 def frozen_products(model: Transformer) -> float:
-    """Multiplications of one token with the weights of layers that have no backward pass."""
+    """Multiply-adds of one token with the weights of layers without a backward pass."""
     return (model.frozen_layers or 0) / model.stack * sum(count * _products(kind) for count, kind in _whole_counts(model))
 
 
 def attention_width(model: Transformer) -> float:
-    """Multiplications of one token with keys and values: s a (d_k + d_v), 2 s a d where they are alike."""
+    """Multiply-adds of one token with keys and values: s a (d_k + d_v), or 2 s a d if the widths are equal."""
     return model.reach * model.heads * (model.score_width + model.value_width)
 
 
 def _products(model: Transformer) -> int:
-    """Multiplications of one token with the weights of a layer."""
+    """Multiply-adds of one token with the weights of a layer."""
     if model.latent:
         down = model.hidden * (model.query_rank + model.kv_rank + model.rope_size)
         queries = (model.query_rank or model.hidden) * model.heads * model.score_width
@@ -210,7 +211,7 @@ def _products(model: Transformer) -> int:
 
 
 def _expert_products(model: Transformer, experts: int) -> int:
-    """Of so many feed-forward parts, dense or experts."""
+    """Parameters of this many feed-forward parts, dense or experts."""
     return experts * model.projections * model.hidden * model.expert_width
 
 
@@ -219,7 +220,7 @@ def _router_products(model: Transformer) -> int:
 
 
 def repeated_flops(model: Transformer, recompute: int, share: float = 1.0) -> float:
-    """FLOPs of a step that recomputation adds, where it holds for that share of the layers; with the model's they are hardware FLOPs.
+    """FLOPs of a step added by recomputation of this share of the layers; model FLOPs plus these are hardware FLOPs.
 
     Products alone count, as in model FLOPs: of `full` a forward pass of the layers, so that together they are 96 B s L h^2 (1 + s / (6h) +
     V / (16 L h)) where f = 4h (Narayanan et al. 2021, eq. 3); nothing of norms and activations, nor of what fused attention always repeats.
@@ -230,7 +231,7 @@ def repeated_flops(model: Transformer, recompute: int, share: float = 1.0) -> fl
 
 
 def _repeated(model: Transformer, recompute: int) -> float:
-    """Multiplications of one token in a layer that the mode of recomputation repeats."""
+    """Multiply-adds of one token in a layer that the recompute mode repeats."""
     spared = model.hidden * model.expert_width if model.spares_last else 0
     if recompute & LAYER:
         return _products(model) + attention_width(model) - spared
@@ -247,6 +248,6 @@ def _repeated(model: Transformer, recompute: int) -> float:
 
 
 def _whole_counts(model: Transformer) -> tuple[tuple[float, Transformer], ...]:
-    """The kinds of layers, of a network of one kind with a whole number, so that its figures stay whole."""
+    """The kinds of layers with their numbers; an integer for networks of one kind, whose figures stay integers."""
     kinds = layer_kinds(model)
     return ((model.stack, model),) if len(kinds) == 1 else kinds

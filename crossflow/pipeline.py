@@ -50,7 +50,7 @@ from crossopt.crossflow.stages import Split, is_both_ways, is_v, paired_layers, 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the step is made of, in seconds, for one microbatch where not said otherwise; numbers, or arrays over plans and devices."""
+    """The parts of a step in seconds, per microbatch unless stated otherwise; numbers, or arrays over plans and devices."""
 
     split: Split
     interleave: Real
@@ -58,51 +58,51 @@ class Terms:
     forward: Real
     """One layer."""
     backward: Real
-    """One layer, recomputation included."""
+    """One layer backward, recomputation included."""
     embedding: Real
     head: Real
     transfer: Real
     """One message to a neighbouring stage."""
     gather_forward: Real
-    """Sharded weights of one layer."""
+    """Gather of one layer's sharded weights, forward."""
     gather_backward: Real
-    """The same, and the scatter of its gradients."""
+    """Gather of the weights and scatter of the gradients of one layer, backward."""
     synchronize: Real
-    """Gradient exchange of the step."""
+    """Gradient reduction of the step."""
     publish: Real
-    """Gather of updated weights after the optimizer."""
+    """All-gather of updated parameters after the optimizer."""
     optimizer: Real
     overhead: Real
     hidden_gather: Real
-    """Share of a layer behind which its gathers hide."""
+    """Share of a layer that can hide its weight gathers."""
     hidden_transfer: Real
-    """Share of a stage behind which its messages hide."""
+    """Share of a stage that can hide its messages."""
     hidden_exchange: Real
-    """Share of the last backward pass behind which the gradient exchange hides."""
+    """Share of the last backward pass that can hide the gradient reduction."""
     lost: Real = 0.0
-    """Share of the device's speed that an exchange takes while work hides it."""
+    """Slowdown of computation by concurrent communication."""
     host_forward: Real = 0.0
-    """The host's link for one layer, which works beside it."""
+    """Host link time for one layer, concurrent with its work."""
     host_backward: Real = 0.0
     inputs: Real = 0.0
-    """Of one layer backward what goes before the gradients of its weights, where these are put off."""
+    """Backward seconds of one layer before the gradients of its weights, if these are deferred."""
     weights: Real = 0.0
     """Those."""
     ahead: Real = 0.0
-    """One layer forward alone, where `forward` is the mean over passes alone and together with backward ones."""
+    """Forward seconds of one layer in a single pass, if `forward` is the mean over single and paired passes."""
     together: Real = 0.0
-    """One layer forward and backward, where these are passes of different microbatches that go on together."""
+    """Seconds of one layer forward and backward as a pair of passes of different microbatches."""
     schedule: Real = 0.0
-    """The place in SCHEDULES."""
+    """Index into SCHEDULES."""
     hidden_publish: Real | None = None
-    """Share of the first forward pass behind which updated weights are gathered, where passes go on one in turn; None where the training
-    stack never gathers them there. The formula follows from None alone, so that no plan's price depends on the plans beside it."""
+    """Share of the first forward pass that can hide the parameter all-gather under 1F1B; None if the training stack never does so. The
+    formula follows from None alone, so that no plan's price depends on the plans beside it."""
 
     busy: Real = 0.0
-    """For how long some links are busy in the step, where it waits for that (`exchanges.shared_links`)."""
+    """Busy seconds of shared links in the step, if the step waits for them (`exchanges.shared_links`)."""
 
     def exposed_publication(self) -> Real:
-        """Seconds of the gather of updated weights that no work hides."""
+        """Exposed seconds of the parameter all-gather."""
         if self.hidden_publish is None:
             return self.publish
         forward = _shared(self, passes(self)[0])
@@ -112,25 +112,25 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """One microbatch on the stages: `backward` of the layers every stage has, and all the rest of the first, middle and last stage."""
+    """One microbatch on the stages: `backward` of the layers that every stage has, and the rest of the first, middle and last stage."""
 
     backward: Real
     forward: Real
-    """Of the rest that of the layers every stage has."""
+    """Backward part of the rest, of the layers that every stage has."""
     first: Real
     middle: Real
     last: Real
     total: Real
-    """The rest, over all stages."""
+    """Sum of the rest over all stages."""
     beyond: Real
-    """What the fullest stage has beside those layers."""
+    """The rest on the fullest stage."""
 
     def fullest(self) -> Real:
         return np.maximum(np.maximum(self.first, self.middle), self.last)
 
 
 def window(computation: Real, hidden: Real, communication: Real, lost: Real = 0.0) -> Real:
-    """Seconds in which `communication` hides behind a `hidden` share of `computation`, at `1 - lost` of the device's speed meanwhile.
+    """Seconds of computation with `hidden` share of it overlapped by `communication`, which slows it down by `lost`.
 
     max(C + lost X, (1 - hidden) C + X): the first where computing goes on longest, the second where the exchange does; where nothing
     hides, their sum."""
@@ -138,7 +138,7 @@ def window(computation: Real, hidden: Real, communication: Real, lost: Real = 0.
 
 
 def slots(terms: Terms) -> Slots:
-    """Times of the stages; backward work that all stages share is kept apart, because gradients are exchanged behind it."""
+    """Times of the stages; backward work common to all stages is separate because it hides the gradient reduction."""
     split = terms.split
     forward, backward = passes(terms)
     one = forward + backward
@@ -159,7 +159,7 @@ def slots(terms: Terms) -> Slots:
 
 
 def edges(terms: Terms) -> tuple[Real, Real]:
-    """What lies beside the layers of the first and of the last stage; of devices with both half of it for each microbatch."""
+    """Work outside the layers on the first and last stage; on devices with both, half of it per microbatch."""
     together = np.less(terms.split.stages, 1.5) | is_v(terms.schedule)
     first, last = terms.embedding + np.where(together, 1.0, 0.0) * terms.head, np.where(is_v(terms.schedule), 0.0, 1.0) * terms.head
     if not np.any(is_both_ways(terms.schedule)):
@@ -169,7 +169,7 @@ def edges(terms: Terms) -> tuple[Real, Real]:
 
 
 def held_layers(terms: Terms) -> tuple[Real, Real, Real]:
-    """Layers of the first, the fullest middle and the last stage; of devices with two stages half of theirs."""
+    """Layers of the first, the fullest middle and the last stage; on devices with two stages, half of them."""
     split = terms.split
     if not np.any(is_both_ways(terms.schedule)):
         return split.first(), split.middle(), split.last()
@@ -185,18 +185,18 @@ def _in_parts(terms: Terms) -> Mask:
 
 
 def _shared(terms: Terms, one: Real) -> Real:
-    """The layers that every stage has, each as long as this, with the messages of a microbatch in this direction."""
+    """Layers that every stage has, each of this duration, with a microbatch's messages in this direction."""
     return window(terms.split.least * one, terms.hidden_transfer, terms.interleave * terms.transfer, terms.lost)
 
 
 def passes(terms: Terms) -> tuple[Real, Real]:
-    """One layer forward and backward, with the gathers of its weights, or as long as the host's link needs."""
+    """One layer forward and backward with its weight gathers, at least the host link's time."""
     forward, backward = alone(terms)
     return np.maximum(forward, terms.host_forward), np.maximum(backward, terms.host_backward)
 
 
 def alone(terms: Terms) -> tuple[Real, Real]:
-    """The same without the host."""
+    """One layer forward and backward with its weight gathers, without the host link."""
     forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
     return forward, window(whole_backward(terms), terms.hidden_gather, terms.gather_backward, terms.lost)
 
@@ -215,7 +215,7 @@ def step_time(terms: Terms) -> Real:
 
 
 def unheld_time(terms: Terms) -> Real:
-    """The same as if exchanges that hide never waited for others on the same links."""
+    """Seconds of one training step if hidden communication never waited for other traffic on the same links."""
     hides = terms.hidden_publish is not None
     pipeline = _one_in_turn(terms) if terms.hidden_publish is None else _behind_publication(terms, terms.hidden_publish)
     if np.any(terms.schedule):
@@ -225,12 +225,12 @@ def unheld_time(terms: Terms) -> Real:
 
 
 def _in_turn(terms: Terms) -> Mask:
-    """Whether passes go on one in turn, and no backward pass is split."""
+    """Whether the schedule is 1F1B with whole backward passes."""
     return np.less(terms.schedule, 0.5)
 
 
 def _waits(terms: Terms) -> Real:
-    """Seconds of the step in which stages wait for each other since chunks differ."""
+    """Seconds of the step in which stages wait for each other because chunks differ."""
     share = waited_for_chunks(terms.split, terms.interleave)
     if not np.any(share):
         return 0.0
@@ -239,7 +239,7 @@ def _waits(terms: Terms) -> Real:
 
 
 def _one_in_turn(terms: Terms) -> Real:
-    """The pipeline under 1F1B, with the gradient exchange."""
+    """The pipeline under 1F1B, with the gradient reduction."""
     slot = slots(terms)
     fullest, turn = slot.fullest(), 1.0 / terms.interleave
     steady = (terms.microbatches - 1.0) * (slot.backward + fullest) + (1.0 - turn) * fullest
@@ -249,8 +249,7 @@ def _one_in_turn(terms: Terms) -> Real:
 
 
 def _behind_publication(terms: Terms, hidden: Real) -> Real:
-    """The same where updated weights are gathered behind the first forward pass through the layers that every stage has, of which the sums
-    have one less: with it for the longest stage (1 - 1/v) (forward + beyond) + (p forward + ...) / v, forward at least once."""
+    """The pipeline under 1F1B with updated parameters gathered behind the first forward pass."""
     slot, split, (forward, backward) = slots(terms), terms.split, passes(terms)
     turn, one = 1.0 / terms.interleave, forward + backward
     steady = (terms.microbatches - 1.0) * (slot.backward + slot.fullest()) + (1.0 - turn) * slot.beyond
@@ -261,7 +260,7 @@ def _behind_publication(terms: Terms, hidden: Real) -> Real:
 
 
 def _put_off(terms: Terms) -> Real:
-    """The same where gradients of weights are put off, without the last of these."""
+    """The pipeline with deferred weight gradients, without those of the last microbatch."""
     chunks, stages = terms.interleave, terms.split.stages
     count = terms.microbatches * chunks
     further, longer, left = count - 1.0, np.maximum(count, stages), np.maximum(count - stages, 0.0) + 1.0
@@ -276,7 +275,7 @@ def _put_off(terms: Terms) -> Real:
 
 
 def _in_v(terms: Terms) -> Real:
-    """The same of chunks that go down the stages and up again."""
+    """The zero-bubble pipeline with chunks in a V."""
     more, count = terms.split.stages - 1.0, terms.microbatches * terms.interleave
     ways = (
         (0.0, 1.0, more - 1.0),
@@ -293,7 +292,7 @@ def _in_v(terms: Terms) -> Real:
 
 
 def _both_ways(terms: Terms) -> Real:
-    """The same where half of the microbatches go up the stages."""
+    """The bidirectional pipeline (DualPipe)."""
     split, half = terms.split, terms.split.stages / 2.0
     many, fill = np.maximum(terms.microbatches - half - 2.0, 0.0), np.maximum(half - 1.0, 0.0)
     ends, between = paired_layers(split)
@@ -310,7 +309,7 @@ def _both_ways(terms: Terms) -> Real:
 
 
 def _split_passes(terms: Terms) -> Real:
-    """The pipeline where backward passes are split; gradients are exchanged behind those of the last microbatch's weights."""
+    """The pipeline with split backward passes; gradients are reduced behind the last microbatch's weight gradients."""
     pipeline = _put_off(terms)
     if np.any(is_v(terms.schedule)):
         pipeline = np.where(is_v(terms.schedule), _in_v(terms), pipeline)
@@ -320,8 +319,7 @@ def _split_passes(terms: Terms) -> Real:
 
 
 def _longest(terms: Terms, passes: tuple[Real, Real, Real], times: Real) -> Real:
-    """So many forward passes, gradients of inputs and gradients of weights on the stage that takes longest for them, and so often what lies
-    beside its layers; but for the weights' gradients of one microbatch, which are the last work of all."""
+    """Given numbers of forward passes, input gradients and weight gradients on the stage that takes longest for them."""
     split, (ahead, back, late) = terms.split, passes
     layer = ahead * terms.forward + back * terms.inputs + late * terms.weights
     beside = edges(terms)
@@ -332,19 +330,19 @@ def _longest(terms: Terms, passes: tuple[Real, Real, Real], times: Real) -> Real
 
 
 def _over_stages(terms: Terms) -> tuple[Real, Real]:
-    """Forward passes of a microbatch on all stages, and the gradients of inputs, without what lies beside the layers."""
+    """Forward passes of a microbatch on all stages, and its input gradients, without work outside the layers."""
     stages, extra = terms.split.stages, terms.split.extra
     forward, backward = (stages * _shared(terms, one) + extra * one for one in (terms.forward, terms.inputs))
     return forward, backward
 
 
 def _weights(terms: Terms) -> Real:
-    """Gradients of the weights that every stage has, for one microbatch."""
+    """Weight gradients of the layers that every stage has, for one microbatch."""
     return terms.split.least * terms.weights
 
 
 def exposed_exchange(terms: Terms) -> Real:
-    """Seconds of the gradient exchange that no work hides."""
+    """Exposed seconds of the gradient reduction."""
     behind = slots(terms).backward
     if np.any(terms.schedule):
         behind = np.where(np.greater(terms.schedule, 0.5), _weights(terms), behind)
@@ -352,7 +350,7 @@ def exposed_exchange(terms: Terms) -> Real:
 
 
 def bubble(terms: Terms) -> Real:
-    """Seconds in which the fullest stage waits for the pipeline to fill and drain, and for the chunks of others."""
+    """Seconds in which the fullest stage waits for the pipeline to fill and drain, and for larger chunks of other stages."""
     slot = slots(terms)
     waits = (slot.total - slot.fullest() + (terms.split.stages - 1.0) * slot.backward) / terms.interleave
     if np.any(terms.schedule):
@@ -363,13 +361,13 @@ def bubble(terms: Terms) -> Real:
 
 @dataclass(frozen=True, slots=True)
 class FullestStage:
-    """What the stage that sets the pace does for one microbatch, beside its layers' own time."""
+    """Work of the slowest stage for one microbatch beyond its layers' own time."""
 
     layers: Real
     gathers: Real
-    """Exposed seconds a layer."""
+    """Exposed communication in seconds per layer."""
     host: Real
-    """The same for the host's link."""
+    """Exposed seconds of the host link per layer."""
     edges: Real
     """Embedding and head."""
     transfers: Real
@@ -377,7 +375,7 @@ class FullestStage:
 
 
 def fullest_slot(terms: Terms) -> FullestStage:
-    """The stage whose slot is the longest; of several the first."""
+    """The slowest stage; the first of several."""
     slot, split, held = slots(terms), terms.split, held_layers(terms)
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
@@ -393,7 +391,7 @@ def fullest_slot(terms: Terms) -> FullestStage:
 
 
 def mean_slot(terms: Terms) -> tuple[FullestStage, Real]:
-    """What a stage does for one microbatch on average over all of them, and the seconds that the fullest one takes beyond that."""
+    """Mean work of a stage for one microbatch, and the excess of the fullest stage."""
     fullest, split = fullest_slot(terms), terms.split
     forward, backward = passes(terms)
     layers = (split.least * split.stages + split.extra) / split.stages

@@ -1,4 +1,4 @@
-"""How a transformer is spread over devices: the degrees of parallelism and the settings that go with them."""
+"""Parallel training plans: the degrees of parallelism and the settings that go with them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -28,98 +28,99 @@ BOTH_WAYS = SCHEDULES.index("dualpipe")
 TENSOR_EXCHANGES: tuple[TensorExchange, ...] = get_args(TensorExchange)
 EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = get_args(ExpertExchange)
 OFFLOAD: tuple[Offload, ...] = get_args(Offload)
-"""What is kept in the memory of the host: bit 1 of the place weights, bit 2 activations, bit 4 optimizer state."""
+"""Data kept in host memory, as bits of the index: 1 weights, 2 activations, 4 optimizer state."""
 END_STAGES = ("first_stage_layers", "last_stage_layers")
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
-"""Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
+"""Orders in which dimensions are placed on devices; ranks of the first are neighbours."""
 
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "recompute": least_recomputed,
     "overlap": lambda codes: reduce(or_, codes),
     "offload": lambda codes: reduce(and_, codes),
 }
-"""Settings that only cost time and energy, for less memory or for nothing, while all others are equal; each with the setting that costs no
-more than any of some: what all of them compute again, everything overlapped that one of them overlaps, nothing offloaded but what
-all of them offload. `costs_only` says of which offloading that is true."""
+"""Settings that only cost time and energy, in exchange for memory or nothing, with the least costly common setting of several. `costs_only`
+says of which offloading that is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One parallel plan. The product of tensor, context, pipeline and data is the number of devices."""
 
-    tensor: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share each layer's weights")] = 1
-    context: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share the tokens of a sequence")] = 1
-    pipeline: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("stages that share the layers")] = 1
+    tensor: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share each layer's weights (TP)")] = 1
+    context: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share the tokens of a sequence (CP)")] = 1
+    pipeline: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("stages that share the layers (PP)")] = 1
     data: Annotated[
         int,
         Bounds(1),
         Setting(word="divisors", usual="divisors"),
-        Doc("replicas; `divisors` takes what the other degrees leave of the devices"),
+        Doc("replicas (DP); `divisors` takes what the other degrees leave of the devices"),
     ] = 1
-    expert: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks, of the replicas, over which experts are spread")] = 1
-    """Of all ranks in a stage where `expert_tensor` says so."""
-    microbatch: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("sequences that a replica works on at once")] = 1
+    expert: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks, of the replicas, over which experts are spread (EP)")] = 1
+    """With `expert_tensor`, of all ranks of a stage."""
+    microbatch: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("sequences per replica and microbatch")] = 1
     interleave: Annotated[
         int,
         Bounds(1),
         Setting(word="divisors"),
-        Doc("chunks of layers that a stage holds; `divisors` are those of the layers, also with embedding and head"),
+        Doc("chunks of layers per stage (virtual stages); `divisors` are those of the layers, also with embedding and head"),
     ] = 1
-    sequence_parallel: Annotated[bool, Setting(), Doc("split norms and dropouts over the tensor ranks too")] = False
+    sequence_parallel: Annotated[bool, Setting(), Doc("also split norms and dropouts over the tensor ranks")] = False
     recompute: Annotated[
         str,
         Setting(open=RECOMPUTE),
         Doc(
-            "what the backward pass computes again: `none`, `full` layers, or modules: `norms`, `activations`, `elements` (both), "
-            "`selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
-            "whole parts (`dense-part`, `shared-experts`, `experts`), "
-            "or a set such as `norms+up-projections`"
+            "what the backward pass recomputes: `none`, `full` layers, or modules: `norms`, `activations`, `elements` "
+            "(both), `selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
+            "whole parts (`dense-part`, `shared-experts`, `experts`), or a set such as `norms+up-projections`"
         ),
     ] = "none"
-    """In the words of `crossflow.recomputation`."""
+    """Named as in `crossflow.recomputation`."""
     zero: Annotated[
         int,
         Bounds(0, 3),
         Setting(open=(0, 1, 2, 3)),
-        Doc("what replicas share (ZeRO): 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights"),
+        Doc("ZeRO stage, what replicas shard: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights"),
     ] = 0
-    overlap: Annotated[Overlap, Setting(), Doc("what hides behind work: the gradient exchange (data), what stages hand on (pipeline)")] = (
-        "none"
-    )
-    offload: Annotated[Offload, Setting(), Doc("what of the layers is kept in the memory of the host; needs `cluster.host`")] = "none"
+    overlap: Annotated[
+        Overlap, Setting(), Doc("communication overlapped with computation: gradient reduction (data), transfers between stages (pipeline)")
+    ] = "none"
+    offload: Annotated[Offload, Setting(), Doc("data of the layers kept in host memory; needs `cluster.host`")] = "none"
     placement: Annotated[
         str,
         Setting(open=("tensor-context-data-pipeline", "tensor-context-pipeline-data")),
-        Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours"),
+        Doc("order in which tensor, context, data and pipeline are placed on devices, the first on neighbours"),
     ] = PLACEMENTS[0]
     shard: Annotated[
         int,
         Bounds(0, 2**31),
         Setting(word="nodes"),
-        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all, `nodes` also as many as 1, 2 and 4 nodes"),
+        Doc(
+            "ranks, of data times context parallel, that form a ZeRO sharding group (HSDP); 0 is all, `nodes` also as many "
+            "as 1, 2 and 4 nodes"
+        ),
     ] = 0
     schedule: Annotated[
         Schedule,
         Setting(after="offload"),
         Doc(
-            "in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V), or "
-            "with microbatches both ways on two copies of each stage (DualPipe)"
+            "pipeline schedule: 1F1B, zero-bubble with deferred weight gradients (ZB-H1, ZB-V), or bidirectional with two "
+            "copies of each stage (DualPipe)"
         ),
     ] = "1f1b"
-    """See `crossflow.schedule`; interleaved where a stage has several chunks."""
+    """See `crossflow.schedule`; interleaved if a stage has several chunks."""
     first_stage_layers: Annotated[
         int,
         Bounds(-64),
         Setting(open=(0, -1), after="schedule"),
-        Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
+        Doc("layers of the first stage, beside the embedding; 0 distributes them evenly, -2 is two fewer than the even share"),
     ] = 0
-    """A plan has no number below 0, which questions alone have."""
+    """In plans at least 0; negative numbers occur in questions only."""
     last_stage_layers: Annotated[
         int,
         Bounds(-64),
         Setting(open=(0, -1, -2, -3), after="first_stage_layers"),
-        Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
+        Doc("layers of the last stage, beside the head; 0 distributes them evenly, -2 is two fewer than the even share"),
     ] = 0
     expert_tensor: Annotated[
         int,
@@ -129,17 +130,17 @@ class Plan:
             "ranks that split each expert, with experts over tensor, context and data ranks together (folding); 0: as `tensor` and `expert`"
         ),
     ] = 0
-    """Experts are laid over expert_tensor x expert x replicas of an expert."""
+    """Experts are placed over expert_tensor x expert x replicas of an expert."""
     tensor_exchange: Annotated[
         TensorExchange,
         Setting(after="sequence_parallel"),
-        Doc("exchanges of tensor ranks: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
+        Doc("tensor-parallel communication: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
     ] = "exposed"
     """See `crossflow.exchanges.hiding`."""
     expert_exchange: Annotated[
         ExpertExchange,
         Setting(after="tensor_exchange"),
-        Doc("tokens go to their experts and back: one by one with a layer's work, or behind that on another microbatch (1F1B overlap)"),
+        Doc("expert-parallel communication: in sequence with a layer's work, or behind another microbatch's (1F1B overlap)"),
     ] = "exposed"
     """See `crossflow.exchanges.hiding`."""
 
@@ -151,7 +152,7 @@ class Plan:
             raise ValueError(f"shard is {self.shard}, a number of ranks or 0 for all is needed")
         for name in (*END_STAGES, "expert_tensor"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means the usual)")
+                raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 is the default)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in NAMED_OPTIONS.items():
@@ -186,12 +187,12 @@ NAMED_OPTIONS: dict[str, tuple[str, ...]] = {
     **{name: get_args(kind) for name, kind in get_type_hints(Plan).items() if get_origin(kind) is Literal},
     "placement": PLACEMENTS,
 }
-"""Settings that are one of a few words."""
+"""Options of settings that take one of a few names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Many plans as one column a field; words are stored as their place in OVERLAP, PLACEMENTS and so on."""
+    """Many plans as one column per field; names are stored as indices into OVERLAP, PLACEMENTS and so on."""
 
     tensor: Whole
     context: Whole
@@ -222,7 +223,7 @@ PLAN_FIELDS = tuple(field.name for field in fields(Plan))
 
 
 def code(field: str, value: object) -> int:
-    """The number that stands for a plan's field in the columns of `Plans`."""
+    """The number that encodes a plan's field in the columns of `Plans`."""
     if field == "recompute":
         return number_of(str(value))
     return NAMED_OPTIONS[field].index(str(value)) if field in NAMED_OPTIONS else int(value)  # type: ignore[call-overload]
@@ -234,7 +235,7 @@ def table(plans: Sequence[Plan]) -> Plans:
 
 
 def option(field: str, number: int) -> object:
-    """The value of a plan's field for which the number stands."""
+    """The value of a plan's field that the number encodes."""
     if field == "recompute":
         return word_of(number)
     return NAMED_OPTIONS[field][number] if field in NAMED_OPTIONS else bool(number) if field == "sequence_parallel" else number
@@ -246,7 +247,7 @@ def plan_at(plans: Plans, row: int) -> Plan:
 
 
 def costs_only(name: str, offload: int) -> bool:
-    """Whether more of a concession gains nothing where this is offloaded.
+    """Whether more of a concession gains nothing with this offloading.
 
     Recomputation may gain where activations are: what is not kept is not moved, and the host's link may be slower than the device."""
     return name != "recompute" or not offload & code("offload", "activations")
@@ -263,7 +264,7 @@ def joined(parts: Sequence[Plans]) -> Plans:
 
 
 def _staged(name: str) -> Callable[[Transformer, Plans], Whole]:
-    """The setting, where there is more than one stage."""
+    """The setting if there is more than one stage, else its neutral value."""
     return lambda _, plans: np.where(plans.pipeline > 1, getattr(plans, name), 0)
 
 
@@ -272,7 +273,7 @@ def _where_tensor_is_split(name: str) -> Callable[[Transformer, Plans], Whole]:
 
 
 def _exchanged(plans: Plans) -> Mask:
-    """Whether there are replicas, or ranks that hold parts of samples, among which something is exchanged."""
+    """Whether there are replicas, or ranks with parts of samples, that communicate."""
     several: Mask = np.greater(plans.data * plans.context, 1)
     return several
 
@@ -295,6 +296,4 @@ CANONICAL_SETTINGS: dict[str, Callable[[Transformer, Plans], Whole]] = {
     "expert_exchange": lambda model, plans: np.where((plans.expert > 1) & (model.experts > 1), plans.expert_exchange, 0),
     **{name: _staged(name) for name in END_STAGES},
 }
-"""Settings that mean nothing to plans which lack what they are about, and what they come to at each plan: no chunks, layers of ends,
-transfers nor schedule where there is one stage, no sharing where there is one replica, no sequence parallelism nor hidden exchange on one
-tensor rank, no ranks for experts where there are none, and no hidden exchange of those that are not spread."""
+"""Settings without meaning in some plans, and their canonical value there."""

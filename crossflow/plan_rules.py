@@ -1,4 +1,4 @@
-"""What a plan must satisfy to be one at all, in words, each rule with a column that is true where it holds."""
+"""Validity rules of plans, each with a column that is true where it holds."""
 
 from math import gcd
 
@@ -17,7 +17,7 @@ Rule = tuple[str, Mask]
 
 
 def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
-    """What a plan must satisfy to be a plan at all, in words, each with a column that is true where it holds."""
+    """Validity rules of plans, each with a column that is true where it holds."""
     batch = plans.data * plans.microbatch
     count = model.global_batch // np.maximum(batch, 1)
     groups, product = model.attention_groups, plans.tensor * plans.context * plans.pipeline * plans.data
@@ -42,7 +42,7 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         data,
         transfers,
         *_group_rules(plans),
-        ("hidden tensor exchange needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
+        ("overlapped tensor-parallel communication needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
         *_schedule_rules(plans, count, (layers, moved)),
         *_end_rules(model, plans),
         *_expert_rules(model, plans),
@@ -52,35 +52,35 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
 
 
 def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
-    """Where the first layers have no backward pass, all layers are on one stage."""
+    """Rules for frozen first layers: all layers are on one stage."""
     return (
-        ("frozen layers go without a pipeline", plans.pipeline == 1),
-        ("frozen layers go without hidden expert exchange", plans.expert_exchange == 0),
+        ("frozen layers exclude pipeline parallelism", plans.pipeline == 1),
+        ("frozen layers exclude overlapped expert communication", plans.expert_exchange == 0),
     )
 
 
 def concession_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """The rules that speak of concessions, each of one. Where the first layers have no backward pass, layers of a stage differ in nothing
+    """The rules about concessions, one each. Where the first layers have no backward pass, layers of a stage differ in nothing
     else."""
     layers, experts = (again(plans.recompute, what) for what in (LAYER, EXPERTS | SHARED_EXPERTS))
     found = (
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
-        ("split backward passes compute no whole layers again", (plans.schedule == 0) | ~layers),
+        ("split backward passes recompute no whole layers", (plans.schedule == 0) | ~layers),
         ("split backward passes offload nothing", (plans.schedule == 0) | (plans.offload == 0)),
-        ("hidden expert exchange computes no whole layers nor experts again", (plans.expert_exchange == 0) | ~(layers | experts)),
+        ("overlapped expert communication recomputes no whole layers nor experts", (plans.expert_exchange == 0) | ~(layers | experts)),
     )
     if not model.frozen_layers:
         return found
     return (
         *found,
         ("frozen layers offload nothing", plans.offload == 0),
-        ("frozen layers go without layers of which a part is computed again", plans.recompute < PARTLY),
+        ("frozen layers exclude recomputation of parts of a layer", plans.recompute < PARTLY),
     )
 
 
 def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """Experts over the data-parallel ranks, or folded over all ranks of a stage."""
+    """Rules for experts over the data-parallel ranks, or folded over all ranks of a stage."""
     usual, split, exposed = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1), plans.expert_exchange == 0
     divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
     together = np.isin(plans.placement, _TOGETHER)
@@ -90,37 +90,43 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         (f"expert_tensor divides the width {model.expert_width} of an expert", usual | (model.expert_width % split == 0)),
         ("folded experts of several tensor ranks need sequence parallel", usual | (plans.tensor == 1) | (plans.sequence_parallel == 1)),
         ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
-        ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
-        ("groups of ranks that share go without folded experts", usual | (plans.shard == 0)),
-        ("hidden expert exchange needs experts that are spread", exposed | (plans.expert > 1)),
+        ("expert_tensor as large as tensor needs expert parallel above 1", usual | (split != plans.tensor) | (plans.expert > 1)),
+        ("groups of ranks that share (shard) exclude folded experts", usual | (plans.shard == 0)),
+        ("overlapped expert communication needs expert parallel above 1", exposed | (plans.expert > 1)),
         (
-            "hidden expert exchange on several stages needs interleave above 1, or dualpipe",
+            "overlapped expert communication on several stages needs interleave above 1, or dualpipe",
             exposed | (plans.pipeline == 1) | (plans.interleave > 1) | (plans.schedule == BOTH_WAYS),
         ),
         (
-            "hidden expert exchange goes without split backward passes, but for those of dualpipe",
+            "overlapped expert communication excludes split backward passes, except those of dualpipe",
             exposed | (plans.schedule == 0) | (plans.schedule == BOTH_WAYS),
         ),
     )
 
 
 def _schedule_rules(plans: Plans, count: Whole, concessions: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
+    """Rules for split backward passes, as far as they are modelled: inputs of the second part are kept until then."""
     whole = plans.schedule == 0
     return (
         ("split backward passes (zero-bubble, dualpipe) need a pipeline", whole | (plans.pipeline > 1)),
         ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
         *concessions,
-        ("split backward passes have layers dealt out evenly", whole | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0))),
+        (
+            "split backward passes need an even distribution of layers",
+            whole | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)),
+        ),
         ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
         ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
-        ("zero-bubble-v deals layers out evenly", (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0)),
+        (
+            "zero-bubble-v needs an even distribution of layers",
+            (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0),
+        ),
         *_both_ways_rules(plans, count),
     )
 
 
 def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
-    """What the schedule of DeepSeek-AI's DualPipe asks for (`step` of its dualpipe.py); copies of a stage share as all replicas do."""
+    """Rules of DeepSeek-AI's DualPipe schedule (`step` of dualpipe.py); copies of a stage shard as all replicas do."""
     other = plans.schedule != BOTH_WAYS
     return (
         ("dualpipe has an even number of stages", other | (plans.pipeline % 2 == 0)),
@@ -131,17 +137,17 @@ def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
 
 
 def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """What is left where the first or the last stage has a number of layers of its own; a chunk beside embedding or head may have none."""
+    """Rules for explicit first and last stages; a chunk beside embedding or head may have no layer."""
     even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
     left = even if even.all() else even | _leave_chunks(model, plans)  # most questions open neither end
     return (
         ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
-        (f"first and last stage leave a layer of the {model.stack} for each chunk between them, and none over", left),
+        (f"first and last stage leave at least one layer of the {model.stack} for each chunk between them, and no remainder", left),
     )
 
 
 def _leave_chunks(model: Transformer, plans: Plans) -> Mask:
-    """Whether the ends, and what they leave, have a layer for each chunk."""
+    """Whether the end stages, and those between, have a layer for each chunk."""
     split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
     ends = np.minimum(split.first(), split.last()) >= np.maximum(plans.interleave - 1, 0)
     between = np.where(plans.pipeline > 2, split.between >= plans.interleave, split.first() + split.last() == model.stack)
@@ -149,7 +155,7 @@ def _leave_chunks(model: Transformer, plans: Plans) -> Mask:
 
 
 def _group_rules(plans: Plans) -> tuple[Rule, ...]:
-    """A group of ranks that share has whole groups of context ranks in it, and those of experts."""
+    """Rules for sharding groups: they contain whole groups of context ranks and of experts."""
     whole, replicas = plans.shard == 0, plans.shard // plans.context
     return (
         ("groups of ranks that share (shard) need ZeRO", whole | (plans.zero > 0)),
@@ -164,18 +170,18 @@ def _divide(plans: Plans, replicas: Whole) -> Mask:
 
 
 def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:
-    """The rules that this plan breaks, in words."""
+    """Names of the rules that this plan breaks."""
     return tuple(sentence for sentence, holds in rules(model, table([plan]), devices) if not holds[0])
 
 
 def _fills_chunks(model: Transformer, plans: Plans) -> Mask:
-    """Every chunk holds a layer, the embedding or the head: the first and the last one may hold these alone (Llama team 2024)."""
+    """Every chunk holds a layer, the embedding or the head; the first and the last may hold these alone (Llama team 2024)."""
     filled: Mask = np.less_equal(plans.pipeline * plans.interleave, model.stack + 2 * (plans.pipeline > 1))
     return filled
 
 
 def _in_groups(plans: Plans, count: Whole) -> Mask:
-    """Microbatches go through interleaved chunks in groups of as many as there are stages, but in a V."""
+    """Microbatches pass interleaved chunks in groups of as many as there are stages, except in a V."""
     return np.asarray((plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0))
 
 

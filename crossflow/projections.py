@@ -1,4 +1,4 @@
-"""The products of a layer with its weights: attention's projections, the router, experts, and what adapters add."""
+"""Matrix products of a layer with its weights: attention's projections, the router, experts, and adapters."""
 
 from dataclasses import replace
 
@@ -10,20 +10,20 @@ from crossopt.crossflow.roofline import LINE, Product
 from crossopt.crossflow.workload import Transformer
 
 QUERIES, OUTPUT = "queries, keys, values", "projection"
-"""The products of attention whose inputs are not latents."""
+"""Products of attention whose inputs are not latents."""
 UP_PRODUCTS = ("queries", "queries up", "keys, values up")
-"""Those of latent attention that give queries, keys and values."""
+"""Products of latent attention that compute queries, keys and values."""
 FEED_FORWARD_PRODUCTS = ("inner product", "outer product")
-"""Those of the feed-forward part, or of the experts that tokens choose."""
+"""Products of the feed-forward part, or of the routed experts."""
 SHARED_PRODUCTS = ("shared inner product", "shared outer product")
 ROUTER = "router"
 WIDE = (ROUTER, "")
-"""Products that stay at 16 bits: those of the router, and of adapters, which have no name."""
+"""Products that stay at 16 bits: the router's, and those of adapters, which have no name."""
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
-    """Beside each product but the router's one into the rank of the adapters and one out of it, of joint matrices one into the ranks of
-    all."""
+    """Adapter products: beside each product except the router's, one into the rank and one out of it; joint matrices share the one into
+    it."""
     joint = {QUERIES: 3.0, FEED_FORWARD_PRODUCTS[0]: model.projections - 1.0, SHARED_PRODUCTS[0]: model.projections - 1.0}
     inner, found = float(model.lora_rank), list[Product]()
     for name, one in named_projections(model, ranks) if model.lora_rank else ():
@@ -33,12 +33,12 @@ def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
 
 
 def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
-    """Products with weights, of the feed-forward part those of the rank's experts."""
+    """Weight products; of the feed-forward part, those of the rank's experts."""
     return tuple(product for _, product in named_projections(model, ranks))
 
 
 def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
-    """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part.
+    """Weight products by name: of attention, of the router, of shared experts, and last of the feed-forward part.
 
     Experts are products of their own, each launched on one of several streams by one call (Transformer Engine's grouped linear layers,
     transformer_engine/common/gemm/cublaslt_gemm.cu, multi_stream_cublas_gemm): the device loses nothing between them, but the call takes
@@ -70,8 +70,8 @@ def _attention_products(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Pr
 
 
 def _latent_products(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
-    """Down to the latents on every tensor rank, of its own tokens with sequence parallelism, and up to the rank's heads (DeepSeek-AI 2024,
-    arXiv:2405.04434, section 2.1); nothing is absorbed in training."""
+    """Projections to latents on every tensor rank (of its own tokens with sequence parallelism), and up to the rank's heads (DeepSeek-AI
+    2024, arXiv:2405.04434, section 2.1); nothing is absorbed in training."""
     tokens, hidden, heads = ranks.tokens(model), float(model.hidden), model.heads / ranks.tensor
     own, ranked = tokens / ranks.norm_split(), float(model.query_rank)
     up = heads * float(model.score_width)
@@ -85,8 +85,9 @@ def _latent_products(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Produ
 
 
 def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
-    """Tokens of one expert of the fullest rank. How many there are is by chance, and they are no rows that lie in lines of the cache: where
-    experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster one."""
+    """Tokens of one expert of the fullest rank, a random number. How many there are is by chance, and they are no rows that lie in lines of
+    the cache: where     experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster
+    one."""
     spread = expert_ranks(model, ranks)
     one = routed_tokens(model, ranks) / (model.experts / spread)
     return np.where(model.fullest(spread) > 1.0, np.ceil(one / LINE) * LINE, one)

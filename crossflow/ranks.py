@@ -1,4 +1,4 @@
-"""The part of a plan on which a layer's time depends, and what one rank has of the layer: tokens, heads, experts."""
+"""The part of a plan that determines a layer's time, and a rank's share of the layer: tokens, heads, experts."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from crossopt.crossflow.workload import Transformer
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The part of a plan on which a layer's time depends; numbers, or columns over many plans."""
+    """The part of a plan that determines a layer's time; numbers, or columns over many plans."""
 
     tensor: Real
     context: Real
@@ -21,41 +21,41 @@ class Ranks:
     context_members: Members
     expert_members: Members
     expert_tensor: Real = 0.0
-    """Ranks over which each expert is split where experts are folded over tensor, context and data ranks; 0 where they are not."""
+    """Ranks over which each expert is split if experts are folded over tensor, context and data ranks; else 0."""
     expert_tensor_members: Members = ()
     hides: Real = 0.0
-    """1 where exchanges of tensor ranks go on behind the products next to them."""
+    """1 if tensor-parallel communication overlaps with the products next to it."""
 
     def tokens(self, model: Transformer) -> Real:
         return self.microbatch * model.sequence / self.context
 
     def norm_split(self) -> Real:
-        """Over how many ranks norms, dropouts and residuals are split."""
+        """Ranks over which norms, dropouts and residuals are split."""
         return np.where(self.sequence_parallel > 0.5, self.tensor, 1.0)
 
 
 def expert_ranks(model: Transformer, ranks: Ranks) -> Real:
-    """Over how many ranks experts are spread; layers without experts are not."""
+    """Ranks over which experts are spread; 1 for layers without experts."""
     return ranks.expert if model.experts > 1 else np.float64(1.0)
 
 
 def are_folded(model: Transformer, ranks: Ranks) -> Mask:
-    """Where the experts have groups of their own (Liu et al. 2025, arXiv:2504.14960)."""
+    """Whether experts have groups of their own (Liu et al. 2025, arXiv:2504.14960)."""
     return np.greater(ranks.expert_tensor, 0.5) & (model.experts > 1)
 
 
 def expert_split(model: Transformer, ranks: Ranks) -> Real:
-    """Over how many ranks the feed-forward part is split, of experts each expert."""
+    """Ranks over which the feed-forward part, or each expert, is split."""
     return np.where(are_folded(model, ranks), ranks.expert_tensor, ranks.tensor)
 
 
 def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
-    """Tokens that the rank's experts work on: each token goes to top-k experts, and where these are spread the fullest rank sets the pace.
-    Of folded experts those of as many ranks as an expert is split over, each with its part of the sequence."""
+    """Tokens processed by the rank's experts: each token goes to top-k experts, and the fullest rank sets the pace. Of folded experts those
+    of as many ranks as an expert is split over, each with its part of the sequence."""
     copies = ranks.tokens(model) * (model.experts_per_token * model.fullest(expert_ranks(model, ranks)))
     return copies * (expert_split(model, ranks) / ranks.tensor)
 
 
 def local_groups(model: Transformer, ranks: Ranks) -> Real:
-    """Key-value heads a tensor rank; with more ranks than groups each rank keeps a copy of one."""
+    """Key-value heads per tensor rank; with more ranks than groups each rank holds a copy of one."""
     return np.maximum(model.attention_groups / ranks.tensor, 1.0)

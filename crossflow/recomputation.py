@@ -1,4 +1,4 @@
-"""What of a layer the backward pass computes again: sets of modules, each with a word and a number.
+"""Recomputation modes: sets of modules of a layer that the backward pass computes again, each with a name and a number.
 
 A module is what an operator or a few give: that is not kept, and they work again before it is needed. In the words of Megatron-Core's
 `--recompute-modules` (megatron/core/transformer/transformer_config.py, core 0.14) the modules are
@@ -36,7 +36,7 @@ from crossopt.crossflow.workload import Transformer
 ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION = (1 << bit for bit in range(6))
 DENSE_PART, SHARED_EXPERTS, EXPERTS, SECOND_PRODUCTS, LAYER = (1 << bit for bit in range(6, 11))
 PARTLY: Final = 1 << 11
-"""In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
+"""Factor in the number of a mode that encodes how many layers of each chunk are recomputed."""
 _FULL: Final = PARTLY - 1
 _NORMS, _ACTIVATIONS = ATTENTION_NORM | FEED_FORWARD_NORM, DENSE_ACTIVATION | EXPERT_ACTIVATION
 _SETS: Final[dict[str, int]] = {
@@ -57,7 +57,7 @@ _SETS: Final[dict[str, int]] = {
     "shared-experts": SHARED_EXPERTS,
     "second-products": SECOND_PRODUCTS,
 }
-"""By name, a set before those that it holds."""
+"""Bits by name, a set before its subsets."""
 MODULES: Final = tuple(name for name in _SETS if name not in ("none", "full"))
 """Names that `+` may join."""
 MEGATRON: Final = {
@@ -69,29 +69,29 @@ MEGATRON: Final = {
     "moe": "experts",
     "shared_experts": "shared-experts",
 }
-"""Our words for those of Megatron-Core."""
+"""Names of Megatron-Core and ours."""
 RECOMPUTE: Final = ("none", "elements", "selective", "selective-elements", "full")
-"""The modes that are about any network."""
+"""Modes available for every network."""
 OF_EXPERTS: Final = ("expert-activation", "feed-forward-norm+expert-activation")
 OF_LATENTS: Final = ("up-projections",)
 OF_BOTH: Final = ("norms+expert-activation+up-projections",)
-"""Further ones of networks with experts, with latents, and with both, as recipes for these have them."""
+"""Further modes for networks with experts, with latents, and with both, as in their recipes."""
 WHOLE_PARTS: Final = ("dense-part", "shared-experts", "experts")
-"""Those that repeat the products of a part of the layer."""
+"""Modules with products of a part of the layer."""
 
 
 Recomputed = tuple[Array, Array] | None
-"""Of how many layers out of how many a mode holds; None where it does of all of all plans."""
+"""Layers that a mode covers, out of how many; None if it covers all layers of all plans."""
 
 
 def layers_named(word: str) -> int:
-    """The layers of each chunk that such a word as `full-2` names; 0 for any other."""
+    """The number of layers per chunk in a name such as `full-2`; 0 for any other name."""
     found = fullmatch(r"full-([1-9]\d{0,5})", word, ASCII)
     return int(found[1]) if found else 0
 
 
 def number_of(word: str) -> int:
-    """The number of a mode of recomputation; a ValueError where this is none."""
+    """The number of a recomputation mode; a ValueError if the name is invalid."""
     if layers := layers_named(word):
         return PARTLY * layers + _FULL
     parts = word.split("+")
@@ -104,7 +104,7 @@ def number_of(word: str) -> int:
 
 
 def word_of(number: int) -> str:
-    """The one word of a mode of recomputation, though others may mean the same."""
+    """The canonical name of a recomputation mode."""
     layers, left = divmod(int(number), PARTLY)
     if layers:
         return f"full-{layers}"
@@ -117,13 +117,13 @@ def word_of(number: int) -> str:
 
 
 def sets_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Every set of these modules, none at all included."""
+    """Every subset of these modules."""
     listed = tuple(names)
     return tuple(word_of(number_of("+".join(some) or "none")) for count in range(len(listed) + 1) for some in combinations(listed, count))
 
 
 def meaning_of(model: Transformer, number: int) -> int:
-    """The mode without modules that the network does not have, and with those that others hold there."""
+    """The mode without modules that the network lacks, and with those that others contain there."""
     if number & LAYER:
         return number
     absent = (0 if model.experts > 1 else EXPERT_ACTIVATION | EXPERTS) | (0 if model.latent else UP_PROJECTIONS)
@@ -139,7 +139,7 @@ def meaning_of(model: Transformer, number: int) -> int:
 
 
 def word_for(model: Transformer, word: str) -> str:
-    """The mode without the parts of its word that are nothing for this network: up-projections where there are no latents."""
+    """The mode without parts of its name that do nothing for this network, such as up-projections without latents."""
     number = number_of(word)
     if number & LAYER:
         return word_of(number)
@@ -147,13 +147,13 @@ def word_for(model: Transformer, word: str) -> str:
 
 
 def again(recompute: Real | Whole | int, what: int) -> Mask:
-    """Which modes of recomputation, by their numbers, compute one of these modules again, or the whole LAYER."""
+    """The modes, by number, that recompute one of these modules, or the whole LAYER."""
     found: Mask = np.not_equal(np.asarray(recompute, np.int64) & what, 0)
     return found
 
 
 def mean_again(full: Real, none: Real, recomputed: Recomputed) -> Real:
-    """The mean of a figure of layers that are computed again and of others."""
+    """Mean of a figure over recomputed layers and others."""
     if recomputed is None:
         return full
     redone, layers = recomputed
@@ -161,7 +161,7 @@ def mean_again(full: Real, none: Real, recomputed: Recomputed) -> Real:
 
 
 def select(place: Whole, modes: Sequence[Real]) -> Real:
-    """Of a figure under several modes that of each plan's own, by its place among these."""
+    """For each plan, the figure under its own mode, by the mode's index."""
     found, *rest = modes
     for number, one in enumerate(rest, 1):
         found = np.where(place == number, one, found)
@@ -169,25 +169,25 @@ def select(place: Whole, modes: Sequence[Real]) -> Real:
 
 
 def stacked(modes: Sequence[Real], shape: tuple[int, int]) -> Array:
-    """Tables of a figure under several modes, one below the other."""
+    """Tables of a figure under several modes, stacked."""
     return np.vstack([np.broadcast_to(mode, shape) for mode in modes])
 
 
 def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:
-    """Of how many layers of a stage that has so many the mode holds: all, or a number of each chunk (Megatron-LM's method `block`)."""
+    """How many of a stage's layers the mode covers: all, or a number per chunk (Megatron-LM's method `block`)."""
     each = np.floor(recompute / PARTLY)
     return np.where(each > 0.5, np.minimum(each * interleave, layers), layers)
 
 
 def least_recomputed(numbers: Sequence[int]) -> int:
-    """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
+    """The mode that recomputes the intersection: no more than any of them, though it need not be one of them."""
     if all(number % PARTLY == _FULL for number in numbers):
         return min(numbers, key=lambda number: number // PARTLY or np.inf)
     return reduce(and_, (0 if number >= PARTLY else number for number in numbers))
 
 
 def recompute_text(word: str) -> str:
-    """What is computed again, in a line about a plan."""
+    """Recomputation as it is named in the one-line summary of a plan."""
     if layers := layers_named(word):
         return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
     return f"{word} recompute" if word != "none" else "no recompute"

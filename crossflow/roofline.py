@@ -16,16 +16,16 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.records import dataclass
 
 TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 64.0, 0.76))
-"""Output tiles that a matrix library offers: rows, columns, share of the best tile's rate (fewer operand re-uses in smaller ones)."""
+"""Output tiles offered by a matrix library: rows, columns, share of the best tile's rate (smaller tiles re-use operands less)."""
 
 _DEPTH_ALIGNMENT = 32.0
-"""The inner dimension is padded to this many elements by the matrix engine."""
+"""The matrix engine pads the inner dimension to a multiple of this number."""
 _MANY = 32
-"""Devices for which it pays to look for equal memories."""
+"""Number of devices from which looking for equal memories pays off."""
 LINE = 64.0
 """Values of 16 bits in a cache line."""
 _CROSSING = ((64.0, 4.0 / 7.0), (32.0, 6.0 / 7.0), (16.0, 1.0), (8.0, 4.0 / 3.0), (4.0, 5.0 / 3.0), (2.0, 2.0))
-"""What is lost where a side is no multiple of so many values. Pieces of 64 values lie in one cache line each where rows are whole lines; of
+"""Loss if a side is not a multiple of this number of values. Pieces of 64 values lie in one cache line each where rows are whole lines; of
 rows that are multiples of 32, 16 or 8 values 1/2, 3/4 and 7/8 of the pieces lie in two, the last of which counts 1. Rows of fewer than 8
 values, 16 bytes, are loaded in halves, quarters and eighths of what one instruction may: a third more each, an estimate. GPT-2 with 50,257
 tokens took 25 % longer a step than with 50,304 (A. Karpathy 2023, nanoGPT), some 0.9 of its head's products."""
@@ -33,7 +33,7 @@ tokens took 25 % longer a step than with 50,304 (A. Karpathy 2023, nanoGPT), som
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds, joules and kernels of some work on one device; costs add up."""
+    """Seconds, joules and kernels of work on one device; costs can be added."""
 
     time: Real
     energy: Real
@@ -51,16 +51,16 @@ NOTHING = Cost(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`count` independent matrix products C[rows, columns] = A[rows, depth] B[depth, columns], each with operands of its own."""
+    """`count` independent matrix products C[rows, columns] = A[rows, depth] B[depth, columns], each with its own operands."""
 
     rows: Real
     depth: Real
     columns: Real
     count: Real = 1.0
     launches: Real = 1.0
-    """Of one call: more where the products of a batch are launched one by one on several streams."""
+    """Launches per call: several if the products of a batch are launched one by one on several streams."""
     by_chance: Real = 0.0
-    """1 where each has rows of its own number, of which `rows` is the mean."""
+    """1 if each product has its own number of rows, with mean `rows`."""
 
     @property
     def flops(self) -> Real:
@@ -68,7 +68,7 @@ class Product:
 
 
 def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Cost:
-    """Cost of a (batched) matrix product whose operands live in DRAM.
+    """Cost of a (batched) matrix product with operands in DRAM.
 
     Tiles of the L1 are no larger than those whose sums the registers keep. Where the kernel's own traffic through L1 is known, L1 and
     registers must feed the arithmetic while it runs: their rate counts for as much as the peak does, `efficiency.matrix`.
@@ -91,7 +91,7 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
 
 
 def product_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """Costs of several products, each as `product_cost` has it; of products in columns over many plans equal ones are looked at once."""
+    """Costs of several products, each as in `product_cost`; of products in columns over many plans, equal ones are evaluated once."""
     shapes = [(one.rows, one.depth, one.columns, one.count) for one in products]
     if any(np.any(one.by_chance) for one in products):
         shapes = [(*shape, one.launches, one.by_chance) for shape, one in zip(shapes, products, strict=True)]  # type: ignore[misc]
@@ -106,18 +106,18 @@ def product_costs(products: Sequence[Product], value_bytes: float, hardware: Har
 
 
 def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """For each product the cost of the two that give its gradients: dA = dC B^T and dB = A^T dC."""
+    """For each product the cost of its two gradient products: dA = dC B^T and dB = A^T dC."""
     return [by_input + by_weights for by_input, by_weights in gradient_costs(products, value_bytes, hardware)]
 
 
 def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
-    """The same apart: of the input's gradient, and of the weights'."""
+    """Costs of the two gradient products separately: of the input's gradient, and of the weights'."""
     costs = product_costs([side for one in products for side in (_by_input(one), _by_weights(one))], value_bytes, hardware)
     return list(zip(costs[::2], costs[1::2], strict=True))
 
 
 def input_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """For each product the cost of the one that gives the gradient of its input: dA = dC B^T."""
+    """For each product the cost of its input gradient: dA = dC B^T."""
     return product_costs([_by_input(one) for one in products], value_bytes, hardware)
 
 
@@ -130,14 +130,14 @@ def _by_weights(one: Product) -> Product:
 
 
 def _in_numbers(hardware: Hardware) -> bool:
-    """Whether the hardware's figures are numbers; `formulation.codesign.separable` has others, whose rows cannot be taken."""
+    """Whether the hardware's figures are numbers; `formulation.codesign.separable` uses symbolic ones, whose rows cannot be selected."""
     levels = (hardware.dram, hardware.l2, hardware.l1, hardware.registers)
     figures = (hardware.throughput, hardware.bundles, *(figure for level in levels for figure in (level.capacity, level.bandwidth)))
     return all(isinstance(figure, int | float | np.ndarray) for figure in figures)
 
 
 def _different(shapes: Array) -> tuple[Array, Whole]:
-    """The different rows, and for each row the number of its own."""
+    """The distinct rows, and for each row its number among them."""
     order = np.lexsort(shapes.T)
     new = np.ones(len(order), bool)
     new[1:] = (shapes[order[1:]] != shapes[order[:-1]]).any(axis=1)
@@ -153,8 +153,7 @@ def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0
 
 
 def fused_attention_cost(flops: Real, size: Real, hardware: Hardware, rate: float = 1.0) -> Cost:
-    """Cost of attention that never writes its scores: arithmetic at the rate fused kernels reach, or this share of it; `size` bytes of
-    operands and results."""
+    """Cost of attention that never writes its scores to memory: arithmetic at the rate of fused kernels, or this share of it."""
     arithmetic = flops / (hardware.throughput * hardware.wide_share * hardware.efficiency.attention * rate)
     moved = (size, size, np.maximum(size, flops * hardware.l1_traffic), flops * hardware.register_traffic)
     return _roofline(arithmetic, flops, moved, 1.0, hardware, hardware.efficiency.attention if hardware.l1_traffic else 1.0)
@@ -175,7 +174,7 @@ def _roofline(
 
 
 def tiled_time(product: Product, hardware: Hardware) -> Real:
-    """Seconds of the arithmetic, by the best tile: whole tiles, dealt to the bundles in whole waves.
+    """Seconds of the arithmetic with the best tile: whole tiles, assigned to the bundles in whole waves.
 
         waves * bundles * tile rows * tile columns * 2 (depth + accumulation) / (throughput * efficiency * tile's rate)
 
@@ -196,7 +195,7 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
 
 
 def _crossing(product: Product) -> Real:
-    """How much rows of the operands cross cache lines, by the side that does most, over sides that are multiples of 8 values."""
+    """How often operand rows cross cache lines, by the side with most crossings, for sides that are multiples of 8 values."""
     found: Real = 0.0
     for values, share in _CROSSING:
         found = np.where((np.mod(product.depth, values) > 0.5) | (np.mod(product.columns, values) > 0.5), share, found)
@@ -204,7 +203,7 @@ def _crossing(product: Product) -> Real:
 
 
 def _across(product: Product, rows: float) -> Real:
-    """Tiles of so many rows that a product has one below the other."""
+    """Number of tiles of this many rows along the rows of a product."""
     whole = np.ceil(product.rows / rows)
     if np.ndim(product.by_chance) == 0 and product.by_chance == 0.0:
         return whole
@@ -212,7 +211,7 @@ def _across(product: Product, rows: float) -> Real:
 
 
 def _places(tiles: Real, hardware: Hardware) -> Real:
-    """Places for tiles in whole waves, ceil(tiles / bundles) bundles; for an open number of at least `bundles` the fewest there can be."""
+    """Tile slots in whole waves, ceil(tiles / bundles) bundles; the fewest possible if the number is open, at least `bundles`."""
     whole = np.ceil(tiles / hardware.bundles) * hardware.bundles
     if np.ndim(hardware.open_bundles) == 0 and hardware.open_bundles == 0.0:
         return whole
@@ -220,7 +219,7 @@ def _places(tiles: Real, hardware: Hardware) -> Real:
 
 
 def reloads(product: Product, room: Real) -> Real:
-    """Elements that cross into a memory whose resident tile may have `room` elements, for one product of the batch.
+    """Elements moved into a memory that holds `room` elements of the resident tile, for one product of the batch.
 
     Many devices share few sizes of a memory; each size is looked at once.
     """

@@ -1,4 +1,4 @@
-"""When each pipeline stage runs each microbatch: 1F1B, and with gradients of weights put off, each with one or more chunks a stage.
+"""Start and end of each microbatch's passes on each pipeline stage: 1F1B, and schedules with deferred weight gradients.
 
 A stage does its passes in a fixed order (Narayanan et al. 2021): forward passes until the pipeline is as full as memory is kept for, then
 one forward and one backward in turn, then the backward passes that are left. A forward pass waits for the same microbatch on the chunk
@@ -30,21 +30,21 @@ class Run:
     start: float
     end: float
     weights: bool = False
-    """The gradients of weights, apart from those of the inputs."""
+    """Gradients of weights, separate from those of the inputs."""
 
 
 FORWARD, BACKWARD, WEIGHTS = 0, 1, 2
 _WAYS = {"f": (FORWARD,), "b": (BACKWARD, WEIGHTS), "i": (BACKWARD,), "w": ()}
 _PAIR = 3
-"""What is done in a block of two passes together: forward, the gradients of inputs and those of weights."""
+"""The parts of a block of two paired passes: forward, input gradients and weight gradients."""
 Pass = tuple[int, int, int]
-"""A microbatch, a chunk, and what is done."""
+"""A microbatch, a chunk, and the kind of pass."""
 Block = tuple[Pass, ...]
-"""Passes that begin when all of them may, and hand on together."""
+"""Passes that start when all of them can, and hand on together."""
 
 
 def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Pass]:
-    """The passes of a stage in its order. With several chunks the stages divide the microbatches."""
+    """The passes of a stage in order. With several chunks the number of stages divides that of microbatches."""
     if kind == "zero-bubble-v":
         return _in_v(stage, stages, microbatches)
     if kind == "dualpipe":
@@ -60,8 +60,7 @@ def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sch
 
 
 def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
-    """Of two chunks, the second of which goes up the stages again (Qi et al. 2023, section 6, as PyTorch's ZBVZeroBubble has it): forward
-    passes of the first chunk until its microbatches come back, then all in turn; at the end gradients of inputs before those of weights."""
+    """The passes of a stage under ZB-V: two chunks, of which the second goes up the stages again."""
     most, done, order = max(2 * stages - 1, microbatches), [[0, 0, 0], [0, 0, 0]], list[Pass]()
 
     def do(chunk: int, *ways: int) -> None:
@@ -90,8 +89,7 @@ def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
 
 
 def _both_ways(stage: int, stages: int, microbatches: int) -> list[Block]:
-    """Of a device with two stages: its steps with the microbatches that are their turn, the gradients of weights that wait first come
-    first."""
+    """The passes of a device with two stages (DualPipe), with their microbatches; waiting weight gradients are done first."""
     near, far = (0, 1) if stage < stages // 2 else (1, 0)
     number = {(chunk, way): chunk * microbatches // 2 for chunk in (near, far) for way in (FORWARD, BACKWARD, WEIGHTS)}
     order, waiting = list[Block](), list[Pass]()
@@ -110,8 +108,8 @@ def _both_ways(stage: int, stages: int, microbatches: int) -> list[Block]:
 
 
 def _steps_both_ways(stage: int, stages: int, microbatches: int) -> list[str]:
-    """The eight steps of DeepSeek-AI's dualpipe.py: forward and whole backward passes, gradients of inputs, and of weights that wait. Two
-    letters are a pair, small ones microbatches that come from the nearer end."""
+    """The eight steps of DeepSeek-AI's dualpipe.py as letters: forward and whole backward passes, input gradients, and deferred weight
+    gradients. Two letters are a pair; lower case marks microbatches that come from the nearer end."""
     own = min(stage, stages - 1 - stage)
     left, turns = stages // 2 - own - 1, microbatches // 2 - stages + own + 1
     return [
@@ -128,7 +126,7 @@ def _steps_both_ways(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def _put_off(order: list[Pass], further: int) -> list[Pass]:
-    """The same with the gradients of weights after so many further backward passes, and the last of them at the end."""
+    """The passes with weight gradients after this many further backward passes, and the rest at the end."""
     found, waiting = list[Pass](), list[Pass]()
     for microbatch, chunk, way in order:
         found.append((microbatch, chunk, way))
@@ -139,7 +137,7 @@ def _put_off(order: list[Pass], further: int) -> list[Pass]:
 
 
 def _microbatch_and_chunk(number: int, stages: int, chunks: int) -> tuple[int, int]:
-    """Which microbatch and chunk come at this place of the forward passes: through each chunk as many microbatches as there are stages."""
+    """Microbatch and chunk of the forward pass with this number: each chunk takes as many microbatches as there are stages."""
     if chunks == 1:
         return number, 0
     group, inside = divmod(number, stages * chunks)
@@ -153,15 +151,15 @@ class Work:
     forward: float
     backward: float
     weights: float = 0.0
-    """Of gradients of weights, where they are put off; else they are part of `backward`."""
+    """Weight gradients if deferred; else they are part of `backward`."""
     shares: tuple[float, ...] = ()
-    """How much of it each chunk takes; all alike where nothing is said."""
+    """Share of each chunk; equal by default."""
     together: float = 1.0
-    """What share of their seconds a forward and a backward pass take that go on together."""
+    """Duration of a pair relative to the sum of its forward and backward pass."""
 
 
 def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Run]:
-    """All passes, those of the first stage first and each stage's in its order."""
+    """All passes with their times, stage by stage in order."""
     count, last = len(stages), len(stages) * chunks
     orders = [_blocks_of(stage, count, microbatches, chunks, kind) for stage in range(count)]
     ended, clock, at = dict[Pass, float](), [0.0] * count, [0] * count
@@ -189,7 +187,7 @@ def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Sched
 
 
 def _seconds(work: Work, chunk: int, way: int, chunks: int) -> float:
-    """What a pass takes alone."""
+    """Seconds of a single pass."""
     took = (work.forward, work.backward, work.weights)[way]
     return took * work.shares[chunk] if work.shares else took / chunks
 
@@ -201,15 +199,14 @@ def _blocks_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sc
 
 
 def place_of(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
-    """The place of a stage's chunk on the way of its microbatches: of a V the second ones go up the stages again, and so do microbatches
-    that go the other way."""
+    """Position of a stage's chunk on the path of its microbatches."""
     if chunk and kind in ("zero-bubble-v", "dualpipe"):
         return (2 * stages if kind == "zero-bubble-v" else stages) - 1 - stage
     return chunk * stages + stage
 
 
 def _ready(ended: dict[tuple[int, int, int], float], which: tuple[int, int, int], last: int) -> float | None:
-    """When a pass has what it waits for; None while that is not known."""
+    """Time at which a pass has its inputs; None while unknown."""
     microbatch, place, way = which
     if way == FORWARD:
         return 0.0 if place == 0 else ended.get((microbatch, place - 1, FORWARD))

@@ -1,4 +1,4 @@
-"""Which layers a pipeline stage holds, and the work of the stages: the shapes of a pipeline that time and memory share."""
+"""Layers of the pipeline stages, and the pipeline shapes that the models of time and memory share."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from crossopt.crossflow.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Layers per stage: so many on the first stage, which also holds the embedding, and on the last one, which also holds the head; of the
-    stages between all have `between`, and the `fuller` ones next to the first stage one more."""
+    """Layers per stage: given numbers on the first (with embedding) and last stage (with head); `between` on the others, of which the
+    `fuller` ones next to the first stage have one more."""
 
     stages: Real
     least: Real
     """Layers that every stage has."""
     extra: Real
-    """All further ones."""
+    """All further layers."""
     ends: tuple[Real, Real]
     between: Real
     fuller: Real
@@ -24,7 +24,7 @@ class Split:
         return self.ends[0]
 
     def middle(self) -> Real:
-        """Layers of the fullest stage that is neither first nor last; what every stage has where there is no such stage."""
+        """Layers of the fullest stage between first and last; the common number if there is no such stage."""
         return np.where(self.stages > 2.5, self.between + np.where(self.fuller > 0.5, 1.0, 0.0), self.least)
 
     def last(self) -> Real:
@@ -36,15 +36,13 @@ class Split:
         return np.where(np.less(stage, 0.5), self.ends[0], np.where(np.greater(stage, self.stages - 1.5), self.ends[1], inner))
 
     def before(self, stage: Real) -> Real:
-        """Layers of all stages before this one."""
+        """Number of layers before this stage."""
         inner = stage - 1.0
         return np.where(np.less(stage, 0.5), 0.0, self.ends[0] + self.between * inner + np.minimum(inner, self.fuller))
 
 
 def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0) -> Split:
-    """The layers over the stages as evenly as can be, extra ones to the stages between first, since the ends carry more; or with so many on
-    the first and the last stage where these are above 0, and the rest evenly over the others (Megatron-LM's
-    --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers)."""
+    """The layers distributed evenly over the stages, remainders first to those between the ends; or with given numbers at the ends."""
     single, given = np.less(stages, 1.5), np.where(np.greater(first, 0.5), 1.0, 0.0) + np.where(np.greater(last, 0.5), 1.0, 0.0)
     rest, others = layers - first - last, np.maximum(stages - given, 1.0)
     even = np.floor(rest / others)
@@ -59,9 +57,8 @@ def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0)
 
 
 def chunk_sizes(layers: int, chunks: int, *, first: bool = False) -> tuple[int, ...]:
-    """The layers of a stage over its chunks: chunks with one more than others lie together in the middle, so that those of all stages are
-    at work at about the same time, and neither with the embedding nor with the head. Where the first stage has fewer layers than chunks its
-    first chunk, with the embedding, has none; where another stage has, the last one, with the head."""
+    """The layers of a stage distributed over its chunks; larger chunks lie together in the middle. Where the first stage has fewer layers
+    than chunks its     first chunk, with the embedding, has none; where another stage has, the last one, with the head."""
     least, more = divmod(layers, chunks)
     outwards = sorted(range(chunks), key=lambda chunk: (abs(2 * chunk - chunks + 1), chunk))
     if first and not least:
@@ -71,8 +68,7 @@ def chunk_sizes(layers: int, chunks: int, *, first: bool = False) -> tuple[int, 
 
 
 def waited_for_chunks(split: Split, interleave: Real) -> Real:
-    """For how much of a layer the stages wait for each other in a microbatch, at the most, since chunks differ: those of the fullest stage,
-    where they do not divide its layers.
+    """Upper bound, in layers, of the time that stages wait for each other per microbatch because chunks differ.
 
     Take passes in slots of one forward and one backward chunk for every stage, each stage a slot after the one before it: then every stage
     has what it waits for, and a slot lasts as long as the longest passes in it. Of p stages those of p r + p - 1 slots in p v are of the r
@@ -84,18 +80,18 @@ def waited_for_chunks(split: Split, interleave: Real) -> Real:
 
 
 def is_v(schedule: Real) -> Mask:
-    """Whether the first stage holds the last chunk, and so the head, too: chunks go down the stages and up again."""
+    """Whether the first stage also holds the last chunk, and so the head (V schedule)."""
     return np.equal(schedule, 2.0)
 
 
 def is_both_ways(schedule: Real) -> Mask:
-    """Whether half of the microbatches go up the stages (DualPipe), so that devices hold a stage and the one as far from the other end."""
+    """Whether half of the microbatches go up the stages (DualPipe), so that devices hold a stage and its mirror."""
     return np.equal(schedule, 3.0)
 
 
 def paired_layers(split: Split) -> tuple[Real, Real]:
-    """Half of what the devices hold that have a stage and the one as far from the other end: those with the ends, and the fullest of the
-    others. Of these the fuller stages come first, so that both of a pair are fuller once they are more than half."""
+    """Half the layers of devices with two stages: those with the ends, and the fullest of the others. Of these the fuller stages come
+    first, so that both of a pair are fuller once they are more than half."""
     both = np.where(np.greater(split.fuller, split.stages / 2.0 - 0.5), 1.0, np.where(np.greater(split.fuller, 0.5), 0.5, 0.0))
     return (split.first() + split.last()) / 2.0, np.where(np.greater(split.stages, 2.5), split.between + both, split.least)
 
@@ -103,7 +99,7 @@ def paired_layers(split: Split) -> tuple[Real, Real]:
 def microbatches_in_flight(
     stage: Real, stages: Real, interleave: Real, microbatches: Real, schedule: Real = 0.0, pairs: Real = 0.0
 ) -> Real:
-    """For how many microbatches a stage keeps the activations of all its layers, at the most.
+    """Largest number of microbatches for which a stage stores the activations of all its layers.
 
     1F1B: min(m, p - i). Interleaved, v chunks a stage: min(m, (p (v - 1) + 2 (p - i - 1) + 1) / v), which is 1 + (p - 1) / (p v) times p
     on the first stage (Narayanan et al. 2021; Korthikanti et al. 2022, section 4.2.3). With split backward passes min(m, p) on every

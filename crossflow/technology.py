@@ -1,4 +1,4 @@
-"""What one process, memory and package generation offers, per core, bit, stack and wire; and how a generation scales to the next.
+"""The figures of one process, memory and package generation, per core, bit, stack and wire, and their scaling to the next.
 
 All figures are SI: square metres, watts, hertz, volts, joules and watts per bit, bytes, wires per metre of die edge. The quantities are
 those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-lab/DeepFlow).
@@ -43,15 +43,15 @@ PARTS = ("core", "registers", "l1", "l2", "dram", "intra", "inter")
 MEMORIES = ("registers", "l1", "l2", "dram")
 ON_DIE = ("registers", "l1", "l2")
 VALUE = 2.0
-"""Bytes of a value of 16 bits."""
+"""Bytes of a 16-bit value."""
 HOLDING = ("registers", "l1")
-"""The memories that hold the tiles of each bundle of cores."""
+"""Memories that hold the tiles of each bundle of cores."""
 FURTHER = ("fp32", *NARROW)
-"""Precisions that the cores of a technology may have beside 16 bits."""
+"""Precisions beyond 16 bits for which cores may state a rate."""
 UNLIMITED_VOLTAGE = 1.0e3
-"""Volts: far above any circuit, far below where its cube would overflow."""
+"""Upper limit of volts: far above any circuit, far below overflow of its cube."""
 UNLIMITED_PORT = 1.0e30
-"""Bytes per second, or per cycle: far above any port."""
+"""Upper limit of bytes per second or per cycle, far above any port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +65,38 @@ class CoreTechnology:
     nominal_frequency: Annotated[Frequency, Doc("at nominal voltage")]
     nominal_voltage: Annotated[Voltage, Doc("of the supply")]
     threshold_voltage: Annotated[Voltage, Doc("of the transistors")]
-    margin_voltage: Annotated[Voltage, Doc("that the supply stays above the threshold; below, the clock is throttled at constant voltage")]
+    margin_voltage: Annotated[
+        Voltage, Doc("minimum of supply minus threshold voltage; below it the clock is throttled at constant voltage")
+    ]
     maximum_voltage: Annotated[Voltage, Needed(), Doc("of the supply")] = UNLIMITED_VOLTAGE
-    maximum_frequency: Annotated[
-        Frequency, Unset(), Doc("whatever the supply; without a limit but the voltage's where nothing is said")
-    ] = UNLIMITED_FREQUENCY
+    maximum_frequency: Annotated[Frequency, Unset(), Doc("at any supply; limited by the voltage alone by default")] = UNLIMITED_FREQUENCY
     utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
     register_traffic: Annotated[NotNegative, Doc("register values moved per FLOP")] = 8.0 / 28.0
-    """Of 16 bits; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
-    l1_traffic: Annotated[NotNegative, Doc("values that pass L1 per FLOP of a product; 0 where tiles fill the registers")] = 0.0
-    """Of 16 bits: operands that the tile of an instruction or a warp reads, and what fills the tile of its block."""
+    """For 16 bits; a 4 x 4 engine moves 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+    l1_traffic: Annotated[NotNegative, Doc("values through L1 per FLOP of a product; 0 if tiles fill the registers")] = 0.0
+    """For 16 bits: operand reads per tile of an instruction or a warp, and fills per tile of its block."""
     tile: Annotated[
-        Count, Unset(), Doc("elements of the largest tile of a product that a bundle sums; as L1 has room where nothing is said")
+        Count, Unset(), Doc("elements of the largest product tile that a bundle accumulates; by default what L1 has room for")
     ] = UNLIMITED_TILE
-    """Of a bundle, or of several that share what they read."""
-    vector_share: Annotated[NotNegative, Doc("FLOPs of work that is no matrix product over `flop_per_cycle`")] = 1.0 / 8.0
+    """Of a bundle, or of several that share reads."""
+    vector_share: Annotated[NotNegative, Doc("FLOPs outside matrix products over `flop_per_cycle`")] = 1.0 / 8.0
     """15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
     wide_share: Annotated[float, Key(None)] = 1.0
-    """FLOPs per cycle on operands of 16 bits over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
+    """FLOPs per cycle on 16-bit operands over `flop_per_cycle`; below 1 in 8-bit and 4-bit runs."""
     rates: Annotated[
-        dict[str, Annotated[NotNegative, NonZero()]], Doc("FLOPs per cycle over those of 16 bits in further precisions, such as fp8: 2")
+        dict[str, Annotated[NotNegative, NonZero()]], Doc("FLOPs per cycle over those of 16 bits, by precision, such as fp8: 2")
     ] = field(default_factory=dict, hash=False)
     leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
-    clocked_share: Annotated[Ratio, Doc("of the rest of that power, drawn as long as a kernel runs, whatever it computes")] = 0.0
-    least_fed: Annotated[Ratio, Doc("of the peak for which L2 gives products their operands; no chip's gives less")] = 0.0
-    """A chip whose L2 gives less counts as one without."""
-    whole_bundles: Annotated[bool, Doc("whether cores that fill no bundle are none")] = False
-    """DeepFlow counts them."""
+    clocked_share: Annotated[Ratio, Doc("of the remaining power, drawn while any kernel runs")] = 0.0
+    least_fed: Annotated[Ratio, Doc("least share of the peak for which L2 gives products their operands")] = 0.0
+    """A chip with a slower L2 counts as one without."""
+    whole_bundles: Annotated[bool, Doc("whether cores beyond whole bundles are unusable")] = False
+    """DeepFlow counts them as usable."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("leakage_per_area", "clocked_share", "whole_bundles", "l1_traffic", "least_fed"))
         if unknown := self.rates.keys() - FURTHER:
-            raise ValueError(f"rates: {min(unknown)!r} is no further precision (one of {', '.join(FURTHER)})")
+            raise ValueError(f"rates: {min(unknown)!r} is not a further precision (one of {', '.join(FURTHER)})")
         if self.clocked_share > 1.0:
             raise ValueError(f"clocked share is {self.clocked_share}, a share of at most 1 is needed")
         if self.maximum_frequency < self.nominal_frequency:
@@ -111,12 +111,12 @@ class CoreTechnology:
 
     @property
     def switching_power(self) -> float:
-        """Watts of one core at nominal voltage and frequency beside what it leaks."""
+        """Watts of one core at nominal voltage and frequency, without leakage."""
         return self.nominal_power - self.leakage
 
     @property
     def energy_per_flop(self) -> float:
-        """Joules at nominal voltage: what switches beside clocks and control, at the peak."""
+        """Joules per FLOP at nominal voltage: switching energy without clocks and control, at the peak."""
         return (1.0 - self.clocked_share) * self.switching_power / (self.flop_per_cycle * self.nominal_frequency)
 
 
@@ -128,18 +128,18 @@ class SramTechnology:
     energy_per_bit: Annotated[EnergyPerBit, Doc("moved")]
     static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
     bank_capacity: Annotated[Bytes, Doc("of one bank")]
-    controller_area: Annotated[Area, Doc("of the crossbar per bank and bundle; 0 where the level needs none")]
-    overhead: Annotated[Ratio, Doc("share of a bank's area that is not cells")]
+    controller_area: Annotated[Area, Doc("of the crossbar per bank and bundle; 0 if the level has none")]
+    overhead: Annotated[Ratio, Doc("share of a bank's area outside the cells")]
     utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
     bank_bytes_per_cycle: Annotated[
-        NotNegative, Unset(), Doc("through the port of one bank, at the clock of the cores; without a limit where nothing is said")
+        NotNegative, Unset(), Doc("through the port of one bank, at the cores' clock; unlimited by default")
     ] = UNLIMITED_PORT
-    least_per_bundle: Annotated[Bytes, Doc("of the level, that the tiles of kernels take in each bundle of cores; no chip has less")] = 0.0
-    """A level that has fewer counts as absent."""
-    core_supply: Annotated[
-        bool, Doc("whether its bits take more and less with the supply of the cores, as V^2; registers and L1 alone")
-    ] = False
-    """Others, and what leaks, have a supply of their own."""
+    least_per_bundle: Annotated[Bytes, Doc("of the level per bundle of cores, needed by the tiles of kernels; the minimum of any chip")] = (
+        0.0
+    )
+    """A level with less capacity counts as absent."""
+    core_supply: Annotated[bool, Doc("whether energy per bit follows the cores' supply as V^2; for registers and L1 alone")] = False
+    """Other levels, and leakage, have their own supply."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "least_per_bundle", "core_supply"))
@@ -155,20 +155,20 @@ class DramTechnology:
     stack_area: Annotated[Area, Doc("of the package under one stack")]
     controller_area: Annotated[Area, Doc("of the die for one stack")]
     links_per_stack: Annotated[Count, Doc("wires of one stack")]
-    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    links_per_metre: Annotated[PerLength, Doc("wires per length of die edge")]
     energy_per_bit: Annotated[EnergyPerBit, Doc("moved, at nominal voltage")]
     static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
     nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
     nominal_voltage: Annotated[Voltage, Doc("of the wires")]
     threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
     margin_voltage: Annotated[Voltage, Doc("above the threshold")]
-    maximum_voltage: Annotated[Voltage, Unset(), Doc("of the wires; the nominal one, with the rate of the standard, if not told")] = (
+    maximum_voltage: Annotated[Voltage, Unset(), Doc("of the wires; by default the nominal one, with the standard's rate")] = (
         UNLIMITED_VOLTAGE
     )
     utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
-    stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
-    least_l2: Annotated[NotNegative, Doc("bytes a second of L2 over those of the stacks, which run no faster than that")] = 0.0
-    """All bytes of the stacks pass L2."""
+    stack_edge: Annotated[Length, Doc("of die edge per stack; 0 if the edge does not limit stacks")] = 0.0
+    least_l2: Annotated[NotNegative, Doc("L2 bandwidth over stack bandwidth; stacks run no faster than that")] = 0.0
+    """All bytes of the stacks pass through L2."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("static_power_per_bit", "stack_edge", "least_l2"))
@@ -179,7 +179,7 @@ class LinkTechnology:
     """The wires between devices: on a wafer or interposer, on a board, or in cables."""
 
     area: Annotated[Area, Doc("of the die for one wire")]
-    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    links_per_metre: Annotated[PerLength, Doc("wires per length of die edge")]
     energy_per_bit: Annotated[EnergyPerBit, Doc("sent, at nominal voltage")]
     nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
     nominal_voltage: Annotated[Voltage, Doc("of the wires")]
@@ -189,35 +189,35 @@ class LinkTechnology:
     maximum_voltage: Annotated[Voltage, Needed(), Doc("of the wires")] = UNLIMITED_VOLTAGE
     utilisation: Annotated[Ratio, Needed(), Doc("share of the peak that is usable")] = 1.0
     latency: Annotated[Duration, Needed(), Doc("per step of a collective")] = 0.0
-    ring_latency: Annotated[Duration, Doc("per step of a ring over all ranks that share, if longer than `latency`")] = 0.0
-    adapter_energy_per_bit: Annotated[EnergyPerBit, Doc("sent, of adapters and cables beside the chip, no part of its power")] = 0.0
+    ring_latency: Annotated[Duration, Doc("per step of a ring over all sharing ranks, if longer than `latency`")] = 0.0
+    adapter_energy_per_bit: Annotated[EnergyPerBit, Doc("sent, by adapters and cables outside the chip, not part of its power")] = 0.0
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("latency", "ring_latency", "adapter_energy_per_bit"))
 
     @property
     def one_rate(self) -> bool:
-        """Whether every wire runs at the rate of its standard or not at all, as what it ends at does: no more than the nominal voltage."""
+        """Whether every wire runs at its standard's rate or not at all; the supply is then at most nominal."""
         return self.maximum_voltage <= self.nominal_voltage
 
     @property
     def energy_of_a_byte(self) -> float:
-        """Joules that a byte takes on its way, on the die and beside it."""
+        """Joules per byte on the path, on and off the die."""
         return 8.0 * (self.energy_per_bit + self.adapter_energy_per_bit)
 
 
 @dataclass(frozen=True, slots=True)
 class Uncore:
-    """What a chip has beside the parts that can be chosen: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
+    """The uncore of a chip: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
 
     area_share: Annotated[Ratio, Doc("of the die")] = 0.0
-    power_per_area: Annotated[PowerPerArea, Doc("of the die, that follows voltage and clock of the cores, at nominal both")] = 0.0
-    """Watts that switch, at full activity."""
-    steady_per_area: Annotated[PowerPerArea, Doc("of the die up to the usual one's area, that follows neither voltage nor clock")] = 0.0
+    power_per_area: Annotated[PowerPerArea, Doc("of the die, following voltage and clock of the cores, at nominal values")] = 0.0
+    """Watts that switch at full activity."""
+    steady_per_area: Annotated[PowerPerArea, Doc("of the die, up to the usual die's area, constant in voltage and clock")] = 0.0
     steady_area: Annotated[float, Key(None)] = float("inf")
-    """Square metres of that usual die: larger ones and more of them have no more steady watts."""
+    """Square metres of the usual die; larger or more dies have no more constant watts."""
     spare_bundles: Annotated[
-        Ratio, Doc("bundles of cores that lie in it beside those in use, over these; a die with as many defect is good")
+        Ratio, Doc("spare bundles of cores over those in use; a die with at most as many defective bundles is good")
     ] = 0.0
 
     def __post_init__(self) -> None:
@@ -229,7 +229,7 @@ class Uncore:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Values of 16 bits that pass each memory for a FLOP of large products."""
+    """16-bit values per FLOP of large products that pass through each memory."""
 
     registers: Annotated[NotNegative, Needed(), Doc("through the registers")] = 0.0
     l1: Annotated[NotNegative, Needed(), Doc("through L1")] = 0.0
@@ -243,21 +243,21 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One figure for each part of a chip: its die area, its power, or a share of either, which is what files state."""
+    """One figure for each part of a chip: its die area, its power, or a share of either, as files state it."""
 
     core: Annotated[Real, Key("compute"), Unit("ratio"), Bounds(0.0, 1.0), Doc("the cores")]
     registers: Annotated[Real, Unit("ratio"), Bounds(0.0, 1.0), Doc("the registers")]
     l1: Annotated[Real, Unit("ratio"), Bounds(0.0, 1.0), Doc("the L1 memories")]
     l2: Annotated[Real, Unit("ratio"), Bounds(0.0, 1.0), Doc("the L2 memory")]
     dram: Annotated[Real, Key("hbm"), Unit("ratio"), Bounds(0.0, 1.0), Doc("controllers of the memory stacks")]
-    """Of areas: the memory controllers on the die. Of powers: controllers, wires and stacks together."""
+    """Areas: the memory controllers on the die. Powers: controllers, wires and stacks together."""
     intra: Annotated[Real, Key("node_network"), Unit("ratio"), Bounds(0.0, 1.0), Doc("links inside a node")]
     inter: Annotated[Real, Key("network"), Unit("ratio"), Bounds(0.0, 1.0), Doc("links between nodes")]
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How busy some kernels keep each part, as shares of what it draws at its peak above what it draws anyway.
+    """Activity of each part in some kernels, as a share of its peak draw above its constant draw.
 
     Where something sets the pace, memories move what that asks of them, whatever they could: in products what the FLOPs of `core` take
     (`per_flop`), in streams the shares of what the stacks deliver, at the lowest clock that lets it through (`streams`).
@@ -270,34 +270,30 @@ class Activity:
     dram: Annotated[Ratio, Key("hbm"), Doc("the memory stacks")] = 1.0
     intra: Annotated[Ratio, Key("node_network"), Doc("links inside a node")] = 1.0
     inter: Annotated[Ratio, Key("network"), Doc("links between nodes")] = 1.0
-    per_flop: Annotated[
-        Traffic | None, Doc("what memories move for a FLOP in products, whose cores set the pace, whatever they could move")
-    ] = None
-    streams: Annotated[
-        bool, Doc("whether the stacks set the pace, with memories on the die and the clock no faster than these deliver")
-    ] = False
+    per_flop: Annotated[Traffic | None, Doc("values moved per FLOP in products, whose rate the cores set")] = None
+    streams: Annotated[bool, Doc("whether the stacks set the rate of on-die memories and of the clock")] = False
 
     def __post_init__(self) -> None:
         if any(not 0.0 <= getattr(self, name) <= 1.0 for name in PARTS):
             raise ValueError(f"shares between 0 and 1 are needed, not {self}")
         if self.streams and self.per_flop is not None:
-            raise ValueError("per_flop and streams are both given (give one: a kernel has the pace of its cores or of its memory)")
+            raise ValueError("per_flop and streams are both given (give one: either the cores or the memory set the rate of a kernel)")
 
     def at_width(self, value_bytes: float) -> "Activity":
-        """The kernels on operands of so many bytes."""
+        """The activity with operands of this many bytes."""
         if self.per_flop is None:
             return self
         return replace(self, per_flop=Traffic(*(getattr(self.per_flop, name) * (value_bytes / VALUE) for name in MEMORIES)))
 
     @property
     def paced(self) -> bool:
-        """Whether memories move what cores or stacks ask of them."""
+        """Whether memories move data at the rate of cores or stacks."""
         return self.streams or self.per_flop is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Technology:
-    """Everything a chip can be made of."""
+    """A complete technology: all parts from which a chip can be built."""
 
     name: str
     core: CoreTechnology
@@ -311,26 +307,26 @@ class Technology:
     """Links between package groups."""
     uncore: Uncore = Uncore()
     sustained: tuple[Activity, ...] = (Activity(),)
-    """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
+    """Candidates for the most demanding kernels, all of which a board must sustain. By default, all parts at their peaks."""
     die_links: DieLinks = NO_LINKS
     upper_dies: UpperDies | None = None
-    """Where there are none, one kind of die holds all parts."""
+    """Without stacked dies, one kind of die holds all parts."""
 
     def __post_init__(self) -> None:
         if self.l2.core_supply:
-            raise ValueError("core_supply is given for L2, which lies beside the cores (give it for registers and L1 alone)")
+            raise ValueError("core_supply is given for L2, which has its own supply (give it for registers and L1 alone)")
         if not self.sustained:
-            raise ValueError("sustained is empty, one activity at least is needed")
+            raise ValueError("sustained is empty; at least one activity is needed")
 
     @property
     def l2_per_flop(self) -> float:
-        """Bytes that large products take of L2 for a FLOP; none where no kernels of the technology say so."""
+        """Bytes of L2 traffic per FLOP of large products; none if no kernels of the technology state it."""
         return VALUE * max((busy.per_flop.l2 for busy in self.sustained if busy.per_flop), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """By what factors parts at a logic node differ from those that a technology describes."""
+    """Factors by which parts at a logic node differ from those of a technology."""
 
     voltage: Annotated[NotNegative, Doc("of the cores, nominal and maximum, at the same frequencies")] = 1.0
     core_area: Annotated[NotNegative, Doc("of a core")] = 1.0
@@ -338,9 +334,9 @@ class Node:
     sram_area: Annotated[NotNegative, Doc("of cells and crossbars")] = 1.0
     sram_energy: Annotated[NotNegative, Doc("of a bit moved")] = 1.0
     controller_area: Annotated[NotNegative, Doc("of the controllers of stacked memory")] = 1.0
-    """These are mostly analog."""
+    """These circuits are mostly analog."""
     highest_clock: Annotated[NotNegative, Doc("of the highest clock of the cores")] = 1.0
-    """Whatever the supply."""
+    """At any supply."""
 
     def __post_init__(self) -> None:
         if any(not 0.0 < getattr(self, field.name) < float("inf") for field in fields(self)):
@@ -369,8 +365,8 @@ def at_node(technology: Technology, node: Node) -> Technology:
 
 
 def at_precision(technology: Technology, rate: float, value_bytes: float) -> Technology:
-    """The technology whose matrix engines do `rate` times the FLOPs of 16 bits a cycle on operands of so many bytes, at the same power, as
-    bought devices do. Vector engines stay, and so does the rate on 16 bits where operands are narrower."""
+    """The technology with `rate` times the FLOPs of 16 bits per cycle on operands of this many bytes, at the same power. Vector engines
+    stay, and so does the rate on 16 bits where operands are narrower."""
     core = technology.core
     made = replace(
         core,
@@ -384,7 +380,7 @@ def at_precision(technology: Technology, rate: float, value_bytes: float) -> Tec
 
 
 def scale_logic(technology: Technology, steps: int) -> Technology:
-    """The technology `steps` logic generations on (14, 10, 7, 5, 3, 2, 1 nm are steps 0 to 6 from 14 nm).
+    """The technology `steps` logic generations later (14, 10, 7, 5, 3, 2, 1 nm are steps 0 to 6 from 14 nm).
 
     Each step: core voltage x 0.9; core, SRAM cell and SRAM controller area x 0.67; core power and SRAM energy x 0.54; DRAM controller
     area x 0.9 (case study of arXiv 2211.03309). The highest core voltage stays, as the case study has none.
@@ -395,7 +391,7 @@ def scale_logic(technology: Technology, steps: int) -> Technology:
 
 
 def scale_network(technology: Technology, steps: int) -> Technology:
-    """The technology with links between package groups `steps` generations on: wire area x 0.75, energy x 0.5 a step (same source)."""
+    """The technology with links between package groups `steps` generations later: wire area x 0.75, energy x 0.5 per step (same source)."""
     link = technology.inter
     return replace(technology, inter=replace(link, area=link.area * 0.75**steps, energy_per_bit=link.energy_per_bit * 0.5**steps))
 
@@ -422,7 +418,7 @@ def _check(part: CoreTechnology | SramTechnology | DramTechnology | LinkTechnolo
 
 
 def _check_voltages(part: CoreTechnology | DramTechnology | LinkTechnology) -> None:
-    """Refuse voltages out of the order threshold < nominal <= maximum and threshold + margin <= maximum <= `UNLIMITED_VOLTAGE`."""
+    """Refuse voltages that violate threshold < nominal <= maximum and threshold + margin <= maximum <= `UNLIMITED_VOLTAGE`."""
     lowest = part.threshold_voltage + part.margin_voltage
     if not part.threshold_voltage < part.nominal_voltage <= part.maximum_voltage:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The price of transformer training plans on devices: step time, memory and energy of every plan on every device at once.
+"""Costs of transformer training plans: step time, memory and energy of every plan on every device at once.
 
 Block times depend on few of a plan's choices, and hardware enters through few resources. So each part is computed once per different
 combination of what it depends on, for all devices, and gathered: `price`. The same formulas without tables are in `price_directly`.
@@ -44,12 +44,12 @@ from crossopt.crossflow.stages import Split, is_both_ways, split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
 _BLOCK = 1 << 15
-"""Prices computed together: few enough for all intermediate arrays to stay in the processor's cache."""
+"""Number of costs computed together, small enough for all intermediate arrays to fit the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Seconds and joules of the parts of a step; columns over plans against rows over devices."""
+    """Seconds and joules of the parts of a step; columns over plans combine with rows over devices."""
 
     layer: Layer
     embedding: Cost
@@ -57,15 +57,15 @@ class Parts:
     exchange: DataExchange
     transfer: Real
     either_side: Real
-    """A message between stages, in the mean of both sides."""
+    """Seconds of a message between stages, the mean of both sides."""
     transfer_energy: Real
     host: HostTraffic
     sent: tuple[Sent, ...]
-    """Over each level over which no more is sent than fits into a step."""
+    """Busy seconds of each level that can limit a step."""
 
 
 def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
-    """Prices of every plan on every device, by tables. Plans must satisfy the rules of `crossflow.plan_rules`."""
+    """Costs of every plan on every device, from tables. Plans must satisfy the rules of `crossflow.plan_rules`."""
     found, memory = spent(model, hardware, cluster, plans), np.empty((len(plans), 1))
     for rows in _blocks(found.step_time.shape):
         memory[rows] = peak_memory(model, sharding(model, rows_of(plans, rows)))
@@ -73,7 +73,7 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
 
 
 def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
-    """The same without memory, for who knows which plans fit."""
+    """Step times and energies without memory, for plans already known to fit."""
     shape = (len(plans), devices_in(hardware))
     times, energies = np.empty(shape), np.empty(shape)
     tables = _tables(model, hardware, cluster, plans)
@@ -85,20 +85,20 @@ def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
 
 
 def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
-    """The same prices with every formula evaluated for every plan and device, without tables."""
+    """The costs with every formula evaluated for every plan and device, without tables."""
     both = _time_and_energy(model, hardware, plans, parts_of(model, hardware, cluster, plans))
     times, energies = (np.broadcast_to(figure, (len(plans), devices_in(hardware))) for figure in both)
     return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 
 def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Real:
-    """Seconds of a step of every plan on every device, or on one under every set of constants, without the rest of its price."""
+    """Step time of every plan on every device, or on one under every set of constants, without other costs."""
     tables, host = _tables(model, hardware, cluster, plans), host_traffic(model, sharding(model, plans), hardware.host)
     return _time_and_energy(model, hardware, plans, tables.parts(model, plans, slice(None), host))[0]
 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
-    """The itemised price of one plan on one device; its other sets of constants are columns beside the first, which is its own."""
+    """The cost breakdown of one plan on one device; further sets of constants are columns after the device's own."""
     plans, hardware = table([plan]), under_all_sets(hardware) if hardware.variants else hardware
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
@@ -116,8 +116,7 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
 
 
 def mean_items(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Items:
-    """Seconds of the step by use, as a stage spends them on average, with those that the fullest one takes beyond that: what plans whose
-    slowest stages are of different kinds differ by."""
+    """Step time in seconds by use, as the mean stage spends it, plus pipeline-stage imbalance (the excess of the fullest stage)."""
     plans = table([plan])
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
@@ -127,7 +126,7 @@ def mean_items(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
 
 
 def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans, layout: Layout | None = None) -> Parts:
-    """The parts of each plan's step, each formula evaluated for every plan, its groups where they are or as they are said to lie."""
+    """The parts of each plan's step, with every formula evaluated for every plan; group placement is computed or given."""
     layout, split = layout or lay_out(plans, cluster), sharding(model, plans)
     group, (modes, mode_of) = ranks(plans, layout), _modes(plans)
     layers, recomputed, own = mean_layers(model, group, hardware, modes), _recomputed(model, plans), mode_of[:, None]
@@ -150,7 +149,7 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
 
 
 def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = (0,)) -> list[Layer]:
-    """A layer under each of these modes of recomputation; where layers are of several kinds the mean over them, each with its share.
+    """A layer under each of these recompute modes; for layers of several kinds, the weighted mean.
 
     A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
     the first few layers differ.
@@ -166,14 +165,14 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
 
 
 def _modes(plans: Plans) -> tuple[list[int], Whole]:
-    """The modes of recomputation that there are, none before all others, and the place of each plan's own."""
+    """The distinct recompute modes, `none` first, and the index of each plan's own."""
     modes, mode_of = np.unique(np.concatenate([[0], plans.recompute % PARTLY]), return_inverse=True)
     return modes.tolist(), mode_of[1:]
 
 
 def _recomputed(model: Transformer, plans: Plans) -> Recomputed:
-    """Of how many layers out of how many the mode of each plan holds, on the stages that have the fewest: of others it is a smaller share,
-    so that no step is too short. Nothing where it holds of all layers of all plans."""
+    """Number of layers, out of how many, that each plan's recompute mode covers on the stages with the fewest layers. Nothing where it
+    holds of all layers of all plans."""
     if not np.any(plans.recompute >= PARTLY):
         return None
     layers = np.maximum(_split(model, plans).least, 1.0)
@@ -185,20 +184,20 @@ def _split(model: Transformer, plans: Plans) -> Split:
 
 
 def share_again(model: Transformer, plans: Plans) -> Real:
-    """Which share of the layers is computed again with its exchanges."""
+    """Share of the layers that is recomputed with its communication."""
     redone, layers = _recomputed(model, plans) or (1.0, 1.0)
     return np.where(again(_column(plans.recompute), LAYER), redone / layers, 0.0)
 
 
 def _mixed(one: Layer, plain: Layer, recomputed: Recomputed) -> Layer:
-    """The mean of the layers that a plan computes again and of those of which it computes nothing again."""
+    """Mean over a plan's recomputed layers and its other layers."""
     if recomputed is None:
         return one
     return Layer(*(mean_again(getattr(one, field.name), getattr(plain, field.name), recomputed) for field in fields(Layer)))
 
 
 def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
-    """The mean layer where passes in pairs hide exchanges of experts (`exchanges.hiding`); of what these take the rest that shows."""
+    """The mean layer with expert communication hidden in paired passes (`exchanges.hiding`), and the exposed rest."""
     both_ways = is_both_ways(_column(plans.schedule))
     if np.any(both_ways):
         one = _whole_or_together(one, both_ways, _column(plans.expert_exchange) > 0.5)
@@ -214,7 +213,7 @@ def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
 
 
 def _whole_or_together(one: Layer, both_ways: Mask, hidden: Mask) -> Layer:
-    """Where passes go on in pairs by the schedule: the two parts of a backward pass one after the other, and pairs that hide nothing."""
+    """The mean layer of schedules with paired passes: both parts of a backward pass in sequence, and pairs without overlap."""
     back = np.where(both_ways, one.inputs + one.weights, one.backward)
     pairs = np.where(both_ways & ~hidden, one.forward + back, one.together)
     return replace(one, backward=back, launch=one.launch + (back - one.backward), together=pairs)
@@ -225,13 +224,13 @@ def _mean(several: list[tuple[float, Layer]]) -> Layer:
 
 
 def mean_over_kinds(model: Transformer, figure: Callable[[Transformer], Real]) -> Real:
-    """The mean over the layers of a figure that is known of a network whose layers are all of one kind."""
+    """Mean over the layers of a figure known for networks of one kind of layer."""
     kinds = layer_kinds(model)
     return figure(model) if len(kinds) == 1 else sum((count / model.stack * figure(kind) for count, kind in kinds), np.float64(0))
 
 
 def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> Terms:
-    """The parts of a step in the form the pipeline schedule takes."""
+    """The parts of a step in the form of the pipeline model."""
     efficiency, count = hardware.efficiency, _column(plans.microbatch * plans.data)
     overlap = _column(plans.overlap)
     behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
@@ -268,7 +267,8 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
 
 
 def _time_and_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> tuple[Real, Real]:
-    """Seconds of a step, as long as its power takes at least, and joules on all devices: of layers, edges, exchanges, and idle power."""
+    """Seconds of a step, at least as long as its power limit requires, and joules on all devices: layers, edges, communication, idle
+    power."""
     width, replicas, stages = (_column(part) for part in (plans.tensor * plans.context, plans.data, plans.pipeline))
     passes, devices = model.global_batch / _column(plans.microbatch), width * stages * replicas
     layers = model.stack * (parts.layer.energy + (parts.exchange.gather_energy + parts.host.layer_energy))
@@ -296,10 +296,10 @@ def ranks(plans: Plans, layout: Layout) -> Ranks:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """Parts for the different combinations, and for every plan which combination is its own."""
+    """Parts for the distinct combinations, and the combination of each plan."""
 
     layer: Layer
-    """The tables of the recompute modes, one below the other."""
+    """The tables of the recompute modes, stacked."""
     edges: tuple[Cost, Cost]
     exchange: DataExchange
     transfer: Array
@@ -313,7 +313,7 @@ class _Tables:
     sent: tuple[Sent, ...]
 
     def parts(self, model: Transformer, plans: Plans, rows: slice, host: HostTraffic) -> Parts:
-        """Those of the plans in some rows; with the two parts of backward passes where these are split, and pairs of passes."""
+        """The parts of the plans in some rows, with split backward passes and paired passes where used."""
         edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
         own = self.layer_row[rows], edge, self.exchange_row[rows], self.transfer_row[rows]
         names = (*_LAYER, *(_IN_PARTS if plans.schedule.any() else ()))
@@ -335,7 +335,7 @@ class _Tables:
 _LAYER, _IN_PARTS, _IN_PAIRS = ("forward", "backward", "energy"), ("inputs", "weights"), ("together", "ahead")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 _LAID = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "placement")
-"""What the layout of a plan depends on."""
+"""Columns that determine the layout of a plan."""
 
 
 def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> _Tables:
@@ -374,7 +374,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
 
 
 def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Whole:
-    """For each plan the number of its degrees inside a layer, and how their groups lie: on switches how far context ranks are apart."""
+    """For each plan the number of its degrees inside a layer, and the placement of their groups."""
     spreads = (layout.tensor, layout.context, layout.expert, layout.expert_tensor)
     gaps = [gap for one in spreads for gap, link in zip(one.gaps, links, strict=True) if one is layout.context or link.shape != "switch"]
     parts = [np.where(np.isinf(gap), 0.0, gap + 1.0) for gap in gaps] + [part for spread in spreads for part in spread]
@@ -387,13 +387,13 @@ Record = TypeVar("Record", Layer, Cost, DataExchange)
 
 
 def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
-    """Rows of the named fields of a table; fields without rows and fields not named are left out."""
+    """Rows of the named fields of a table; other fields are left out."""
     values: dict[str, Any] = {field.name: getattr(record, field.name) if field.name in names else 0.0 for field in fields(record)}
     return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 
 
 def _select_layer(place: Whole, modes: list[Layer]) -> Layer:
-    """Of the layers under several modes that of each plan's own."""
+    """For each plan the layer under its own mode."""
     return Layer(*(select(place, [getattr(one, field.name) for one in modes]) for field in fields(Layer)))
 
 

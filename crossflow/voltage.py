@@ -1,4 +1,4 @@
-"""The clock that a power budget buys: the alpha-power law of a transistor with alpha = 2.
+"""The clock that a power budget allows, by the alpha-power law of a transistor with alpha = 2.
 
     frequency ~ (V - Vt)^2 / V,      power ~ frequency V^2 ~ V (V - Vt)^2
 
@@ -16,9 +16,9 @@ from crossopt.crossflow.arrays import Array, Real
 from crossopt.crossflow.records import dataclass
 
 UNLIMITED_FREQUENCY = 1.0e30
-"""Hertz: far above any clock, far below where its square would overflow."""
+"""Upper limit in hertz: far above any clock, far below overflow of its square."""
 _SETTLED = 1.0 - 1e-8
-"""A step of Newton's that takes less off is exact but for rounding."""
+"""Relative size of the last Newton step; smaller steps are rounding."""
 
 
 class Clocked(Protocol):
@@ -38,7 +38,7 @@ class Clocked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """Where a power budget puts a circuit."""
+    """Operating point of a circuit under a power budget."""
 
     voltage: Real
     frequency: Real
@@ -89,25 +89,25 @@ def efficient_power(circuit: Clocked, nominal_power: float, leakage: float, fast
 
 
 def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
-    """Power that runs a circuit at its nominal frequency: nominal, times (lowest V / nominal V)^2 where that voltage is out of reach."""
+    """Power that runs a circuit at its nominal frequency: nominal, times (lowest V / nominal V)^2 if that voltage is out of reach."""
     raised = max(1.0, (circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)
     return nominal_power * (raised * raised)
 
 
 def highest_frequency(circuit: Clocked, fastest: float = UNLIMITED_FREQUENCY) -> float:
-    """The clock that a circuit does not surpass, whatever its power."""
+    """Upper limit of a circuit's clock at any power."""
     threshold, nominal_drive = circuit.threshold_voltage, circuit.nominal_voltage - circuit.threshold_voltage
     return float(circuit.nominal_frequency * (_speed(_highest_drive(circuit, fastest), threshold) / _speed(nominal_drive, threshold)))
 
 
 def _highest_drive(circuit: Clocked, fastest: float) -> float:
-    """The overdrive at the maximum voltage, or that with which the clock is the fastest, as far as it is above the margin."""
+    """The overdrive at the maximum voltage, or at the fastest clock, whichever is lower, and at least the margin."""
     drive = max(circuit.margin_voltage, float(_drive_at(circuit, fastest)))
     return min(circuit.maximum_voltage - circuit.threshold_voltage, drive)
 
 
 def voltage_at(circuit: Clocked, frequency: Real) -> Real:
-    """The lowest supply at which a circuit runs so fast."""
+    """The lowest supply at which a circuit reaches this clock."""
     return circuit.threshold_voltage + np.maximum(circuit.margin_voltage, _drive_at(circuit, frequency))
 
 
@@ -119,7 +119,7 @@ def _drive_at(circuit: Clocked, frequency: Real) -> Real:
 
 
 class Leak(NamedTuple):
-    """The constant k of `operating_point`, and the margin: what leaks at the lowest voltage is drawn always, and told apart."""
+    """The constant k of `operating_point`, and the margin. Leakage at the lowest voltage is always drawn and separate."""
 
     factor: Real
     margin: float
@@ -129,19 +129,19 @@ _NONE = Leak(0.0, 0.0)
 
 
 def _always(circuit: Clocked, leakage: Real) -> Real:
-    """Watts that leak at the lowest voltage."""
+    """Watts of leakage at the lowest voltage."""
     return leakage * ((circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)
 
 
 def _drawn(drive: Real, threshold: float, leak: Leak = _NONE) -> Real:
-    """V (V - Vt)^2 + k (V - lowest V) of the overdrive V - Vt; sums and products of what does not decrease stay so when rounded.
+    """V (V - Vt)^2 + k (V - lowest V) of the overdrive V - Vt; monotone as computed.
 
     With k V in place of the difference, close overdrives would hardly differ where the margin is small, and many share one figure."""
     return (drive + threshold) * drive * drive + (drive - leak.margin) * leak.factor
 
 
 def _speed(drive: Real, threshold: float) -> Real:
-    """(V - Vt)^2 / V of the overdrive, written so that rounding cannot make it fall when the overdrive grows."""
+    """(V - Vt)^2 / V of the overdrive, written so that rounding keeps it monotone."""
     return drive / (1.0 + threshold / drive)
 
 

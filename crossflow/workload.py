@@ -1,4 +1,4 @@
-"""What is trained: a network, its shapes and the batch of one optimizer step."""
+"""The workload: a network, its shapes, and the batch of one optimizer step."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,99 +13,95 @@ from crossopt.crossflow.records import dataclass
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
-"""What may have a bias: products by what they give, and norms, whose bias is a shift."""
+"""Parts that may have a bias: products by their outputs, and norms, whose bias is a shift."""
 Activation = Literal["usual", "gelu", "clamped-quick-gelu"]
-"""What bends a feed-forward part: SiLU where it is gated, else GELU; GELU where it is gated too (Gemma); or GPT-OSS's x sigmoid(1.702 x)
-on clamped inputs, one added to the other one (OpenAI 2025, arXiv:2508.10925, section 2.2)."""
+"""Activation of a feed-forward part: SiLU if gated, else GELU; gated GELU (Gemma); or GPT-OSS's."""
 _USUALLY_BIASED: tuple[Biased, ...] = ("queries-keys-values", "projection", "feed-forward", "norms")
 
 VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5625}
-"""Bytes of an operand of a product; others keep at least two. In fp4 16 values share a scale of 8 bits (NVFP4, arXiv:2509.25149)."""
+"""Bytes per operand value of a product; other values have at least two. In fp4, 16 values share an 8-bit scale (NVFP4,
+arXiv:2509.25149)."""
 NARROW = ("fp8", "fp4")
-"""Precisions in which projections alone are computed; attention and head stay at 16 bits."""
+"""Precisions that apply to projections alone; attention and head stay at 16 bits."""
 Scaling = Literal["delayed", "tensorwise", "blocks", "rows"]
 
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """A decoder-only transformer, dense or with experts, with attention of many forms; layers may be of several kinds (`layer_kinds`)."""
+    """A decoder-only transformer, dense or with experts, with several forms of attention and kinds of layers (`layer_kinds`)."""
 
     name: Annotated[str, Later("")]
-    layers: Annotated[Positive, Doc("one after another")]
-    hidden: Annotated[Positive, Doc("width between layers")]
+    layers: Annotated[Positive, Doc("number of layers")]
+    hidden: Annotated[Positive, Doc("hidden size")]
     heads: Annotated[Positive, Doc("attention heads")]
-    ffn: Annotated[Positive, Doc("width of the feed-forward part; of one expert, unless `expert_ffn` says otherwise")]
-    vocabulary: Annotated[Positive, Doc("tokens that there are")]
-    sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
+    ffn: Annotated[Positive, Doc("width of the feed-forward part; of one expert, unless `expert_ffn` is given")]
+    vocabulary: Annotated[Positive, Doc("vocabulary size")]
+    sequence: Annotated[Positive, Doc("tokens per sample; the default of the workload's `sequence`")]
     global_batch: Annotated[int, Later(1)]
     kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
-    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads; with `kv_rank` the part of a query without positions")] = 0
+    head_size: Annotated[
+        int, Bounds(0), Doc("width of a head; 0 means hidden / heads; with `kv_rank`, the part of a query without positions")
+    ] = 0
     gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
     activation: Annotated[
-        Activation, Doc("`usual` is SiLU where gated, else GELU; `gelu` where gated too (Gemma); GPT-OSS's own; takes no other time")
+        Activation,
+        Doc(
+            "activation function: `usual` is SiLU if gated, else GELU; `gelu` for gated GELU (Gemma); GPT-OSS's own; does not change times"
+        ),
     ] = "usual"
-    tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
-    learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
-    biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True
-    experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
-    experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
+    tied: Annotated[bool, Doc("the head shares the embedding's weights (tied embeddings)")] = True
+    learned_positions: Annotated[bool, Doc("position embeddings are learned")] = True
+    biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products except router and head, and norms; or a list of them")] = True
+    experts: Annotated[Positive, Doc("number of experts")] = 1
+    experts_per_token: Annotated[Positive, Doc("experts per token (top-k)")] = 1
     capacity_factor: Annotated[
         float,
         Key(None),
         Bounds(1.0),
-        Doc(
-            "how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said, 1 "
-            "where routers are forced to balance or drop tokens"
-        ),
+        Doc("load of the fullest rank's experts over the average; 1.1 by default, 1 if routers are forced to balance or drop tokens"),
     ] = 1.0
     once_a_node: Annotated[bool, Key(None)] = False
-    """Of the copies of a token for experts in one node one alone is sent there, and handed on inside; else each goes by itself."""
+    """Copies of a token for experts in one node are sent there once and distributed inside; otherwise each is sent by itself."""
     attention: Annotated[
         Literal["flash", "unfused"],
         Key(None),
-        Doc(
-            "flash keeps no scores in memory; where nothing is said it is `flash`, but `unfused` for `stack: megatron-core` where scores "
-            "are bent to a range (Gemma 2)"
-        ),
+        Doc("flash stores no scores; default `flash`, but `unfused` for `stack: megatron-core` with capped scores (Gemma 2)"),
     ] = "flash"
-    dropout: Annotated[bool, Doc("is used in training")] = False
+    dropout: Annotated[bool, Doc("dropout is used in training")] = False
     precision: Annotated[Precision, Key(None)] = "bf16"
     scaling: Annotated[
         Scaling,
         Key(None),
         Doc(
-            "in fp8 and fp4, what scales are taken from: earlier steps, the tensor itself, which takes one pass more, blocks of it, as "
-            "in MXFP8, NVFP4 and DeepSeek-V3, or its rows (torchao's rowwise recipe); `tensorwise` where nothing is said"
+            "source of scales in fp8 and fp4: earlier steps (delayed), the tensor itself (one pass more), blocks of it "
+            "(MXFP8, NVFP4, DeepSeek-V3), or its rows (torchao's rowwise recipe); `tensorwise` by default"
         ),
     ] = "tensorwise"
     keeps_casts: Annotated[bool, Key(None)] = True
-    """There products keep their inputs as they were cast for the backward pass, and not as they were."""
+    """With these, products store their cast inputs for the backward pass."""
     gradient_bytes: Annotated[float, Key(None), Bounds(1.0), Doc("bytes of one gradient value")] = 4.0
     scattered_gradients: Annotated[bool, Key(None)] = True
-    """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
+    """ZeRO-1 ranks receive their part of the gradients by a reduce-scatter; otherwise all of them by an all-reduce."""
     broadcasts: Annotated[bool, Key(None)] = False
-    """They share out whole matrices, and publish them by a broadcast of each rank after the other; else equal parts, gathered at once."""
+    """Ranks own whole matrices and broadcast them one after the other; otherwise equal parts are all-gathered."""
     hides_publication: Annotated[bool, Key(None)] = False
-    """Updated weights are gathered behind the first forward pass where plans hide exchanges of data ranks (--overlap-param-gather)."""
+    """Updated parameters are gathered behind the first forward pass if plans overlap data communication (--overlap-param-gather)."""
     whole_messages: Annotated[bool, Key(None)] = False
-    """Each tensor rank sends all of a message to the next stage where ranks do not split the sequence; else its part, which is gathered."""
+    """Each tensor rank sends the whole message to the next stage if ranks do not split the sequence; otherwise its part, which is
+    gathered."""
     attention_rate: Annotated[float, Key(None)] = 1.0
-    """Of the rate of fused attention (`Efficiency.attention`) what the stack's kernel reaches; Triton's of 2022 1 / sqrt(1.3 x 2.5), as its
-    successor is 1.3 to 2.5 times as fast (Dao 2023, arXiv:2307.08691, section 4.1)."""
+    """Rate of the stack's attention kernel relative to fused attention (`Efficiency.attention`)."""
     eager: Annotated[bool, Key(None)] = False
-    """Norms, gates and rotations are kernels of their own for every step, as where PyTorch does not compile."""
+    """Norms, gates and rotations run every step as a separate kernel, as in PyTorch without compilation."""
     apart: Annotated[bool, Key(None)] = False
-    """Queries, keys, values, what is gated and its gate are products whose gradients of the input are added up."""
+    """Queries, keys, values, gate and gated input are separate products whose input gradients are summed."""
     stops_early: Annotated[bool, Key(None)] = False
-    """What is computed again ends with the last value that is kept (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
+    """Recomputation ends with the last stored value (`torch.utils.checkpoint` since 2.1, set_checkpoint_early_stop)."""
     gradient_traffic: Annotated[
         float,
         Key(None),
         Bounds(0.0),
-        Doc(
-            "bytes moved for each weight in every microbatch to add gradients up apart from the products that make them: 18 by DeepSpeed's "
-            "optimizer for bf16"
-        ),
+        Doc("bytes moved per weight and microbatch to accumulate gradients outside the products: 18 in DeepSpeed's bf16 optimizer"),
     ] = 0.0
     optimizer_bytes: Annotated[float, Key(None), Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = 12.0
     """Single-precision master weights and two Adam moments."""
@@ -113,50 +109,52 @@ class Transformer:
         float,
         Key(None),
         Bounds(1.0),
-        Doc("bytes that a logit keeps for the backward pass: 4, or 2 with the fused loss of Transformer Engine"),
+        Doc("bytes stored per logit for the backward pass: 4, or 2 with the fused loss of Transformer Engine"),
     ] = 4.0
-    """What a logit keeps for the backward pass; 2 where the loss is fused (--cross-entropy-fusion-impl te of Megatron-LM)."""
+    """Bytes stored per logit for the backward pass; 2 with a fused loss (--cross-entropy-fusion-impl te of Megatron-LM)."""
     logit_peak_bytes: Annotated[
         float,
         Key(None),
         Bounds(1.0),
         Doc(
-            "bytes that a logit takes when the loss takes most, what is kept of it included: those of the question's stack, or 6, or as "
-            "many as `logit_bytes` where that is below 4, where nothing is said"
+            "peak bytes per logit during the loss, stored ones included; by default the stack's, or 6, or `logit_bytes` "
+            "where that is below 4"
         ),
     ] = 6.0
-    """What it takes when the loss takes most: Megatron's copy in single precision beside 16 bits."""
+    """Peak bytes per logit during the loss: Megatron's copy in single precision beside 16 bits."""
     expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
-    shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
+    shared_experts: Annotated[int, Bounds(0), Doc("shared experts, which every token takes")] = 0
     """DeepSeek-AI 2024, arXiv:2405.04434, section 2.2."""
-    expert_groups: Annotated[Positive, Doc("groups of experts, of as many each")] = 1
+    expert_groups: Annotated[Positive, Doc("number of equal groups of experts")] = 1
     """DeepSeek-AI 2024, arXiv:2412.19437, section 2.1.2."""
-    groups_per_token: Annotated[Positive, Doc("of which the experts of a token come from so many")] = 1
-    dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
-    window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
-    """Tokens, its own included, to which a query of a local layer attends (Beltagy et al. 2020); 0 means all before it."""
-    global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
-    query_rank: Annotated[int, Bounds(0), Doc("latent attention: width of the queries' latent; 0 means none")] = 0
-    kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): width of the latent of keys and values; 0 means usual attention")] = 0
+    groups_per_token: Annotated[Positive, Doc("number of groups from which a token's experts are chosen")] = 1
+    dense_layers: Annotated[int, Bounds(0), Doc("first layers with a dense part of width `ffn` instead of experts")] = 0
+    window: Annotated[int, Bounds(0), Doc("tokens that a layer attends to (sliding window); 0 means all")] = 0
+    """Tokens, its own included, that a query of a local layer attends to (Beltagy et al. 2020); 0 means all before it."""
+    global_layers: Annotated[int, Bounds(0), Doc("layers with full attention beside a window, evenly spaced among the others")] = 0
+    query_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): rank of the queries' latent; 0 means none")] = 0
+    kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): rank of the latent of keys and values; 0 means standard attention")] = 0
     """DeepSeek-AI 2024, arXiv:2405.04434, section 2.1."""
-    rope_size: Annotated[int, Bounds(0), Doc("latent attention: the part of a query and a key with positions")] = 0
+    rope_size: Annotated[int, Bounds(0), Doc("latent attention: rotary width of a query and a key")] = 0
     value_size: Annotated[int, Bounds(0), Doc("latent attention: width of a value; 0 means `head_size`")] = 0
-    qk_norm: Annotated[bool, Doc("queries and keys are normed, head by head")] = False
-    norms: Annotated[Positive, Doc("of a layer: 1 where both parts share it, 4 where results are normed, too")] = 2
-    parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once")] = False
+    qk_norm: Annotated[bool, Doc("queries and keys are normalised per head")] = False
+    norms: Annotated[Positive, Doc("norms per layer: 1 if both parts share one, 4 if results are normalised too")] = 2
+    parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once (parallel blocks)")] = (
+        False
+    )
     """Wang and Komatsuzaki 2021."""
-    sinks: Annotated[bool, Doc("each head has a learned score beside those of the tokens")] = False
-    attention_cap: Annotated[bool, Doc("scores are bent to a range by tanh")] = False
-    logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
-    prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
+    sinks: Annotated[bool, Doc("each head has a learned attention sink")] = False
+    attention_cap: Annotated[bool, Doc("attention scores are capped by tanh")] = False
+    logit_cap: Annotated[bool, Doc("logits of the head are capped by tanh")] = False
+    prediction_layers: Annotated[int, Bounds(0), Doc("layers for multi-token prediction (MTP), each with a pass of the head")] = 0
     """DeepSeek-AI 2024, arXiv:2412.19437, section 2.2."""
-    lora_rank: Annotated[int, Key(None), Bounds(1), Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = 0
-    """Trained are adapters of this rank alone, beside each matrix but the router's (Hu et al. 2021, arXiv:2106.09685); 0 trains all."""
+    lora_rank: Annotated[int, Key(None), Bounds(1), Doc("train only adapters of this rank, beside all products of the layers (LoRA)")] = 0
+    """Only adapters of this rank are trained, beside each matrix except the router's (Hu et al. 2021, arXiv:2106.09685); 0 trains all."""
     frozen_layers: Annotated[
         int | None,
         Key(None),
         Bounds(0),
-        Doc("the embedding and so many of the first layers are not trained, and have no backward pass; 0 is the embedding alone"),
+        Doc("the embedding and this many first layers are not trained and have no backward pass; 0 means the embedding alone"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -168,17 +166,17 @@ class Transformer:
         return self.kv_rank > 0
 
     def fullest(self, expert: Real) -> Real:
-        """How much more than the average a rank's experts have to do, spread over so many ranks; as much as others on one with all."""
+        """Load of a rank's experts over the average, if spread over this many ranks; 1 if one rank holds all."""
         return 1.0 + (self.capacity_factor - 1.0) * np.greater(expert, 1.5)
 
     @property
     def normed_inputs(self) -> float:
-        """Norms whose results products take: the first and the last one, of blocks in parallel every one."""
+        """Norms whose results are inputs of products: the first and the last, in parallel blocks every one."""
         return float(self.norms) if self.parallel_blocks else 2.0
 
     @property
     def normed_parts(self) -> tuple[float, float]:
-        """The same before attention, or before both parts where these share a norm, and before the feed-forward part."""
+        """Such norms before attention (or before both parts if shared), and before the feed-forward part."""
         second = self.normed_inputs // 2.0
         return self.normed_inputs - second, second
 
@@ -192,28 +190,28 @@ class Transformer:
 
     @property
     def score_width(self) -> int:
-        """Of a query and of a key."""
+        """Width of a query and of a key."""
         return self.head_width + self.rope_size
 
     @property
     def value_width(self) -> int:
-        """Of a value, and of what a head gives."""
+        """Width of a value, and of a head's output."""
         return self.value_size or self.head_width
 
     @property
     def expert_width(self) -> int:
-        """Of one expert; of the feed-forward part where there are none."""
+        """Width of one expert; of the feed-forward part without experts."""
         return self.expert_ffn or self.ffn
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Widths of feed-forward parts that there are."""
+        """The different widths of feed-forward parts."""
         dense = (self.ffn,) if self.experts == 1 or self.dense_layers else ()
         return tuple(dict.fromkeys((*dense, *((self.expert_width,) if self.experts > 1 else ()))))
 
     @property
     def stack(self) -> int:
-        """Layers that stages hold: those that predict further tokens are dealt out as layers like any other."""
+        """Layers distributed over stages; layers that predict further tokens are included."""
         return self.layers + self.prediction_layers
 
     @property
@@ -222,17 +220,17 @@ class Transformer:
 
     @property
     def trained_share(self) -> float:
-        """Of the layers those with a backward pass."""
+        """Layers with a backward pass."""
         return 1.0 - (self.frozen_layers or 0) / self.stack
 
     @property
     def spares_last(self) -> bool:
-        """Whether a layer that is computed again goes without its last product: no dropout nor choice of experts keeps what it gives."""
+        """Whether recomputation omits the last product: its output is not needed by dropout or expert choice."""
         return self.stops_early and self.experts == 1 and not self.dropout
 
     @property
     def reach(self) -> float:
-        """Twice the tokens to which the mean query of a layer attends: s, or W (2 - W / s) in a window of W tokens.
+        """Twice the mean number of tokens that a query attends to: s, or W (2 - W / s) in a window of W tokens.
 
         Under the causal mask query i looks at min(i, W) tokens: of a square of s^2 / 2 pairs one of (s - W)^2 / 2 is left out.
         """
@@ -250,17 +248,17 @@ class Transformer:
 
     @property
     def kept_share(self) -> float:
-        """Of the bytes of an activation what a product keeps of its input for the gradients of its weights: what was cast."""
+        """Stored bytes of a product's input for its weight gradient relative to the activation: what was cast."""
         return self.value_bytes / self.activation_bytes
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of one stored weight: a run in fp8 or fp4 keeps 16-bit weights beside its casts."""
+        """Bytes of one stored weight: fp8 and fp4 runs keep 16-bit weights beside their casts."""
         return max(2.0, self.value_bytes)
 
     @property
     def projections(self) -> int:
-        """Matrices of the feed-forward part."""
+        """Number of matrices of the feed-forward part."""
         return 3 if self.gated else 2
 
     @property
@@ -282,15 +280,15 @@ _COUNTS = ("lora_rank", "shared_experts", "dense_layers", "global_layers", "pred
 
 
 def _faults_of_size(model: Transformer) -> Iterator[str]:
-    """Figures that are too small for what they count."""
-    for least, fields, remark in ((1, _WHOLE, ""), (0, _OPTIONAL, " (0 means the usual)"), (0, _COUNTS, "")):
+    """Faults of figures that are too small."""
+    for least, fields, remark in ((1, _WHOLE, ""), (0, _OPTIONAL, " (0 is the default)"), (0, _COUNTS, "")):
         for field in fields:
             if getattr(model, field) < least:
                 yield f"{field} is {getattr(model, field)}, at least {least} is needed{remark}"
 
 
 def _faults_of_shape(model: Transformer) -> Iterator[str]:
-    """Figures that do not go together."""
+    """Faults of combinations of figures."""
     if model.hidden % model.heads and not model.head_size:
         yield f"hidden {model.hidden} is not a multiple of heads {model.heads}: give head_size"
     if model.heads % model.attention_groups:
@@ -312,7 +310,7 @@ def _faults_of_shape(model: Transformer) -> Iterator[str]:
 
 
 def _faults_of_groups(model: Transformer) -> Iterator[str]:
-    """Groups hold as many experts each, and those of a token enough for all of its experts."""
+    """Groups hold equally many experts, and a token's groups hold enough for all of its experts."""
     groups, taken = model.expert_groups, model.groups_per_token
     if model.experts % groups:
         yield f"expert_groups {groups} does not divide experts {model.experts}"
@@ -323,28 +321,28 @@ def _faults_of_groups(model: Transformer) -> Iterator[str]:
 
 
 def _faults_of_frozen(model: Transformer) -> Iterator[str]:
-    """Without a backward pass are the first layers, all of one kind, and a table that nothing else uses."""
+    """Frozen layers are the first ones, all of one kind, and the embedding is used for nothing else."""
     if model.frozen_layers is None:
         return
     if not 0 <= model.frozen_layers < model.layers:
         yield f"frozen_layers is {model.frozen_layers}, from 0 to {model.layers - 1} are needed: the last layer is trained"
     if model.lora_rank:
-        yield "frozen_layers means nothing beside lora_rank, with which all layers are frozen: leave one out"
+        yield "frozen_layers has no effect beside lora_rank, which freezes all layers: leave one out"
     if model.tied:
-        yield "frozen_layers needs a head of its own (tied: false): a table that is also the head is trained there"
+        yield "frozen_layers needs a separate head (tied: false): a tied embedding is trained as the head"
     for field in ("dense_layers", "prediction_layers"):
         if getattr(model, field):
-            yield f"frozen_layers is not held with {field}: leave it out"
+            yield f"frozen_layers excludes {field}: leave it out"
 
 
 def _faults_of_latents(model: Transformer) -> Iterator[str]:
     for field in _OF_LATENTS:
         if not model.latent and getattr(model, field):
-            yield f"{field} belongs to latent attention: give kv_rank, or leave it out"
+            yield f"{field} applies to latent attention alone: give kv_rank, or leave it out"
     if model.latent and not model.head_size:
-        yield "latent attention has no usual head_size: give the width of a query without its positions"
+        yield "latent attention has no default head_size: give the width of a query without its positions"
     if model.latent and model.attention_groups != model.heads:
-        yield f"kv_heads {model.kv_heads} means nothing in latent attention: leave it out"
+        yield f"kv_heads {model.kv_heads} has no effect in latent attention: leave it out"
     if model.latent and (model.qk_norm or model.biased("queries-keys-values")):
         yield "latent attention has neither qk_norm nor biases of queries, keys and values: leave them out"
 
@@ -354,7 +352,7 @@ Kinds = tuple[tuple[float, Transformer], ...]
 
 @lru_cache(maxsize=64)
 def layer_kinds(model: Transformer) -> Kinds:
-    """How many layers there are of each kind, and a network in which all layers are of that kind; a network of one kind is its own.
+    """Number of layers of each kind, with a network in which all layers are of that kind; a uniform network is its own kind.
 
     Kinds differ in their feed-forward part (dense or experts) and in how far they attend. Where they differ in both, each part has its
     share of the other one's layers, so that numbers need not be whole.
@@ -364,7 +362,7 @@ def layer_kinds(model: Transformer) -> Kinds:
 
 @lru_cache(maxsize=64)
 def feed_forward_kinds(model: Transformer) -> tuple[tuple[int, Transformer], ...]:
-    """The same where only the feed-forward part counts: the first layers, and all further ones."""
+    """Layer kinds by feed-forward part alone: the first layers, and all others."""
     if not model.dense_layers:
         return ((model.stack, model),)
     free = replace(model, once_a_node=False, expert_groups=1, groups_per_token=1)
@@ -373,7 +371,7 @@ def feed_forward_kinds(model: Transformer) -> tuple[tuple[int, Transformer], ...
 
 
 def kind_of_layer(model: Transformer, number: int) -> Transformer:
-    """A network of which all layers are as this one is, counted from 1; layers that attend to all tokens come last of as many."""
+    """A network whose layers are all like this one, counted from 1; among equal ones, layers with full attention come last."""
     kinds = feed_forward_kinds(model)
     part = kinds[0 if number <= model.dense_layers else -1][1]
     far, place = model.global_layers, min(number, model.layers)
@@ -382,7 +380,7 @@ def kind_of_layer(model: Transformer, number: int) -> Transformer:
 
 
 def _attention_kinds(model: Transformer) -> Kinds:
-    """Shares of the layers that attend to all tokens, and to a window; all of them exchange what they attend to in one way."""
+    """Shares of layers with full attention and with a window; all layers use the same form of context parallelism."""
     if not model.global_layers:
         return ((1.0, model),)
     share = model.global_layers / model.layers
@@ -392,15 +390,15 @@ def _attention_kinds(model: Transformer) -> Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Lstm:
-    """An LSTM language model: embedding, stacked cells unrolled over the sequence, a softmax over the vocabulary at every step."""
+    """An LSTM language model: embedding, stacked cells unrolled over the sequence, softmax over the vocabulary at every step."""
 
     name: Annotated[str, Later("")]
-    layers: Annotated[Positive, Doc("one after another")]
+    layers: Annotated[Positive, Doc("number of layers")]
     hidden: Annotated[Positive, Doc("width")]
     vocabulary: Annotated[Positive, Doc("words")]
-    sequence: Annotated[Positive, Doc("steps of a sample")]
+    sequence: Annotated[Positive, Doc("steps per sample")]
     global_batch: Annotated[int, Later(1)]
-    gates: Annotated[Positive, Doc("of a cell")] = 4
+    gates: Annotated[Positive, Doc("width of a cell")] = 4
     precision: Annotated[Precision, Key(None)] = "fp16"
     gradient_bytes: Annotated[float, Key(None), Bounds(1.0), Doc("bytes of one gradient value")] = 2.0
     optimizer_bytes: Annotated[float, Key(None), Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = 0.0

@@ -1,1 +1,1 @@
-"""The analytical back end of ASTRA-sim, to the nanosecond: collectives in chunks over the dimensions of a network."""
+"""ASTRA-sim's analytical back end, reproduced to the nanosecond: chunked collectives on a multi-dimensional network."""

@@ -1,4 +1,4 @@
-"""A collective on a network of dimensions: chunks, the order in which they pass, and the time of all phases."""
+"""A collective on a multi-dimensional network: its chunks, the order of their phases, and the time of each phase."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,35 +28,35 @@ from crossopt.crossflow.astra.phases import (
 
 Passing = Literal["baseline", "bandwidth_aware", "two_way"]
 Order = tuple[int, ...]
-"""Places of dimensions, the first to be passed first."""
+"""Indices of dimensions in the order in which a chunk visits them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of the data and the order in which it scatters, or passes the dimensions where it does not come back."""
+    """A part of the data and the order in which it visits the dimensions while it scatters, or on its only pass."""
 
     bytes: int
     order: Order
 
 
 def chunk_sizes(size: int, chunks: int) -> list[int]:
-    """Equal chunks of size // chunks bytes, and as many as hold everything: what does not divide becomes a chunk more."""
+    """Equal chunks of size // chunks bytes; a remainder becomes one more chunk."""
     each = size // chunks
     return [each] * -(-size // each)
 
 
 def natural_order(collective: Collective, dimensions: int) -> Order:
-    """Innermost first; an all-gather outermost first."""
+    """The natural order: innermost first, and outermost first for an all-gather."""
     return tuple(range(dimensions))[:: -1 if collective == "all_gather" else 1]
 
 
 def equal_chunks(collective: Collective, size: int, chunks: int, dimensions: int) -> list[Chunk]:
-    """All chunks in the natural order."""
+    """All chunks, each in the natural order of dimensions."""
     return [Chunk(each, natural_order(collective, dimensions)) for each in chunk_sizes(size, chunks)]
 
 
 def phases_of(chunk: Chunk, collective: Collective, dimensions: Sequence[Dimension], passing: Passing) -> list[Phase]:
-    """The phases of a chunk, one after another; the bytes of one are what the one before left."""
+    """The phases of a chunk in sequence; each starts with the bytes that the previous phase left."""
     order = chunk.order
     if collective != "all_reduce" or passing == "baseline":
         way: list[tuple[int, Collective]] = [(place, collective) for place in order]
@@ -85,23 +85,23 @@ Policy = Literal["fifo", "smallest_first", "fewest_phases_first"]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One phase of a chunk, and how long it takes."""
+    """One phase of a chunk and its duration."""
 
     phase: Phase
     duration: int
     largest: int
-    """Bytes at an NPU before or behind the phase, whichever are more."""
+    """Bytes at an NPU before or after the phase, whichever are more."""
     queue: int = 0
-    """Of the dimension's queues."""
+    """Index of the dimension's queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When an operation ran."""
+    """The start and end of an operation."""
 
     chunk: int
     place: int
-    """Which of the chunk's phases."""
+    """Index of the phase within its chunk."""
     start: int
     end: int
 
@@ -114,7 +114,7 @@ class _Queue:
 
 @dataclass(slots=True)
 class _Shop:
-    """The state of the machines."""
+    """State of the simulated queues."""
 
     jobs: Sequence[Sequence[Operation]]
     width: int
@@ -133,11 +133,11 @@ class _Shop:
         return self.queues.setdefault((operation.phase.dimension, operation.queue), _Queue())
 
     def remaining(self, chunk: int) -> int:
-        """Phases after the one that the chunk is at."""
+        """Number of phases after the chunk's current one."""
         return len(self.jobs[chunk]) - self.place[chunk] - 1
 
     def join(self, chunk: int) -> None:
-        """Wait in the order of the policy, which looks only at phases of chunks that scatter or gather."""
+        """Queue an operation by the policy, which looks only at phases of chunks that scatter or gather."""
         waiting, policy = self.queue(chunk).waiting, self.policy
         place = len(waiting)
         if policy != "fifo" and self.now_at(chunk).phase.collective in ("reduce_scatter", "all_gather"):
@@ -174,12 +174,12 @@ class _Shop:
 
 
 def _first(marks: list[bool]) -> int:
-    """The place of the first that is marked, or behind all."""
+    """Index of the first true entry, or the length if there is none."""
     return marks.index(True) if True in marks else len(marks)
 
 
 def run_shop(jobs: Sequence[Sequence[Operation]], width: int = 1, policy: Policy = "fifo") -> list[Run]:
-    """When each operation of each chunk runs, where `width` chunks run at once in a queue."""
+    """Start and end of each operation of each chunk, with `width` chunks at once in each queue."""
     return _Shop(jobs, width, policy, place=[0] * len(jobs)).run()
 
 
@@ -205,17 +205,17 @@ def run_shop(jobs: Sequence[Sequence[Operation]], width: int = 1, policy: Policy
 
 
 def fluid_bytes(collective: Collective, size: float, members: Sequence[int]) -> tuple[float, ...]:
-    """Bytes on each dimension, exact before one rounding; none where the group has one member."""
+    """Bytes on each dimension, exact before one rounding; none if the group has one member."""
     return tuple(map(float, _exact(collective, size, members)))
 
 
 def fluid_loads(collective: Collective, size: float, members: Sequence[int], shares: Sequence[Fraction]) -> tuple[float, ...]:
-    """The bytes that would take as long over all of the bandwidth, exact before one rounding."""
+    """Bytes that would take as long at the total bandwidth, exact before one rounding."""
     return tuple(float(moved / share) for moved, share in zip(_exact(collective, size, members), shares, strict=True))
 
 
 def share_of(collective: Collective, shape: Shape, size: int, members: int) -> Fraction:
-    """The share of an NPU's bandwidth on a dimension that what a group of so many sends has."""
+    """Share of an NPU's bandwidth on a dimension that a group of this size can use."""
     if shape == "switch" or members == 1:
         return Fraction(1)
     if shape == "fully_connected":
@@ -244,14 +244,14 @@ def _exact(collective: Collective, size: float, members: Sequence[int]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Dimensions, innermost first, and what every NPU adds."""
+    """A network: its dimensions, innermost first, and the memory bandwidth that each NPU adds up with."""
 
     dimensions: tuple[Dimension, ...]
     endpoint: Endpoint
     active_chunks: int = 1
-    """Chunks that a dimension works on at once; more than one is unphysical where links are not told apart."""
+    """Chunks in flight on a dimension. More than one is unphysical where links are not simulated one by one."""
     queues: int = 1
-    """Among which the active chunks of a dimension are dealt."""
+    """Number of queues among which the active chunks of a dimension are distributed."""
 
     @property
     def npus(self) -> int:
@@ -262,22 +262,22 @@ class Network:
 
     @property
     def width(self) -> int:
-        """Chunks that run at once in a queue."""
+        """Chunks that run at once in one queue."""
         return -(-self.active_chunks // self.queues)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What a collective took, and why."""
+    """The time of a collective, with the operations that explain it."""
 
     time: int
-    """ns until the last chunk is done."""
+    """Time until the last chunk ends, in ns."""
     jobs: tuple[tuple[Operation, ...], ...]
     runs: tuple[Run, ...]
 
 
 def operation_time(phase: Phase, network: Network) -> int:
-    """ns of a phase alone; message by message where a second round of direct messages starts before the first has ended everywhere."""
+    """Time of one phase alone, in ns. A second round of direct messages may start early, so these are simulated one by one."""
     dimension = network.dimensions[phase.dimension]
     early = phase.collective == "all_reduce" and algorithm_of(phase, dimension) == "direct" and dimension.shape == "ring"
     if early:
@@ -306,14 +306,14 @@ def time_collective(
     passing: Passing = "bandwidth_aware",
     policy: Policy = "fifo",
 ) -> Timed:
-    """The congestion-unaware time: each phase as if alone, and a flow shop of dimensions."""
+    """Congestion-unaware time: each phase as if alone, in a flow shop of dimensions."""
     jobs = jobs_of(chunks, collective, network, passing)
     runs = run_shop(jobs, network.width, policy)
     return Timed(max(run.end for run in runs), tuple(map(tuple, jobs)), tuple(runs))
 
 
 def congested_times(sizes: Sequence[int], collective: Collective, network: Network) -> list[int]:
-    """The congestion-aware time at each NPU of one dimension: every message waits for its links."""
+    """Congestion-aware time at each NPU of one dimension: every message waits for its links."""
     (dimension,) = network.dimensions
     phases = [Phase(0, collective, size) for size in sizes]
     return finish_times(phases, dimension, network.endpoint, congested(dimension), network.width)
@@ -331,7 +331,7 @@ _MIB = 1_048_576
 
 @dataclass(slots=True)
 class _Loads:
-    """What each dimension has been given, and the order of the last chunk, by which equal loads stay in order."""
+    """Bytes scheduled on each dimension so far, and the last chunk's order, which breaks ties."""
 
     dimensions: Sequence[Dimension]
     bandwidths: Sequence[float]
@@ -343,7 +343,7 @@ class _Loads:
         return self.bandwidths[place] / self.bandwidths[0]
 
     def share(self, place: int) -> float:
-        """Bytes that a dimension moves for each that it is given."""
+        """Bytes that a dimension moves for each byte of a chunk."""
         size = self.dimensions[place].size
         return float(size - 1) if self.gathers else float(size - 1) / size
 
@@ -353,7 +353,7 @@ class _Loads:
             self.order.reverse()
 
     def closing(self) -> int:
-        """Bytes of a chunk by which the least loaded dimension comes up to the most loaded."""
+        """Chunk bytes that raise the least loaded dimension to the load of the most loaded one."""
         gap = abs(self.load[self.order[-1]] - self.load[self.order[0]])
         least = self.order[-1 if self.gathers else 0]
         size = int(gap * self.ratio(least) / self.share(least) * _MIB)
@@ -362,7 +362,7 @@ class _Loads:
         return size
 
     def add(self, size: int) -> None:
-        """A chunk that passes the dimensions in their order."""
+        """A chunk that visits the dimensions in natural order."""
         for place in self.order:
             self.load[place] += size / _MIB * self.share(place) / self.ratio(place)
             size = size * self.dimensions[place].size if self.gathers else size // self.dimensions[place].size
@@ -377,7 +377,7 @@ def themis_chunks(
     *,
     flexible: bool = False,
 ) -> list[Chunk]:
-    """Chunks with the orders that Themis gives them by these bandwidths; an all-to-all is left as it is."""
+    """Chunks with the orders that Themis chooses at these bandwidths; an all-to-all keeps its order."""
     if collective == "all_to_all":
         return equal_chunks(collective, size, chunks, len(dimensions))
     count, usual = len(dimensions), size // chunks
@@ -403,16 +403,16 @@ Scheduling = Literal["natural", "themis", "themis_flexible"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Of the simulator's system file, by our names."""
+    """Settings of the simulator's system file."""
 
     passing: Passing = "bandwidth_aware"
     """`collective-optimization`: baseline or localBWAware."""
     scheduling: Scheduling = "natural"
-    """Between dimensions; Themis counts with the bandwidth of one link, as the simulator does."""
+    """Scheduling between dimensions. Themis counts with the bandwidth of one link, as the simulator does."""
     policy: Policy = "fifo"
-    """Within a dimension."""
+    """Scheduling within a dimension."""
     congestion: bool = False
-    """Whether links are told apart, which is for one dimension."""
+    """Whether links are simulated one by one, which needs a network of one dimension."""
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -422,11 +422,11 @@ SETTINGS: Mapping[str, Setting] = {
     "Themis flex": Setting("two_way", "themis_flexible"),
     "congestion": Setting(congestion=True),
 }
-"""Those that people compare."""
+"""The algorithms that are usually compared."""
 
 
 def npu_times(collective: Collective, size: int, chunks: int, network: Network, setting: Setting) -> tuple[int, int]:
-    """ns of the slowest and of the fastest NPU."""
+    """Time of the slowest and of the fastest NPU, in ns."""
     dimensions = network.dimensions
     if setting.congestion:
         times = congested_times(chunk_sizes(size, chunks), collective, network)

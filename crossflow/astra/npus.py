@@ -36,24 +36,24 @@ from crossopt.crossflow.astra.phases import (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing that an NPU does, and the tasks of the same NPU that it waits for."""
+    """One task of an NPU, with the tasks of the same NPU that it waits for."""
 
     number: int
     kind: Literal["compute", "send", "receive", "collective"]
     after: tuple[int, ...] = ()
     time: int = 0
-    """ns of a computation."""
+    """Duration of a computation, in ns."""
     bytes: int = 0
     peer: int = -1
-    """The other end of a message."""
+    """The NPU at the other end of a message."""
     tag: int = 0
     collective: Collective = "all_reduce"
     group: int = 0
-    """0 is all NPUs."""
+    """Group of NPUs; 0 means all."""
 
 
 class StuckError(ValueError):
-    """Tasks that never start, as what they wait for never ends."""
+    """Raised when tasks can never start because they wait for each other."""
 
 
 Message = tuple[int, int, int, int]
@@ -77,15 +77,15 @@ class _Replay:
     groups: Mapping[int, tuple[int, ...]]
     chunks: int
     ways: Mapping[Collective, Network]
-    """The network with the algorithms of a collective of all NPUs, where those differ."""
+    """The network, with the algorithms for collectives of all NPUs where they differ."""
     npus: list[_Npu]
     carry: Carry | None = None
-    """How messages share links; None where each flies as if it were alone."""
+    """How messages share links; None if messages do not delay each other."""
     clock: Clock = field(default_factory=Clock)
     arrived: Counter[Message] = field(default_factory=Counter)
     awaited: dict[Message, list[int]] = field(default_factory=dict)
     joined: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
-    """By group and number of the collective in it, who has come with which task."""
+    """Members that have arrived and their tasks, by group and by number of the collective in the group."""
     issued: Counter[tuple[int, int]] = field(default_factory=Counter)
     times: dict[tuple[int, Collective, int], int] = field(default_factory=dict)
     exchanges: dict[tuple[int, int], Exchange] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class _Replay:
         self.clock.run()
         left = [number for number, npu in enumerate(self.npus) if npu.left]
         if left:
-            raise StuckError(f"NPU {left[0]} waits for ever with {self.npus[left[0]].left} tasks to go")
+            raise StuckError(f"deadlock: NPU {left[0]} has {self.npus[left[0]].left} tasks that can never start")
         return [npu.end for npu in self.npus]
 
     def plan(self, time: int, npu: int, task: int) -> None:
@@ -156,7 +156,7 @@ class _Replay:
             self.carry(self.clock, number, task.peer, task.bytes, lambda: self.finish(number, task.number, self.clock.now))
 
     def join(self, number: int, task: Task, now: int) -> None:
-        """Come to a collective; the last member starts it for all."""
+        """Arrive at a collective; the last member to arrive starts it for all."""
         key = task.group, self.issued[task.group, number]
         self.issued[task.group, number] += 1
         if self.carry is not None:
@@ -170,7 +170,7 @@ class _Replay:
                 self.plan(end, npu, other)
 
     def share(self, key: tuple[int, int], number: int, task: Task, now: int) -> None:
-        """Begin to send of a collective whose messages share links."""
+        """Start to send for a collective whose messages share links."""
         members = self.groups.get(task.group, range(len(self.npus)))
         if len(members) < 2:
             self.plan(now, number, task.number)
@@ -182,7 +182,7 @@ class _Replay:
         exchange.start(exchange.npus[place])
 
     def exchange(self, members: Sequence[int], task: Task) -> Exchange:
-        """Of all NPUs as the dimension has it, of some a ring over them."""
+        """The dimension's algorithm for a collective of all NPUs; a ring for a group of some."""
         carried, phases = self.carry, [Phase(0, task.collective, each) for each in chunk_sizes(task.bytes, self.chunks)]
 
         def carry(clock: Clock, source: int, to: int, message: int, arrive: Call) -> None:
@@ -211,7 +211,7 @@ def _lane(task: Task) -> str:
 
 
 def between(network: Network, one: int, other: int, message: int) -> int:
-    """ns of a message between two NPUs: that of the first dimension in which they differ."""
+    """Time of a message between two NPUs, in ns: that of the first dimension in which they differ."""
     for dimension in network.dimensions:
         a, b = one % dimension.size, other % dimension.size
         if a != b:
@@ -221,7 +221,7 @@ def between(network: Network, one: int, other: int, message: int) -> int:
 
 
 def ring_time(network: Network, members: Sequence[int], collective: Collective, size: int, chunks: int) -> int:
-    """A collective of some of the NPUs, as a ring over them."""
+    """A collective of some NPUs, run as a ring."""
     if len(members) < 2:
         return 0
     ring = Dimension("ring", len(members), 1.0, 0.0, "ring")
@@ -242,8 +242,8 @@ def replay_npus(
     *,
     congestion: bool = False,
 ) -> list[int]:
-    """ns at which each NPU is done; a StuckError where some never are. With congestion, of a network of one dimension, messages wait for
-    the links that others hold."""
+    """Time at which each NPU ends, in ns; raises StuckError if some never end. With congestion, of a network of one dimension, messages
+    wait for     the links that others hold."""
     carry = congested(network.dimensions[0]) if congestion else None
     npus = list[_Npu]()
     for own in tasks:

@@ -1,4 +1,4 @@
-"""One dimension of a network as ASTRA-sim's analytical back end sees it: its shape, one phase of a collective, every message, its links."""
+"""One dimension of a network in ASTRA-sim's analytical back end: shape, phases of collectives, messages and links."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,30 +26,30 @@ class Dimension:
     shape: Shape
     size: int
     bandwidth: float
-    """Of one link in one direction, GB/s of 2^30 bytes."""
+    """Bandwidth of one link in one direction, in GB/s of 2^30 bytes."""
     latency: float
-    """Of one link, ns; a message through a switch takes two."""
+    """Latency of one link, in ns; a message through a switch pays it twice."""
     algorithm: Algorithm
 
     @property
     def rate(self) -> float:
-        """Bytes that one link carries in a ns."""
+        """Bytes per ns of one link."""
         return self.bandwidth * GIGABYTE / 1_000_000_000
 
     @property
     def driven(self) -> float:
-        """Bytes a ns that an NPU really sends: all its links where every other NPU is sent to at once, else one."""
+        """Bytes per ns that an NPU sends: over all its links if every other NPU is a receiver at once, else over one."""
         return self.rate * (self.size - 1 if self.algorithm == "direct" else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What an NPU adds to each message."""
+    """Costs that an NPU adds to each message."""
 
     delay: int = 10
-    """ns before a message is sent, and after the last one; at least 1, as the simulator ends without a result at 0."""
+    """Delay before a message is sent and after the last one, in ns. At least 1: with 0 the simulator ends without a result."""
     memory: float = 1_000_000.0
-    """GB/s of 1e9 bytes, that is bytes a ns, at which what arrives is added up."""
+    """Bandwidth at which received data are added up, in GB/s of 1e9 bytes (bytes per ns)."""
 
     def reduction(self, message: int) -> int:
         """Time to add up a message: two reads and a write, each in whole ns."""
@@ -57,7 +57,7 @@ class Endpoint:
 
 
 def hops_between(dimension: Dimension, distance: int) -> int:
-    """Links between two NPUs that many places apart; a ring takes the shorter way, a switch is entered and left."""
+    """Links on the path between two NPUs at this distance. A ring takes the shorter way; a switch counts in and out."""
     if dimension.shape == "ring":
         away = distance % dimension.size
         return min(away, dimension.size - away)
@@ -65,7 +65,7 @@ def hops_between(dimension: Dimension, distance: int) -> int:
 
 
 def message_time(dimension: Dimension, message: int, hops: int) -> int:
-    """Time of a message that nothing is in the way of: latency of every hop, bytes once."""
+    """Time of an uncontended message: latency of every hop, transmission once."""
     return floor(hops * dimension.latency + message / dimension.rate)
 
 
@@ -81,16 +81,16 @@ def message_time(dimension: Dimension, message: int, hops: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A collective of a chunk on one dimension."""
+    """One phase of a collective of one chunk on one dimension."""
 
     dimension: int
-    """Its place in the network, innermost first."""
+    """Index of the dimension, innermost first."""
     collective: Collective
     bytes: int
-    """At each NPU before the phase."""
+    """Bytes at each NPU before the phase."""
 
     def after(self, size: int) -> int:
-        """Bytes at each NPU behind the phase."""
+        """Bytes at each NPU after the phase."""
         if self.collective == "reduce_scatter":
             return self.bytes // size
         return self.bytes * size if self.collective == "all_gather" else self.bytes
@@ -98,23 +98,23 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Equal steps of a phase that follow one another."""
+    """A number of equal consecutive steps of a phase."""
 
     count: int
     message: int
     """Bytes."""
     hops: int
     flight: int
-    """ns of one message."""
+    """Time of one message, in ns."""
     reduction: int
-    """ns to add up what arrived, of all these steps together."""
+    """Time to add up the data received in all these steps, in ns."""
 
     def time(self, delay: int) -> int:
         return self.count * (self.flight + delay) + self.reduction
 
 
 def algorithm_of(phase: Phase, dimension: Dimension) -> Algorithm:
-    """Halving and doubling knows no all-to-all: there a message goes to everybody."""
+    """Halving-doubling has no all-to-all; messages are then sent directly."""
     return "direct" if phase.collective == "all_to_all" and dimension.algorithm == "halving_doubling" else dimension.algorithm
 
 
@@ -123,18 +123,18 @@ def reduces(collective: Collective) -> bool:
 
 
 def share_of(phase: Phase, size: int) -> int:
-    """Bytes of a message that goes around or to everybody."""
+    """Bytes of a message of a ring or direct algorithm."""
     return phase.bytes if phase.collective == "all_gather" else phase.bytes // size
 
 
 def count_of(phase: Phase, size: int, algorithm: Algorithm) -> int:
-    """How many of these an NPU sends."""
+    """Number of messages that an NPU sends."""
     around = size * (size - 1) // 2 if (algorithm, phase.collective) == ("ring", "all_to_all") else size - 1
     return 2 * around if phase.collective == "all_reduce" else around
 
 
 def messages_of(phase: Phase, size: int, algorithm: Algorithm) -> list[int]:
-    """Bytes of the messages that an NPU sends, in the order in which it sends them."""
+    """Bytes of the messages of an NPU, in the order in which they are sent."""
     if algorithm != "halving_doubling":
         return [share_of(phase, size)] * count_of(phase, size, algorithm)
     exchanges = size.bit_length() - 1
@@ -148,7 +148,7 @@ def messages_of(phase: Phase, size: int, algorithm: Algorithm) -> list[int]:
 
 
 def distances_of(phase: Phase, size: int, algorithm: Algorithm) -> list[int]:
-    """How many places away the receiver of each message is."""
+    """Distance of the receiver of each message."""
     count = len(messages_of(phase, size, algorithm))
     if algorithm == "ring":
         return [1] * count
@@ -159,14 +159,14 @@ def distances_of(phase: Phase, size: int, algorithm: Algorithm) -> list[int]:
 
 
 def reductions_of(phase: Phase, size: int, algorithm: Algorithm) -> int:
-    """How many of the messages that arrive first are added up."""
+    """Number of first messages whose data are added up."""
     if not reduces(phase.collective):
         return 0
     return size.bit_length() - 2 if algorithm == "halving_doubling" else size - 1
 
 
 def steps_of(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> tuple[Step, ...]:
-    """The steps one after another, equal ones together; direct messages of a round fly at once, the farthest counts."""
+    """The steps in sequence, equal ones together. Direct messages of a round fly at once, and the farthest counts."""
     algorithm, size = algorithm_of(phase, dimension), dimension.size
     share, added = share_of(phase, size), reductions_of(phase, size, algorithm)
     if algorithm == "direct":
@@ -193,7 +193,7 @@ def steps_of(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> tuple[St
 
 
 def phase_time(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> int:
-    """ns of a phase where no other message is in its way; too long for a direct all-reduce on a ring, whose second round starts early."""
+    """Time of an uncontended phase, in ns; too long for a direct all-reduce on a ring, whose second round starts early."""
     return endpoint.delay + sum(step.time(endpoint.delay) for step in steps_of(phase, dimension, endpoint))
 
 
@@ -206,12 +206,12 @@ def phase_time(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> int:
 
 Call = Callable[[], None]
 Carry = Callable[["Clock", int, int, int, Call], None]
-"""(clock, from, to, bytes, what happens on arrival): a way to carry messages."""
+"""Callable that carries a message: (clock, from, to, bytes, callback on arrival)."""
 
 
 @dataclass(slots=True)
 class Clock:
-    """What happens when; of one ns, what was planned first."""
+    """Events in order of time; events of the same ns in the order of their scheduling."""
 
     now: int = 0
     plans: list[tuple[int, int, Call]] = field(default_factory=list)
@@ -228,18 +228,18 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What every NPU sends in a phase."""
+    """Messages that every NPU sends in a phase."""
 
     messages: tuple[int, ...]
     steps: tuple[int, ...]
-    """How many places away each receiver is; NPUs of the other half look the other way where partners exchange."""
+    """Distance of each receiver. NPUs of the upper half use the opposite direction where partners exchange."""
     exchanges: bool
     window: int
-    """Messages in flight at once."""
+    """Number of messages in flight at once."""
     added: int
-    """Of those that arrive first."""
+    """Number of first arrivals that are added up."""
     gate: int
-    """Messages that must have arrived before the second half is sent; 0 where nothing waits."""
+    """Messages that must have arrived before the second half is sent; 0 if there is no such wait."""
 
 
 def script_of(phase: Phase, dimension: Dimension) -> Script:
@@ -268,7 +268,7 @@ class _Stream:
     received: int = 0
 
     def partner(self, size: int, sends: bool) -> int:
-        """To whom the next message goes, or from whom the one of the same place comes."""
+        """Receiver of the next message, or sender of the message of the same index."""
         distance = self.script.steps[self.sent]
         if self.script.exchanges:
             return self.npu ^ distance
@@ -277,7 +277,7 @@ class _Stream:
 
 @dataclass(slots=True)
 class _Npu:
-    """A place of the dimension, its chunks in their order, and its own events of each ns."""
+    """An NPU of the dimension, its chunks in order, and its events of each ns."""
 
     number: int
     streams: list[_Stream]
@@ -285,13 +285,13 @@ class _Npu:
     finished: int = 0
     end: int = 0
     done: Call | None = None
-    """What follows when all its chunks are there."""
+    """Callback for when all chunks have arrived."""
     planned: dict[int, deque[Call]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Exchange:
-    """All NPUs of a collective and the messages among them, on a clock that others may share."""
+    """All NPUs of a collective and their messages, on a clock that can be shared."""
 
     clock: Clock
     carry: Carry
@@ -299,7 +299,7 @@ class Exchange:
     endpoint: Endpoint
     width: int
     arrived: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
-    """Messages by (chunk, from, to, bytes) that nobody waits for yet."""
+    """Messages (chunk, from, to, bytes) that have arrived before they are waited for."""
     awaited: dict[tuple[int, int, int, int], deque[Call]] = field(default_factory=dict)
 
     def plan(self, npu: _Npu, delay: int, call: Call) -> None:
@@ -324,7 +324,7 @@ class Exchange:
                 self.queue(npu, chunk, 0)
 
     def queue(self, npu: _Npu, chunk: int, added: int) -> None:
-        """One more message, ready after the delay and, where so many bytes are added up, after that."""
+        """Send one more message, ready after the delay and after the time to add up these bytes."""
         stream = npu.streams[chunk]
         stream.queued += 1
         ready = lambda: self.ready(npu, chunk)  # noqa: E731 - a name for what follows
@@ -376,14 +376,14 @@ class Exchange:
 
 
 def exchange_of(chunks: Sequence[Phase], dimension: Dimension, endpoint: Endpoint, carry: Carry, clock: Clock, width: int = 1) -> Exchange:
-    """A collective whose NPUs are still to start; of its chunks `width` run at once."""
+    """A collective whose NPUs have not started yet; `width` chunks run at once."""
     scripts = [script_of(phase, dimension) for phase in chunks]
     npus = [_Npu(number, [_Stream(number, script) for script in scripts]) for number in range(dimension.size)]
     return Exchange(clock, carry, npus, endpoint, width)
 
 
 def finish_times(chunks: Sequence[Phase], dimension: Dimension, endpoint: Endpoint, carry: Carry, width: int = 1) -> list[int]:
-    """When each NPU has all its chunks, where all start at once."""
+    """Time at which each NPU has all its chunks if all start at once."""
     exchange = exchange_of(chunks, dimension, endpoint, carry, Clock(), width)
     for npu in exchange.npus:
         exchange.start(npu)
@@ -398,11 +398,11 @@ def finish_times(chunks: Sequence[Phase], dimension: Dimension, endpoint: Endpoi
 # every NPU, and a switch one to and one from each NPU, so that a message is sent twice.
 
 _SWITCH = -1
-"""The place of the switch among the NPUs."""
+"""Number of the switch among the NPUs."""
 
 
 def unhindered(dimension: Dimension) -> Carry:
-    """Every message flies as if it were alone."""
+    """Network without contention: no message delays another."""
 
     def carry(clock: Clock, source: int, to: int, message: int, arrive: Call) -> None:
         clock.at(clock.now + message_time(dimension, message, hops_between(dimension, to - source)), arrive)
@@ -425,7 +425,7 @@ class _Links:
         self.hop(clock, route(self.dimension, source, to), message, arrive)
 
     def hop(self, clock: Clock, way: list[int], message: int, arrive: Call) -> None:
-        """Over the first link of the way, and on from there."""
+        """Send over the first link of the path, then on from its end."""
         link = self.links.setdefault((way[0], way[1]), _Link())
         further = arrive if len(way) == 2 else lambda: self.hop(clock, way[1:], message, arrive)
         if link.busy:
@@ -446,12 +446,12 @@ class _Links:
 
 
 def congested(dimension: Dimension) -> Carry:
-    """Messages wait for links, first come first served."""
+    """Network with contention: messages wait for links, first come first served."""
     return _Links(dimension).carry
 
 
 def route(dimension: Dimension, source: int, to: int) -> list[int]:
-    """Places on the way, both ends among them; halfway around a ring it is upwards."""
+    """Nodes of the path, both ends included; halfway around a ring it takes the ascending direction."""
     if dimension.shape == "switch":
         return [source, _SWITCH, to]
     if dimension.shape == "fully_connected":

@@ -1,1 +1,1 @@
-"""What parts of a plan exchange in ways of their own: around attention, with experts, and behind other work."""
+"""Communication of parallel plans: context, experts, replicas, stages, and its overlap with computation."""

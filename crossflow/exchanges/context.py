@@ -1,4 +1,4 @@
-"""What context ranks hand each other around attention: keys and values in a ring, or all of some heads.
+"""Communication of context-parallel ranks around attention: keys and values in a ring, or all-to-all over heads.
 
 Ring (Liu et al. 2023, arXiv:2310.01889; the P2P way of TransformerEngine's attention, context_parallel.py, and of torchtitan): the keys and
 values of each of c ranks come by in c steps, each of them handed on while the queries meet those before, and backward their gradients with
@@ -27,15 +27,15 @@ from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 
 _PASSES = 3.0
-"""Over what two steps put together: both are read, one is written."""
+"""Passes over the data that two ring steps combine: both are read, one is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What one direction of a layer exchanges around attention."""
+    """Communication of one direction of a layer around attention."""
 
     hidden: Real
-    """Seconds that go on behind attention."""
+    """Seconds of communication concurrent with attention."""
     exposed: Real
     energy: Real
 
@@ -44,19 +44,19 @@ NONE_AROUND = Around(0.0, 0.0, 0.0)
 
 
 def by_all_to_all(model: Transformer) -> bool:
-    """Whether keys and values cannot be handed on in a ring."""
+    """Whether keys and values cannot be passed around a ring."""
     return model.sinks or 0 < model.window < model.sequence
 
 
 def around_attention(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> tuple[Cost, Around]:
-    """Attention as it is among context ranks, and what they exchange."""
+    """Attention on context-parallel ranks, and its communication."""
     if not np.any(ranks.context > 1.0):
         return core, NONE_AROUND
     return (core, _turned(model, ranks, hardware)) if by_all_to_all(model) else _ring(core, model, ranks, hardware, backward)
 
 
 def _ring(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> tuple[Cost, Around]:
-    """Backward keys and values come by with their gradients."""
+    """In the backward pass keys and values travel with their gradients."""
     steps, (queries, keys, values, results) = ranks.context - 1.0, around_bytes(model, ranks)
     block, times = send(keys + values, ranks.context_members), steps * (2.0 if backward else 1.0)
     hidden = times * exchange_time(block, hardware.links)
@@ -68,14 +68,14 @@ def _ring(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, back
 
 
 def _turned(model: Transformer, ranks: Ranks, hardware: Hardware) -> Around:
-    """Four exchanges in either direction."""
+    """Four all-to-alls per direction."""
     sent = [all_to_all(size, ranks.context_members) for size in around_bytes(model, ranks)]
     seconds, energy = (sum((one(each, hardware.links) for each in sent), np.float64(0)) for one in (exchange_time, exchange_energy))
     return Around(0.0, seconds, energy)
 
 
 def around_bytes(model: Transformer, ranks: Ranks) -> tuple[Real, Real, Real, Real]:
-    """Queries, keys, values and results of a rank's tokens, and so of their gradients."""
+    """Bytes of queries, keys, values and results of a rank's tokens, and likewise of their gradients."""
     tokens, heads, groups = ranks.tokens(model) * model.activation_bytes, model.heads / ranks.tensor, local_groups(model, ranks)
     score, value = model.score_width, model.value_width
     return tokens * heads * score, tokens * groups * score, tokens * groups * value, tokens * heads * value

@@ -1,4 +1,4 @@
-"""Exchanges of experts: how tokens go to them and back, and what it takes to sort them."""
+"""Communication of experts: dispatch of tokens, combination of results, and the kernels that sort tokens."""
 
 from functools import cache, partial
 from math import prod
@@ -27,8 +27,9 @@ from crossopt.crossflow.workload import Transformer
 
 
 def to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
-    """Seconds and joules in which tokens go to their experts; as many again for the way back. Where experts are folded each rank sends
-    the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all dispatcher)."""
+    """Seconds and joules of the dispatch of tokens to their experts; combining the results costs as much again. Where experts are folded
+    each rank sends     the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all
+    dispatcher)."""
     if model.experts == 1:
         return 0.0, 0.0
     links, width = hardware.links, model.hidden * model.activation_bytes
@@ -54,7 +55,7 @@ def _routed(size: Real, model: Transformer, ranks: Ranks) -> Exchange:
 
 
 def different(model: Transformer, units: Real) -> Real:
-    """Units with an expert of a token, in the mean, over its experts."""
+    """Mean number of units that hold an expert of a token, over its number of experts."""
     found, places = np.unique(units, return_inverse=True)
     shares = np.array([_one_different(model, float(count)) for count in found])
     return shares[places].reshape(np.shape(units))[()]
@@ -62,8 +63,8 @@ def different(model: Transformer, units: Real) -> Real:
 
 @cache
 def _one_different(model: Transformer, units: float) -> float:
-    """(1 - C(E - E/n, k) / C(E, k)) n / k, where units hold whole groups or parts of one of those in the token's groups alone; units that
-    hold several groups are taken as if there were none, which can only overstate how many of them a token goes to."""
+    """(1 - C(E - E/n, k) / C(E, k)) n / k. Units hold whole groups, or parts of one group, of the groups chosen for the token; units with
+    several groups are treated as if there were no groups, which can only overstate the number of units a token goes to."""
     taken = model.groups_per_token / model.expert_groups if units >= model.expert_groups else 1.0
     experts, units, chosen = model.experts * taken, units * taken, model.experts_per_token
     none = prod(max(experts - experts / units - place, 0.0) / (experts - place) for place in range(chosen))
@@ -93,11 +94,11 @@ def _one_different(model: Transformer, units: float) -> float:
 _ROUTER_BY_COPY, _ROUTER_ONCE = 31.0, 17.0
 _ROW_MAP, _SORT_MAP = 3.0, 1.0
 _WAIT = 1.0
-"""The launch for which the device waits after the counts have come to the host."""
+"""The kernel launch for which the device waits after counts have reached the host."""
 
 
 def permutations(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Sorting tokens by expert and back in one direction; each copy is scaled or added once."""
+    """Sorting of tokens by expert in one direction; each copy is scaled or added once."""
     if model.experts == 1:
         return NOTHING
     received, own = routed_tokens(model, ranks), ranks.tokens(model) / ranks.norm_split()
@@ -110,7 +111,7 @@ def permutations(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
 
 
 def launched_in_the_open(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """Seconds of the router's and the dispatcher's small kernels, forward and backward together."""
+    """Seconds of the small kernels of router and dispatcher, forward and backward together."""
     if model.experts == 1:
         return 0.0
     by_copy = _ROUTER_BY_COPY + _ROW_MAP + np.where(_sorts(model, ranks), 2.0 * _SORT_MAP, 0.0)
@@ -119,10 +120,10 @@ def launched_in_the_open(model: Transformer, ranks: Ranks, hardware: Hardware) -
 
 
 def _goes_once(model: Transformer, ranks: Ranks) -> Mask:
-    """Whether DeepEP sends the tokens, which it does where there are ranks to send them to."""
+    """Whether DeepEP dispatches the tokens, which it does if there are other ranks."""
     return np.greater(ranks.expert, 1.5) & model.once_a_node
 
 
 def _sorts(model: Transformer, ranks: Ranks) -> Mask:
-    """Whether a rank has several experts."""
+    """Whether a rank holds several experts."""
     return np.greater(model.experts / expert_ranks(model, ranks), 1.5)

@@ -1,5 +1,5 @@
-"""Exchanges behind work: those of tensor ranks, in one piece beside the products that wait for them or in parts behind these, and those of
-experts, one by one with the work of a layer or behind that on another microbatch.
+"""Overlap of communication with computation: of tensor ranks in one piece or in parts, and of experts layer by layer or across
+microbatches.
 
 In parts (Wang et al. 2023, ASPLOS, "Overlap communication with dependent computation via decomposition"; `--tp-comm-overlap` of
 Megatron-Core, async tensor parallelism of torchtitan) both go on in as many as there are ranks t, and work on one part hides the exchange
@@ -52,7 +52,7 @@ _OF_EXPERTS = ("router", "inner product", "outer product", "shared inner product
 
 
 def together(work: Real, exchanged: Real, share: Real, hardware: Hardware) -> Real:
-    """Seconds of a layer forward and backward, on two microbatches, with this share of what goes to experts behind the work."""
+    """Seconds of a layer forward and backward on two microbatches, with this share of expert communication overlapped."""
     if isinstance(exchanged, float) and exchanged == 0.0:
         return work
     behind = share * exchanged
@@ -60,19 +60,19 @@ def together(work: Real, exchanged: Real, share: Real, hardware: Hardware) -> Re
 
 
 def expert_share(ranks: Ranks, hardware: Hardware) -> Real:
-    """Of exchanges of experts, what hides behind work on another microbatch."""
+    """Share of expert communication that another microbatch's work can hide."""
     constants = hardware.efficiency
     return np.where(np.greater(ranks.tensor * ranks.context, 1.5), constants.queued_expert_overlap, constants.expert_overlap)
 
 
 def paired_share(stages: Real, microbatches: Real) -> Real:
-    """Of all passes those that go on together with one of another microbatch."""
+    """Share of passes that run together with one of another microbatch."""
     return np.maximum(1.0 - stages / microbatches, 0.0)
 
 
 def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 1.0) -> Real:
-    """One all-reduce of the activations, or with sequence parallelism a gather before and a scatter after the products. What is gathered
-    may have been cast for these to a share of its bytes (`kernels.casts`); sums are scattered as they are."""
+    """One all-reduce of activations; with sequence parallelism, a gather before and a scatter after the products. What is gathered     may
+    have been cast for these to a share of its bytes (`kernels.casts`); sums are scattered as they are."""
     one = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
     split = 2.0 * one if cast == 1.0 else one + exchange_time(all_gather(cast * size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
@@ -80,10 +80,9 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 
 
 
 def gathered_for_weights(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """Seconds in which ranks that hold parts of the sequence gather inputs of products backward, for the gradients of their weights, as
-    they keep their parts alone (Korthikanti et al. 2022, section 4.2.2; `LinearWithGradAccumulationAndAsyncCommunication` of
-    Megatron-Core's tensor_parallel/layers.py, behind the product that gives the gradients of inputs). PyTorch's own stacks keep or compute
-    again what they gathered; adapters need none of it, and latents, which are fewer, are left out."""
+    """Seconds of gathering the inputs of products in the backward pass, for weight gradients, where ranks keep parts of the sequence.
+    PyTorch's own stacks keep or compute     again what they gathered; adapters need none of it, and latents, which are fewer, are left
+    out."""
     if not gathers_for_weights(model):
         return 0.0
     once = exchange_time(all_gather(input_bytes(model, ranks), ranks.tensor_members), hardware.links)
@@ -91,44 +90,44 @@ def gathered_for_weights(model: Transformer, ranks: Ranks, hardware: Hardware) -
 
 
 def gathers_for_weights(model: Transformer) -> bool:
-    """Whether ranks that hold parts of the sequence do so."""
+    """Whether ranks that hold parts of the sequence gather in this way."""
     return not (model.lora_rank or model.latent or model.stops_early)
 
 
 def input_bytes(model: Transformer, ranks: Ranks) -> Real:
-    """What tensor ranks gather of the inputs of a product, whole."""
+    """All-gather of the inputs of a product among tensor ranks."""
     return gathered_share(model) * ranks.tokens(model) * model.hidden * model.activation_bytes
 
 
 def turns(model: Transformer, ranks: Ranks) -> Real:
-    """Exchanges of a layer in one direction: blocks of parallel parts are exchanged once for both, folded experts without any."""
+    """Communications of a layer in one direction; parallel blocks share one, folded experts have none."""
     return np.where(turns_after_attention(model, ranks), 1.0 if model.parallel_blocks else 2.0, 1.0)
 
 
 def turns_after_attention(model: Transformer, ranks: Ranks) -> Mask:
-    """Whether the feed-forward part is exchanged between tensor ranks, with attention or after it."""
+    """Whether the feed-forward part has communication among tensor ranks, with attention or after it."""
     return np.logical_not(are_folded(model, ranks) & (model.shared_experts == 0))
 
 
 def exposed_turns(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """What of them no product hides."""
+    """Seconds of communication that no product hides."""
     left = np.where(np.greater(ranks.hides, 0.5), 1.0 - hidden_share(ranks, hardware), 1.0)
     hidden = hiding_turns(model, ranks)
     return hidden * left + (turns(model, ranks) - hidden)
 
 
 def hidden_share(ranks: Ranks, hardware: Hardware) -> Real:
-    """Of an exchange that goes on in parts."""
+    """Exposed seconds of a communication that runs in parts."""
     return hardware.efficiency.tensor_overlap * (1.0 - 1.0 / ranks.tensor)
 
 
 def hiding_turns(model: Transformer, ranks: Ranks) -> Real:
-    """Those next to products that may hide them."""
+    """Seconds of the products next to it that can hide it."""
     return np.minimum(turns(model, ranks), 1.0) if model.experts > 1 else turns(model, ranks)
 
 
 def products_time(costs: Iterable[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """The sum of named products of a layer in one direction, with what goes on behind them."""
+    """Seconds of named products of a layer in one direction, with the communication concurrent with them."""
     work, hiding, others = NOTHING, NOTHING, NOTHING
     for name, cost in costs:
         work = work + cost

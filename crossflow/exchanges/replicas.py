@@ -1,4 +1,4 @@
-"""What data-parallel ranks exchange (ZeRO, Rajbhandari et al. 2020) and what pipeline stages hand on."""
+"""Communication of data-parallel ranks (ZeRO, Rajbhandari et al. 2020) and of pipeline stages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -37,12 +37,12 @@ from crossopt.crossflow.stages import is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
 _ATTENTION_MATRICES = 2.0
-"""Queries, keys and values in one, and the projection."""
+"""Products whose outputs the next ones share: queries, keys and values together, and the projection."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataExchange:
-    """Seconds (and joules per device) of the exchanges of one step; the gathers are those of one layer and one microbatch."""
+    """Seconds and joules per device of the communication of one step; gathers are those of one layer and one microbatch."""
 
     synchronize: Real
     publish: Real
@@ -54,7 +54,7 @@ class DataExchange:
 
 
 def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardware: Hardware) -> DataExchange:
-    """The exchanges of the fullest stage.
+    """Communication of the fullest stage, by ZeRO stage.
 
     stage 0: all-reduce of the gradients; 1: reduce-scatter of gradients (or an all-reduce, see `Transformer.scattered_gradients`), and a
     gather of weights after the update; 2: the gradients of each layer are scattered in every microbatch, since no device keeps them whole;
@@ -100,18 +100,18 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
 
 
 def _left(model: Transformer, sharding: Sharding, peak: Weights, by_layer: Mask) -> Weights:
-    """What is exchanged once a step: all of the fullest stage, or where layers are exchanged one by one what lies beside them."""
+    """Communication once per step: of the whole fullest stage, or outside the layers if these communicate one by one."""
     return Weights(np.where(by_layer, _edges(model, sharding), peak.shared), np.where(by_layer, 0.0, peak.routed))
 
 
 def transfer_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """Seconds to hand one microbatch's activations to the next stage, the farthest of all; nothing in a pipeline of one."""
+    """Seconds to send one microbatch's activations to the farthest next stage; 0 without a pipeline."""
     sent, gathered = _message(model, sharding, layout)
     return exchange_time(sent, links) + np.where(_is_gathered(model, sharding), exchange_time(gathered, links), 0.0)
 
 
 def transfer_either_side(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """The same in the mean of the messages to both neighbours of a stage, of which at most one is farther than the nearest of all.
+    """Mean seconds of the messages to both neighbours of a stage, of which at most one is farther than the nearest of all.
 
     A pass ends with its message, so that under 1F1B of one chunk a stage takes s + x + y for a microbatch, with those down and up. A way
     through the passes from the first to the last has m + p - 1 forward and as many backward passes, as many of one kind as of the other on
@@ -128,8 +128,9 @@ def transfer_energy(model: Transformer, sharding: Sharding, layout: Layout, link
 
 
 def messages_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...], level: int) -> Real:
-    """Seconds for which a level is busy with one message down the stages and one up. Over a switch a device sends both, unless one of them
-    stays inside; a ring, or a level over which neighbours are joined here and there alone, has other links for each way."""
+    """Seconds for which a level is busy with one message to the next stage and one to the previous stage. Over a switch a device sends
+    both, unless one of them     stays inside; a ring, or a level over which neighbours are joined here and there alone, has other links for
+    each way."""
     inside: Real = 1.0
     for count in layout.pipeline[:level]:
         inside = inside * count
@@ -139,16 +140,15 @@ def messages_time(model: Transformer, sharding: Sharding, layout: Layout, links:
 
 
 def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Exchange, Exchange]:
-    """What a rank sends of b s h values over the context ranks, and what the tensor ranks of the next stage gather: each sends its part
-    (Megatron-LM, `scatter_gather_tensors_in_pipeline`, Narayanan et al. 2021, section 4.1; DeepSpeed, `pipe_partitioned`). Of Megatron-Core
-    each sends all of it, but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py
-    divides by them alone, and p2p_communication.py beside it sends what it is given)."""
+    """Bytes that a rank sends of b s h values, and bytes that the next stage's tensor ranks gather. Of Megatron-Core     each sends all of
+    it, but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py     divides by
+    them alone, and p2p_communication.py beside it sends what it is given)."""
     whole = _whole_message(model, sharding)
     return send(handed_on(model, sharding)[0], layout.pipeline), all_gather(whole, layout.tensor)
 
 
 def handed_on(model: Transformer, sharding: Sharding) -> tuple[Real, Mask]:
-    """Bytes of one microbatch that a rank sends to the next stage, and whether the ranks there put the message together."""
+    """Bytes of one microbatch that a rank sends to the next stage, and whether ranks there must gather the message."""
     parts = np.where(np.greater(sharding.sequence_parallel, 0.5), sharding.tensor, 1.0) if model.whole_messages else sharding.tensor
     return _whole_message(model, sharding) / parts, _is_gathered(model, sharding)
 
@@ -158,12 +158,12 @@ def _whole_message(model: Transformer, sharding: Sharding) -> Real:
 
 
 def _is_gathered(model: Transformer, sharding: Sharding) -> Mask:
-    """Whether the next stage puts a message together: not where its ranks hold parts of the sequence anyway, or got all of it."""
+    """Whether the next stage gathers a message: not if its ranks hold parts of the sequence or received all of it."""
     return np.greater(sharding.pipeline, 1.5) & np.less(sharding.sequence_parallel, 0.5) & (not model.whole_messages)
 
 
 def _edges(model: Transformer, sharding: Sharding) -> Real:
-    """The most trained parameters beside its layers on any one stage: the first or the last one."""
+    """The largest number of trained parameters outside the layers on any one stage, the first or the last."""
     if model.lora_rank:
         return 0.0 * sharding.pipeline
     last = sharding.pipeline - 1.0
@@ -171,7 +171,7 @@ def _edges(model: Transformer, sharding: Sharding) -> Real:
 
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:
-    """The most trained parameters on any one device, of both kinds."""
+    """The largest number of trained parameters of each kind on any one device."""
     stages = [device_trained(model, sharding, stage) for stage in candidates(model, sharding)]
     return Weights(reduce(np.maximum, (one.shared for one in stages)), reduce(np.maximum, (one.routed for one in stages)))
 
@@ -182,8 +182,7 @@ def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Lin
 
 
 def _publication_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """A gather; or a broadcast of each rank that owns one of the matrices of its layers (InternLM/InternEvo, hybrid_zero_optim.py: whole
-    matrices, the largest first, go to the rank that has least, and `broadcast_params` asks one rank after the other)."""
+    """An all-gather; or a broadcast from each rank that owns one of the matrices."""
     if not model.broadcasts:
         return _gather_time(weights, model.weight_bytes, layout, links)
     matrices = (_ATTENTION_MATRICES + model.projections) * model.stack / sharding.pipeline
@@ -202,7 +201,7 @@ def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Lin
 
 
 def _across_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """All-reduce of a rank's part across the groups; nothing where all ranks share."""
+    """All-reduce of a rank's shard across sharding groups; none if all ranks form one group."""
     if not np.any(sharding.shard):
         return 0.0
     return all_reduce_time(model.gradient_bytes * _part(weights, sharding), layout.across, links)
@@ -215,13 +214,13 @@ def _across_energy(weights: Weights, sharding: Sharding, model: Transformer, lay
 
 
 def _part(weights: Weights, sharding: Sharding) -> Real:
-    """Parameters of which one rank has the sum over its group."""
+    """Parameters whose gradient sum one rank holds."""
     ranks = sharding.sharing()
     return weights.shared / ranks + weights.routed * expert_shares(sharding) / ranks
 
 
 def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """First and last stage add up their gradients of the shared embedding table, which layers that predict further tokens use, too."""
+    """All-reduce of the gradients of the shared embedding between first and last stage; layers that predict further tokens use it too."""
     if model.lora_rank or not (model.tied or model.prediction_layers):
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
@@ -230,9 +229,8 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
 
 
 def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, whole: Mask | bool = False) -> Exchange | None:
-    """What the two devices with the same stages send each other where microbatches go both ways, after the scatter over the replicas of one
-    way and before the gather: of each rank's part all of it for both to have the sum, or a half each; None where no plan has such devices.
-    Each pair may be as far apart as any two ranks."""
+    """Exchange between the two devices with the same stages (bidirectional pipelines), after the scatter and before the gather. Each pair
+    may be as far apart as any two ranks."""
     both = is_both_ways(sharding.schedule)
     if not np.any(both):
         return None
@@ -241,8 +239,8 @@ def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, who
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
-    """Adam reads gradients twice (norm, update), reads and writes its state and writes the weights; 11 FLOPs a weight. Before that
-    gradients are added up over the microbatches."""
+    """Optimizer step: Adam reads gradients twice (norm, update), reads and writes its state and writes the weights, at 11 FLOPs per weight.
+    Before that     gradients are added up over the microbatches."""
     owned = np.where(sharding.zero > 0.5, _part(peak, sharding), peak.shared + peak.routed)
     size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
     if model.gradient_traffic:
@@ -273,19 +271,19 @@ class Sent:
     """Seconds for which one level is busy."""
 
     layer: Real
-    """One layer and one microbatch in both directions, with what is computed again."""
+    """One layer and one microbatch in both directions, recomputation included."""
     embedding: Real
     head: Real
     gathers: Real
-    """Weights of one layer in both directions, and its gradients."""
+    """Seconds for the weights of one layer in both directions, and its gradients."""
     once: Real
-    """Gradients and updated weights."""
+    """Seconds for gradients and updated weights."""
     messages: Real
-    """One message down the stages and one up."""
+    """Seconds for one message to the next stage and one to the previous stage."""
 
 
 def held_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Hardware]]:
-    """Each level over which no more is sent than fits into a step, without latencies and where all others cost nothing."""
+    """The device with all levels made free except one, for each level that can limit a step."""
     for level, link in enumerate(hardware.links if cluster.are_dimensions else ()):
         links = [free(one) for one in hardware.links]
         size = 2 if link.shape == "fully_connected" else link.size  # of two any group has all links of its devices
@@ -294,7 +292,7 @@ def held_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Har
 
 
 def free(link: Link) -> Link:
-    """The link as if it cost nothing."""
+    """The link with zero cost."""
     return replace(link, bandwidth=np.inf, latency=0.0, setup=0.0, energy=0.0, ring_latency=0.0)
 
 
@@ -306,7 +304,7 @@ def sent_over(
     owned: tuple[Sharding, Layout],
     handed: tuple[Sharding, Layout],
 ) -> tuple[Sent, ...]:
-    """What is sent over each level: in layers, for a group of ranks, among replicas and between stages."""
+    """Bytes sent over each level: in layers, by groups of ranks, among replicas and between stages."""
     found = []
     for level, hardware in levels:
         shared = data_exchange(model, *owned, hardware)
@@ -324,8 +322,7 @@ def sent_over(
 
 
 def sent_of_plans(table: Sent, rows: tuple[Whole, Whole, Whole, Whole], recomputed: Recomputed) -> Sent:
-    """What plans send, each part from a row of its table: by layers, by groups of ranks, whose layers without recomputation are the first
-    of all, by replicas, and by messages."""
+    """Communication of plans as tables: by layers, groups of ranks, replicas and messages."""
     layer, group, exchange, message = rows
 
     def taken(figure: Real, rows: Whole) -> Real:
@@ -343,13 +340,13 @@ def sent_of_plans(table: Sent, rows: tuple[Whole, Whole, Whole, Whole], recomput
 
 
 def layers_sent(model: Transformer, group: Ranks, hardware: Hardware, modes: Sequence[int]) -> list[Real]:
-    """What the mean layer exchanges in one microbatch under each of these modes of recomputation."""
+    """Communication of the mean layer for one microbatch under each of these recompute modes."""
     several = [(count / model.stack, exchanged(kind, group, hardware, modes)) for count, kind in layer_kinds(model)]
     return [sum((share * sum(kind[place], np.float64(0)) for share, kind in several), np.float64(0)) for place in range(len(modes))]
 
 
 def busy_seconds(sent: Sequence[Sent], terms: Terms) -> Real:
-    """For how long the busiest of these levels is busy in a step, on the device on which it is longest."""
+    """Busy seconds of the busiest level in a step, on the device on which it is longest."""
     held, each_way = held_layers(terms), messages_each_way(terms)
     busy: list[Real] = []
     for one in sent:
@@ -361,6 +358,5 @@ def busy_seconds(sent: Sequence[Sent], terms: Terms) -> Real:
 
 
 def messages_each_way(terms: Terms) -> Real:
-    """Messages of a microbatch that a device sends down the stages, and as many up, in the mean: the last chunk sends none down, and of a V
-    none goes from the last stage to itself."""
+    """Mean number of messages per microbatch that a device sends down the stages, which equals the number up."""
     return terms.interleave - np.where(is_v(terms.schedule), 2.0, 1.0) / terms.split.stages

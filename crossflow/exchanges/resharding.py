@@ -31,14 +31,14 @@ Lay = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class MeshAxis:
-    """So many ranks, and how they lie on the levels of the network."""
+    """A number of ranks and their spread over the levels of the network."""
 
     ranks: int
     members: Spread
 
 
 def mesh_axes(sizes: Sequence[int], level_sizes: tuple[int, ...]) -> tuple[MeshAxis, ...]:
-    """The axes of a mesh whose last axis joins neighbours."""
+    """The axes of a mesh; ranks of the last axis are neighbours."""
     strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
     spreads = (members_on_levels(np.array([size]), np.array([stride]), level_sizes) for size, stride in zip(sizes, strides, strict=True))
     return tuple(MeshAxis(size, each(_first, spread)) for size, spread in zip(sizes, spreads, strict=True))
@@ -49,12 +49,12 @@ def _first(part: Real) -> float:
 
 
 def share(lay: Lay, axes: Sequence[MeshAxis]) -> float:
-    """The part of a tensor that one device holds."""
+    """Share of a tensor that one device holds."""
     return 1.0 / prod(axis.ranks for piece, axis in zip(lay, axes, strict=True) if piece not in {"whole", "partial"})
 
 
 def reshard_time(size: float, before: Lay, after: Lay, axes: Sequence[MeshAxis], links: tuple[Link, ...]) -> float:
-    """Seconds to bring a tensor of so many bytes from one layout to another; 0 where nothing moves."""
+    """Seconds to convert a tensor of this size from one layout to another; 0 if nothing moves."""
     time, now = 0.0, list(before)
     for change in ("slice", "scatter", "exchange", "sum", "gather"):
         places = [place for place in range(len(axes)) if _change(before[place], after[place]) == change]
@@ -78,12 +78,12 @@ def _change(before: Piece, after: Piece) -> Change:
 
 
 def _members(group: Sequence[MeshAxis]) -> Spread:
-    """All ranks of some axes together, so that collectives work level by level."""
+    """Spread of all ranks of some axes together, so that collectives run level by level."""
     return reduce(together, (axis.members for axis in group))
 
 
 def _change_time(change: Change, size: float, members: Members, links: tuple[Link, ...]) -> float:
-    """For a tensor of so many bytes over all these ranks."""
+    """Seconds of a collective on a tensor of this size over all these ranks."""
     if change == "slice":
         return 0.0
     if change == "exchange":

@@ -1,5 +1,4 @@
-"""How a group lies on the levels of a network: how many ranks it has along each, over how many units of the level it reaches, and how many
-links its neighbours are apart.
+"""Placement of a group on the levels of a network: ranks along each level, units spanned, and links between neighbours.
 
 Ranks that lie next to each other reach over as many units as there are of them; those with c other ranks between each two over c + 1 times
 as many. Where ranks that are one group up to a level do not fill its units evenly nothing is claimed: they reach over all of it. Neighbours
@@ -15,40 +14,40 @@ from crossopt.crossflow.arrays import Mask, Real
 
 
 class Spread(tuple[Real, ...]):
-    """Ranks along each level, innermost first, with the units that they reach over and the links between neighbours."""
+    """Ranks along each level, innermost first, with the units spanned and the links between neighbours."""
 
     reaches: tuple[Real, ...]
     gaps: tuple[Real, ...]
 
     def __new__(cls, counts: Iterable[Real], reaches: Iterable[Real], gaps: Iterable[Real]) -> "Spread":
-        """Of one tuple of numbers, as tuples are made, and others beside it."""
+        """A `Spread` from one tuple of ranks, made as tuples are, with the other two."""
         found = super().__new__(cls, counts)
         found.reaches, found.gaps = tuple(reaches), tuple(gaps)
         return found
 
 
 def reaches_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
-    """Units of each level that a group reaches over; all of them where nothing is known."""
+    """Units of each level that a group spans; all units if its placement is unknown."""
     return members.reaches if isinstance(members, Spread) else (inf,) * len(members)
 
 
 def gaps_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
-    """Links between neighbours of a group on each level; where only ranks are known any number, where there are several."""
+    """Links between neighbours of a group on each level; unknown (infinity) if only the ranks are given."""
     return members.gaps if isinstance(members, Spread) else tuple(np.where(np.greater(count, 1.0), inf, 0.0) for count in members)
 
 
 def anywhere(spread: Spread) -> Spread:
-    """The same ranks, any two of which may be neighbours."""
+    """The spread of the same ranks if any two may be neighbours."""
     return Spread(spread, spread.reaches, (np.where(np.greater(gap, 0.0), inf, 0.0) for gap in spread.gaps))
 
 
 def each(change: Callable[..., Real], *spreads: Spread) -> Spread:
-    """The same made of all numbers of some spreads."""
+    """One spread with all entries of several spreads."""
     return Spread(*(map(change, *parts) for parts in zip(*((one, one.reaches, one.gaps) for one in spreads), strict=True)))
 
 
 def together(one: Spread, other: Spread) -> Spread:
-    """The ranks of both: those of the one that reaches farther lie around those of the other."""
+    """The product of two spreads: the one that spans more is laid around the other."""
     counts = (here * there for here, there in zip(one, other, strict=True))
     return Spread(counts, map(np.maximum, one.reaches, other.reaches), map(np.maximum, one.gaps, other.gaps))
 

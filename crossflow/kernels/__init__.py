@@ -1,1 +1,1 @@
-"""Products and LSTMs: matrix products spread over devices, and the networks made of them."""
+"""Matrix products and LSTMs on distributed devices, and the operators of sharded networks."""

@@ -1,4 +1,4 @@
-"""How many ring flows share a link when parallel dimensions are laid on groups of square meshes.
+"""Number of ring flows that share a link when parallel dimensions are placed on groups of square meshes.
 
 The rule is that of DeepFlow (Ardalani et al., https://arxiv.org/abs/2211.03309; `deviceMapping.py` in nanocad-lab/DeepFlow).
 Placement: the first dimension runs up and down the columns of its block. Each further dimension steps through blocks that hold all the
@@ -63,7 +63,7 @@ class LinkLoads:
 
 
 def link_loads(mesh: Mesh, sizes: Sequence[tuple[str, int]], chains: frozenset[str] = frozenset()) -> LinkLoads:
-    """Flows on the busiest links when the dimensions, (name, size) in layout order, all talk at once.
+    """Flows on the busiest links if the dimensions, (name, size) in layout order, all communicate at once.
 
     A flow can count on the bandwidth of its link divided by this load.
     """
@@ -118,7 +118,7 @@ def _product(sizes: Sequence[int]) -> str:
 
 
 def _block(sizes: Sequence[int], region: _Block) -> _Block:
-    """The block that dimensions of these sizes fill: the first along y, the rest along x, then along y again."""
+    """The block filled by dimensions of these sizes: the first along y, the rest along x, then along y again."""
     area = region.width * region.height
     groups = max(1, prod(sizes) // area)
     devices = prod(sizes) // groups
@@ -131,7 +131,7 @@ def _block(sizes: Sequence[int], region: _Block) -> _Block:
 
 
 def _along_rows(index: Whole, block: _Block, region: _Block) -> Whole:
-    """Group, column and row of the first device of a block, counted through the region row by row, there and back."""
+    """Group, column and row of the first device of a block; blocks are numbered row by row in alternating direction."""
     columns = region.width // block.width
     group, rank = np.divmod(index, columns * (region.height // block.height))
     row, column = _there_and_back(rank, columns)
@@ -139,20 +139,20 @@ def _along_rows(index: Whole, block: _Block, region: _Block) -> Whole:
 
 
 def _along_columns(index: Whole, region: _Block) -> Whole:
-    """Group, column and row of a device, counted through the region column by column, up and down."""
+    """Group, column and row of a device; devices are numbered column by column in alternating direction."""
     group, rank = np.divmod(index, region.width * region.height)
     column, row = _there_and_back(rank, region.height)
     return np.stack([group, column, row])
 
 
 def _there_and_back(rank: Whole, length: int) -> tuple[Whole, Whole]:
-    """The line and the place in it of a walk that turns round at the end of every line."""
+    """Line and position of a step of a walk that alternates direction with each line."""
     line, place = np.divmod(rank, length)
     return line, np.where(line % 2, length - 1 - place, place)
 
 
 def _flows(sites: Whole, axis: int, is_chain: bool) -> tuple[Whole, Whole]:
-    """Start and end sites, each of shape (3, flows), of each member of a dimension talking to the next."""
+    """Start and end sites, each of shape (3, flows), of messages from each member of a dimension to the next."""
     size = sites.shape[axis]
     members = np.arange(size - 1 if is_chain or size <= 2 else size)
     start, end = sites.take(members, axis), sites.take((members + 1) % size, axis)
@@ -177,7 +177,7 @@ def _busiest(mesh: Mesh, start: Whole, end: Whole) -> tuple[int, int]:
 
 
 def _cover(mesh: Mesh, group: Whole, line: Whole, low: Whole, high: Whole) -> Whole:
-    """How many of the spans low <= place < high cover each place of each line of each group."""
+    """Number of the spans low <= place < high that cover each place of each line of each group."""
     change = np.zeros((mesh.groups, mesh.side, mesh.side + 1), dtype=np.int64)
     np.add.at(change, (group, line, low), 1)
     np.add.at(change, (group, line, high), -1)
@@ -204,7 +204,7 @@ def _cover(mesh: Mesh, group: Whole, line: Whole, low: Whole, high: Whole) -> Wh
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The ranks that share a product, and where the groups of a plan lie on the network."""
+    """The ranks that share a product, and the placement of a plan's groups on the network."""
 
     inner: bool
     rows: int
@@ -220,25 +220,25 @@ class Grid:
 
     @property
     def weight_ranks(self) -> int:
-        """Over how many ranks the weights are spread; the ranks of a column hold the same ones."""
+        """Ranks over which the weights are split; ranks of a column hold the same weights."""
         return self.rows if self.inner else self.columns
 
     @property
     def output_members(self) -> Members:
-        """The ranks over which the columns of a result lie."""
+        """Ranks over which the columns of a result are split."""
         return self.row_members if self.inner else self.column_members
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one device does of a distributed product."""
+    """Work and communication of one device for a distributed product."""
 
     products: tuple[Product, ...]
     exchanges: tuple[Exchange, ...]
 
 
 def grid(plan: KernelPlan, cluster: Cluster) -> Grid:
-    """Lay a plan on the network: columns on neighbouring devices, then rows, layers and data."""
+    """Place a plan on the network: columns on neighbouring devices, then rows, layers and data."""
     members, stride = {}, 1
     for name, degree in _layout(plan):
         spread = members_on_levels(np.array(degree), np.array(stride), cluster.level_sizes)
@@ -256,7 +256,7 @@ def grid(plan: KernelPlan, cluster: Cluster) -> Grid:
 
 
 def shared_links(links: tuple[Link, ...], plan: KernelPlan, mesh: Mesh) -> tuple[Link, ...]:
-    """The links as one ring sees them when all groups of the plan talk at once on groups of square meshes.
+    """The links seen by one ring if all groups of the plan communicate at once on groups of square meshes.
 
     Bandwidth of the level inside a group, then of the level between groups, over the flows on its busiest link. A worst case: in the
     model itself exchanges come one after the other.
@@ -284,7 +284,7 @@ def backward(whole: Product, value_bytes: float, cut: Grid) -> Share:
 
 
 def input_gradient(whole: Product, value_bytes: float, cut: Grid) -> Share:
-    """dA = dC B^T. With an inner cut it needs no more than the gradient of the weights has gathered."""
+    """dA = dC B^T. With an inner split it needs only what the weight gradient has gathered."""
     rows, depth, columns = _sizes(whole)
     if cut.inner:
         return Share((Product(rows, columns, _part(depth, cut.rows)),), ())
@@ -304,34 +304,34 @@ def weight_gradient(whole: Product, value_bytes: float, cut: Grid) -> Share:
 
 
 def gather_output_gradient(whole: Product, value_bytes: float, cut: Grid) -> Exchange:
-    """All rows of dC, in the columns for which the rank owns weights."""
+    """All-gather of all rows of dC for the columns whose weights the rank owns."""
     rows, _, columns = _sizes(whole)
     return all_gather(value_bytes * rows * _part(columns, cut.columns), cut.row_members)
 
 
 def reduce_gradients(size: float, cut: Grid, links: tuple[Link, ...]) -> Cost:
-    """Seconds and joules of a device to add up `size` bytes of gradients, of all ranks of a grid, over the replicas."""
+    """Seconds and joules per device to reduce `size` bytes of gradients, of all ranks of a grid, over the replicas."""
     own = size / cut.ranks
     return Cost(all_reduce_time(own, cut.data_members, links), exchange_energy(ring_all_reduce(own, cut.data_members), links), 0.0)
 
 
 def publish_weights(size: float, cut: Grid, links: tuple[Link, ...]) -> Cost:
-    """Seconds and joules of a device to gather `size` bytes of updated weights, of all ranks, for the forward products."""
+    """Seconds and joules per device to gather `size` bytes of updated weights, of all ranks, for forward products."""
     return NOTHING if cut.inner else exchange_cost((all_gather(size / cut.columns, cut.row_members),), links)
 
 
 def transpose_weights(size: float, cut: Grid, links: tuple[Link, ...]) -> Cost:
-    """Seconds and joules of a device to bring `size` bytes of weights, of all ranks, into the form of the backward products."""
+    """Seconds and joules per device to convert `size` bytes of weights, of all ranks, to the layout of backward products."""
     return exchange_cost((all_to_all(size / cut.columns, cut.column_members),), links)
 
 
 def products_cost(share: Share, value_bytes: float, hardware: Hardware) -> Cost:
-    """Cost of a device's products, one after the other."""
+    """Cost of a device's products in sequence."""
     return _total(product_cost(product, value_bytes, hardware) for product in share.products)
 
 
 def exchange_cost(exchanges: tuple[Exchange, ...], links: tuple[Link, ...]) -> Cost:
-    """Seconds and joules of a device's exchanges, one after the other; they count as no kernels."""
+    """Seconds and joules of a device's communication in sequence, counted as no kernels."""
     return _total(Cost(exchange_time(exchange, links), exchange_energy(exchange, links), 0.0) for exchange in exchanges)
 
 
@@ -356,7 +356,7 @@ def _part(size: float, ranks: int) -> float:
 
 
 def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> Bill:
-    """The itemised price of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
+    """The cost breakdown of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
     whole = Product(float(gemm.rows), float(gemm.depth), float(gemm.columns))
     share = forward(whole, gemm.value_bytes, grid(plan, cluster))
     product, exchange = products_cost(share, gemm.value_bytes, hardware), exchange_cost(share.exchanges, hardware.links)
@@ -374,12 +374,12 @@ def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> 
 
 
 def price(gemm: Gemm, hardware: Hardware, cluster: Cluster, plans: Sequence[KernelPlan]) -> Prices:
-    """Prices of every plan on every device."""
+    """Costs of every plan on every device."""
     return price_table((bill(gemm, hardware, cluster, plan) for plan in plans), devices_in(hardware))
 
 
 def memory(gemm: Gemm, plan: KernelPlan) -> Items:
-    """Bytes by use on one device; the result is held whole where its parts are summed or gathered."""
+    """Bytes by use on one device; a result that is reduced or gathered is held in full."""
     rows, depth, columns = float(gemm.rows), float(gemm.depth), float(gemm.columns)
     if plan.split == "inner":
         sizes = rows * depth / plan.rows, depth / plan.rows * columns, rows * columns

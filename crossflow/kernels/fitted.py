@@ -1,4 +1,4 @@
-"""Seconds of kernels that a library launches alone, by few fitted constants: products, fused attention, and collectives inside a node."""
+"""Run times of single library kernels from a few fitted constants: products, fused attention, and collectives inside a node."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -23,26 +23,26 @@ from crossopt.crossflow.roofline import TILES
 # input as they go read and write it once more (`cast`), and none of the arithmetic hides that.
 
 _PARTS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Into how many the inner dimension may be split."""
+"""Options for the number of parts of the inner dimension (split-K)."""
 _ALIGNED: Final = 64.0
 _OUTPUT_BYTES: Final = 2.0
 _SUM_BYTES: Final = 4.0
 _SOON: Final = 1.0e-3
-"""Seconds after which the clock has fallen by half of what it falls: between 0.3 and 4 ms public kernels are met alike."""
+"""Seconds after which half of the clock's drop has happened; public measurements from 0.3 to 4 ms fit equally well."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProductFormat:
-    """How values of a product are held, and what the library does with them."""
+    """A number format of a product, and its handling by the library."""
 
     pace: float
-    """Rate of the arithmetic over that on 16 bits."""
+    """Arithmetic rate relative to 16 bits."""
     input_bytes: float
     weight_bytes: float
     splits: bool = True
-    """Whether the inner dimension may be split."""
+    """Whether split-K is available."""
     casts: bool = False
-    """Whether the input comes in 16 bits and is quantised first."""
+    """Whether the input arrives in 16 bits and is quantised first."""
 
 
 FORMATS: Final[Mapping[str, ProductFormat]] = {
@@ -62,24 +62,24 @@ however few rows there are: they do not split it."""
 
 @dataclass(frozen=True, slots=True)
 class ProductConstants:
-    """What is fitted of one format on one device."""
+    """Fitted constants of one format on one device."""
 
     launch: Real
-    """Seconds of a product that does nothing."""
+    """Seconds of a product without work."""
     matrix: Real
     """Share of the matrix peak."""
     fill: Real
-    """Steps of the inner dimension lost to filling and draining a tile."""
+    """Steps of the inner dimension lost in filling and draining a tile."""
     stream: Real
-    """Share of the memory's peak."""
+    """Share of peak memory bandwidth."""
     step: Real
-    """Seconds of one step of the inner dimension, however small the tile."""
+    """Seconds per step of the inner dimension, for the smallest tile."""
     throttle: Real = 0.0
-    """Share by which products that go on for long take longer: the clock falls as the device comes to its power limit."""
+    """Share by which long products slow down as the clock drops at the power limit."""
     reduction: Real = 0.0
-    """Seconds to start summing parts."""
+    """Seconds to start the reduction of split-K parts."""
     cast: Real = 0.0
-    """Seconds for each element of the input that is quantised."""
+    """Seconds per element of the input that is quantised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ class ProductCall:
 
     @property
     def least_flops(self) -> Real:
-        """FLOPs at the rate on 16 bits that are there to be computed."""
+        """FLOPs (in 16-bit equivalents) of a product."""
         return 2.0 * self.rows * self.columns * self.depth / self.format.pace
 
 
 def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardware) -> Real:
-    """Seconds on a device that is built for 16 bits; calls, constants and devices may be columns of each other's shapes."""
+    """Seconds on a device built for 16 bits; calls, constants and devices broadcast against each other."""
     form, memory = call.format, hardware.dram.bandwidth * constants.stream
     best: Real = np.inf
     for (rows, columns, rate), parts in product(TILES, _PARTS if form.splits else _PARTS[:1]):
@@ -117,7 +117,7 @@ def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardw
 
 
 def root(one: Real, other: Real) -> Real:
-    """Seconds of two parts of a kernel that run side by side."""
+    """Seconds of two concurrent parts of a kernel."""
     return np.sqrt(one * one + other * other)
 
 
@@ -140,13 +140,13 @@ def root(one: Real, other: Real) -> Real:
 # root(a, b) = sqrt(a^2 + b^2), as in `product_kernel`.
 
 _BLOCKS: Final = ((128.0, 1.0), (64.0, 0.8))
-"""Queries of a unit, and the share of the rate that smaller ones reach."""
+"""Queries of a unit of work, and the share of the rate that smaller units reach."""
 _KEYS: Final = 128.0
 """Keys of a block."""
 _PART: Final = 512.0
-"""Keys of a part at the least where keys are split."""
+"""Least number of keys in a part of split keys."""
 _WAVES: Final = 2.0
-"""Parts for each bundle at the most."""
+"""Most parts per bundle."""
 _HEAD: Final = 64.0
 _VALUE_BYTES: Final = 2.0
 SHARED_HEADS: Final = 32
@@ -156,46 +156,46 @@ and 96 heads rise with every head, those up to 32 do not (systems/data of ai-dyn
 
 @dataclass(frozen=True, slots=True)
 class AttentionFormat:
-    """How values of attention are held, and what the library does."""
+    """A number format of attention, and its handling by the library."""
 
     cache_bytes: float
-    """Of one key or value that is kept."""
+    """Bytes per stored key or value element."""
     eight_bits: bool
-    """Whether scores are computed in 8 bits, whose heads are filled up to a power of two."""
+    """Whether scores are computed in 8 bits, with heads padded to a power of two."""
     packs: bool = False
     """Whether heads that share keys become rows where a sequence has one token (flash_api.cpp of Dao-AILab/flash-attention: the groups of
     queries are swapped with the sequence)."""
     alone: bool = False
-    """Of generation: whether each head reads for itself."""
+    """Generation: whether each head reads keys and values by itself."""
     splits: bool = True
-    """Of generation: whether keys may be split."""
+    """Generation: whether keys may be split."""
 
     @property
     def pace(self) -> float:
-        """Rate over that on 16 bits."""
+        """Arithmetic rate relative to 16 bits."""
         return 2.0 if self.eight_bits else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ContextConstants:
-    """What is fitted of context attention in one format on one device."""
+    """Fitted constants of context attention in one format on one device."""
 
     launch: Real
     matrix: Real
     """Share of the matrix peak."""
     unit: Real
-    """Seconds that each unit loses on its bundle."""
+    """Seconds of overhead per unit of work."""
     softmax: Real
-    """Seconds of one score on one bundle."""
+    """Seconds per score on one bundle."""
     prepare: Real
-    """Passes over queries, keys, values and results before and after, at the memory's peak."""
+    """Passes over queries, keys, values and results outside the main loop, at peak memory bandwidth."""
     mask: Real = 0.0
-    """Blocks of scores that the ends of a window cost beside."""
+    """Additional blocks of scores at the ends of a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextCall:
-    """Causal attention over `tokens` of each sequence; a window of 0 keys is none."""
+    """Causal attention over `tokens` of each sequence; a window of 0 keys means no window."""
 
     heads: Real
     kv_heads: Real
@@ -207,14 +207,14 @@ class ContextCall:
 
     @property
     def least_flops(self) -> Real:
-        """FLOPs at the rate on 16 bits below which no kernel comes: those of the pairs that are left by mask and window."""
+        """Lower bound of FLOPs (in 16-bit equivalents): the pairs left by mask and window."""
         reach = _reach(self.window, self.tokens)
         pairs = reach * self.tokens - reach * reach / 2.0
         return 4.0 * self.batch * self.heads * self.head_size * pairs / self.format.pace
 
 
 def context_time(call: ContextCall, constants: ContextConstants, hardware: Hardware) -> Real:
-    """Seconds on a device that is built for 16 bits."""
+    """Seconds on a device built for 16 bits."""
     form = call.format
     single = (call.tokens == 1.0) & form.packs
     heads, rows = np.where(single, call.kv_heads, call.heads), np.where(single, call.heads / call.kv_heads, call.tokens)
@@ -236,26 +236,26 @@ def context_time(call: ContextCall, constants: ContextConstants, hardware: Hardw
 
 @dataclass(frozen=True, slots=True)
 class GenerationConstants:
-    """What is fitted of generation attention in one format on one device."""
+    """Fitted constants of generation attention in one format on one device."""
 
     launch: Real
     stream: Real
-    """Share of the memory's peak."""
+    """Share of peak memory bandwidth."""
     unit: Real
-    """Seconds of a unit, however few keys it has."""
+    """Seconds of a unit with no keys."""
     serial: Real
-    """Seconds of one key in a part."""
+    """Seconds per key in a part."""
     group: Real = 0.0
-    """Seconds of a unit for each 64 values of each head that shares its keys."""
+    """Seconds of a unit per 64 values of each head that shares its keys."""
     reduction: Real = 0.0
-    """Seconds to put parts together."""
+    """Seconds to combine parts."""
     cache: Real = np.inf
-    """Bytes a second at which heads that read for themselves find again what another has read."""
+    """Bytes per second at which heads that read by themselves find data that another head has read."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationCall:
-    """One token a sequence that attends to `keys`, its own among them; a window of 0 keys is none."""
+    """One token per sequence that attends to `keys`, itself included; a window of 0 keys means no window."""
 
     heads: Real
     kv_heads: Real
@@ -267,7 +267,7 @@ class GenerationCall:
 
 
 def generation_time(call: GenerationCall, constants: GenerationConstants, hardware: Hardware) -> Real:
-    """Seconds on a device that is built for 16 bits."""
+    """Seconds on a device built for 16 bits."""
     form, group = call.format, call.heads / call.kv_heads
     reach = _reach(call.window, call.keys)
     kept = 2.0 * call.batch * reach * call.head_size * form.cache_bytes
@@ -285,12 +285,12 @@ def generation_time(call: GenerationCall, constants: GenerationConstants, hardwa
 
 
 def _reach(window: Real, keys: Real) -> Real:
-    """Keys that a window leaves of so many."""
+    """Number of keys left by a window."""
     return np.where(np.greater(window, 0.0), np.minimum(window, keys), keys)
 
 
 def _power_of_two(size: Real) -> Real:
-    """The least one that is not smaller."""
+    """The smallest option that is at least this large."""
     share, exponent = np.frexp(size)
     return np.asarray(np.ldexp(1.0, exponent - (share == 0.5)), np.float64)
 
@@ -304,40 +304,40 @@ def _power_of_two(size: Real) -> Real:
 # NVIDIA/nccl, src/graph/tuning.cc). Two ranks do not keep all links busy: the share of n ranks is 1 - pairing / n.
 
 OPERATIONS: Final = {"all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0, "all_reduce": 2.0}
-"""How often each sends its share of the message."""
+"""Number of times that each operation sends its share of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveConstants:
-    """What is fitted of one operation of a library on one device."""
+    """Fitted constants of one collective of a library on one device."""
 
     step: Real
-    """Seconds of each step."""
+    """Seconds per step."""
     start: Real
-    """Seconds of a small message before its first step."""
+    """Fixed seconds of a small message."""
     rate: Real
-    """Of the link's bandwidth, for small messages."""
+    """Share of the link's bandwidth for small messages."""
     large_start: Real
     large_rate: Real
-    """The same of large ones."""
+    """Fixed seconds of a large message."""
     pairing: Real
-    """What two ranks miss of the bandwidth, twice."""
+    """Share of bandwidth lost with two ranks, twice."""
     switch: Real
-    """Bytes from which a message is large."""
+    """Bytes from which a message counts as large."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCall:
-    """One message of `size` bytes, as nccl-tests counts them: whole, for a gather the gathered one."""
+    """One collective on `size` bytes, as nccl-tests counts them: for an all-gather, the gathered size."""
 
     ranks: Real
     size: Real
     sends: float
-    """How often it goes around, as in OPERATIONS."""
+    """Passes around the ring, as in OPERATIONS."""
 
 
 def collective_time(call: CollectiveCall, constants: CollectiveConstants, hardware: Hardware) -> Real:
-    """Seconds on the device's innermost links."""
+    """Seconds over the device's innermost links."""
     steps = call.sends * (call.ranks - 1.0)
     wire = steps / call.ranks * call.size / (hardware.links[0].bandwidth * (1.0 - constants.pairing / call.ranks))
     small, large = constants.start + wire / constants.rate, constants.large_start + wire / constants.large_rate

@@ -1,4 +1,4 @@
-"""How the matrix products of an LSTM, or one product alone, are spread over devices.
+"""Parallel plans for the matrix products of an LSTM, or for one product alone.
 
 A product C[M, N] = A[M, K] B[K, N] is cut in one of two ways (Ardalani et al. 2022, arXiv 2211.03309, "kernel parallelism"):
     rows-columns    M over `rows` ranks and N over `columns` ranks
@@ -23,11 +23,11 @@ class KernelPlan:
 
     split: Split = "rows-columns"
     rows: int = 1
-    """Ranks over the rows of each product; over its inner dimension where the split is `inner`."""
+    """Ranks over the rows of each product, or over its inner dimension if the split is `inner`."""
     columns: int = 1
     data: int = 1
     layers: int = 1
-    """Devices in a chain over the depth: of two, each holds half of the cells; of more, the ends hold embedding and softmax only."""
+    """Devices in a chain over the depth. Of two, each holds half the cells; of more, the ends hold only embedding and softmax."""
 
     @property
     def devices(self) -> int:
@@ -35,7 +35,7 @@ class KernelPlan:
 
     @property
     def cell_devices(self) -> int:
-        """How many devices of the chain hold cells."""
+        """Number of devices in the chain that hold cells."""
         return self.layers if self.layers <= 2 else self.layers - 2
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ Rule = tuple[str, bool]
 
 
 def broken_rules(workload: Lstm | Gemm, plan: KernelPlan, devices: int) -> tuple[str, ...]:
-    """The rules that this plan breaks, in words; empty if it is a plan."""
+    """Rules that this plan breaks; empty if it is valid."""
     degrees = (plan.rows, plan.columns, plan.data, plan.layers)
     if plan.split not in SPLITS:
         return (f"the split is one of {', '.join(SPLITS)}",)
@@ -67,7 +67,7 @@ def kernel_plans(
     data: Sequence[int] | None = None,
     layers: Sequence[int] | None = None,
 ) -> tuple[KernelPlan, ...]:
-    """All plans for these devices whose degrees are among those given; without any given, among the divisors of `devices`."""
+    """All plans for these devices with degrees from those given, or from the divisors of `devices`."""
     divisors = tuple(degree for degree in range(1, devices + 1) if devices % degree == 0)
     degrees = (divisors if options is None else options for options in (rows, columns, data, layers))
     plans = (KernelPlan(split, *choice) for split, choice in product(splits, tuple(product(*degrees))))
@@ -75,7 +75,7 @@ def kernel_plans(
 
 
 def _shape_rules(plan: KernelPlan, devices: int) -> tuple[Rule, ...]:
-    """The last two leave one name for each design."""
+    """The last two rules leave one name for each design."""
     inner = plan.split == "inner"
     return (
         (f"rows x columns x data x layers is the {devices} devices", plan.devices == devices),

@@ -1,4 +1,4 @@
-"""Kernels of a transformer layer beside its products: the core of attention, norms, activations, routing and casts."""
+"""Kernels of a transformer layer other than weight products: attention core, norms, activations, routing and casts."""
 
 from functools import reduce
 from operator import add
@@ -47,19 +47,19 @@ to which tokens come already gathered."""
 
 
 def gathered_share(model: Transformer) -> float:
-    """Of the bytes of an activation what tensor ranks hand each other of inputs: what was cast, but with scales of rows."""
+    """Bytes of communicated activations relative to 16 bits: cast values without row scales."""
     return 1.0 if model.scaling == "rows" else model.kept_share
 
 
 def casts(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Cost:
-    """All of a layer in one direction; nothing from 16 bits on."""
+    """Cost of all casts of a layer in one direction; zero from 16 bits on."""
     if model.precision not in NARROW:
         return NOTHING
     return reduce(add, (cast(name, one, model, ranks, hardware, backward) for name, one in named_projections(model, ranks)))
 
 
 def cast(name: str, product: Product, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Cost:
-    """That of one product of a layer: of its input, or backward of the gradient of its result."""
+    """Cost of the cast for one product: of its input, or in the backward pass of its result's gradient."""
     if model.precision not in NARROW or name in WIDE:
         return NOTHING
     values = product.rows * (product.columns if backward else product.depth) * product.count
@@ -71,7 +71,7 @@ def cast(name: str, product: Product, model: Transformer, ranks: Ranks, hardware
 
 
 def _by_rows(model: Transformer, product: Product, values: Real, hardware: Hardware, backward: bool) -> Cost:
-    """In both directions, with what scales the gradient of the input, and the weights, anew for each of their products."""
+    """Cost of casts in both directions, including scales of input gradients and the repeated casts of weights."""
     wide, narrow = model.activation_bytes, model.value_bytes
     if model.lora_rank:
         return stream_cost((wide + narrow) * values, 2.0 * values, hardware)
@@ -82,7 +82,7 @@ def _by_rows(model: Transformer, product: Product, values: Real, hardware: Hardw
 
 
 def _alone(model: Transformer, parts: Real) -> tuple[Real, Real]:
-    """Bytes a value of the whole tensor and kernels, where each rank casts one of so many parts."""
+    """Bytes per value of the whole tensor, and kernels, if each rank casts one of this many parts."""
     passes, narrow = (2.0 if model.scaling == "tensorwise" else 1.0), model.value_bytes
     read = passes * model.activation_bytes
     if model.lora_rank:
@@ -93,7 +93,7 @@ def _alone(model: Transformer, parts: Real) -> tuple[Real, Real]:
 
 
 def _fused_with_norm(model: Transformer, parts: Real) -> tuple[Real, Real]:
-    """To transpose what the norm has cast, less what it no longer writes."""
+    """Transposition of the norm's cast output, less what the norm no longer writes."""
     narrow = model.value_bytes
     if model.lora_rank:
         return 0.0, 0.0
@@ -101,13 +101,13 @@ def _fused_with_norm(model: Transformer, parts: Real) -> tuple[Real, Real]:
 
 
 def _is_gathered(name: str, model: Transformer, backward: bool) -> bool:
-    """Whether ranks of tensor and sequence parallelism hold a part each of what is cast."""
+    """Whether tensor and sequence parallel ranks each hold a part of the cast tensor."""
     dense = ("outer product" if backward else "inner product") if model.experts == 1 else ""
     return name == dense or name in (_BY_ROWS if backward else _BY_COLUMNS)
 
 
 def _is_normed(name: str, model: Transformer, backward: bool) -> bool:
-    """Whether the norm before the product casts its input: scales must be known before."""
+    """Whether the norm before the product casts its output, for which scales must be known beforehand."""
     normed = name == QUERIES or (name == "inner product" and model.experts == 1)
     return model.scaling == "delayed" and normed and not backward
 
@@ -115,18 +115,18 @@ def _is_normed(name: str, model: Transformer, backward: bool) -> bool:
 # What a layer does beside its products: norms, residual additions, activations, the routing of tokens and casts, each a stream.
 
 PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
-"""Passes over its values of a norm, of GELU and of SwiGLU, forward and backward."""
+"""Passes over the values by a norm, GELU and SwiGLU, forward and backward."""
 _EAGER = ((18.0, 2.0, 5.0), (36.0, 3.0, 9.0))
 """The same in 16 bits where each step is a kernel and norms go by single precision (RMSNorm of torchtitan's and Meta's Llama): to it 3,
 square 4, mean 2, times the root 4, back 3, times the scale 2; backward 6 for the scale, 3, 12 for both factors, 12 for the square and the
 sum of both ways, 3. A gate is bent (2) and multiplied (3); backward two products (6) and the bend (3)."""
 _EAGER_KERNELS = ((6.0, 1.0, 2.0), (13.0, 1.0, 3.0))
 _ROTATION, _ROTATION_KERNELS = 10.0, 3.0
-"""Of queries and keys, one way: to single precision 3, turned 4, back 3."""
+"""Passes over queries and keys in one direction: to single precision 3, rotation 4, back 3."""
 
 
 def passes_of(model: Transformer, backward: bool) -> tuple[float, float, float]:
-    """Of a norm, of GELU and of SwiGLU."""
+    """FLOPs per value of a norm, GELU and SwiGLU."""
     return (_EAGER if model.eager else PASSES)[backward]
 
 
@@ -136,7 +136,7 @@ def _kernels(model: Transformer, backward: bool) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ElementWise:
-    """What a layer does beside its products: the norms, the two residual additions, the activation, routing, and casts to fewer bits."""
+    """Cost of a layer beside its products: norms, two residual additions, activation, routing, and casts."""
 
     norms: Cost
     residuals: Cost
@@ -144,14 +144,14 @@ class ElementWise:
     routing: Cost
     casts: Cost
     sums: Cost = NOTHING
-    """Of gradients of one input, by the products that take it."""
+    """Cost of summing the gradients of one input over the products that take it."""
 
     def total(self) -> Cost:
         return self.norms + self.residuals + self.activation + self.routing + self.casts + self.sums
 
 
 def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
-    """Norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
+    """Cost of norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens."""
     size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
     elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
     return ElementWise(
@@ -165,9 +165,10 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
 
 
 def _sums(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Three gradients and two, each read, and the sums written. What tensor ranks scatter is summed whole and by kernels of its own; else
-    the norm before does it, which reads one of them anyway and writes nothing more (wq, wk, wv, w1 and w3 are linear layers of their own
-    in torchtitan/models/llama3/model/model.py, 018740b7, and PyTorch's compiler fuses sums with what follows)."""
+    """Cost of summing three gradients (attention) and two (gated feed-forward): each is read and the sum is written. What tensor ranks
+    scatter is summed whole and by kernels of its own; else     the norm before does it, which reads one of them anyway and writes nothing
+    more (wq, wk, wv, w1 and w3 are linear layers of their own     in torchtitan/models/llama3/model/model.py, 018740b7, and PyTorch's
+    compiler fuses sums with what follows)."""
     taken, made = (5.0, 2.0) if model.gated else (3.0, 1.0)
     whole = ranks.tokens(model) * model.hidden * model.activation_bytes
     alone = np.greater(ranks.tensor, 1.5)
@@ -176,7 +177,7 @@ def _sums(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
 
 
 def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Cost:
-    """Those of width hidden, and of queries and keys or of the latents."""
+    """Cost of the norms: of width hidden, and of queries and keys or of the latents."""
     wide = wide_norms(model, ranks, hardware, backward, float(model.norms))
     wide = wide + narrow_norms(model, ranks, hardware, backward) if model.latent or model.qk_norm else wide
     return wide + _rotations(model, ranks, hardware) if model.eager and not model.learned_positions else wide
@@ -205,7 +206,7 @@ def wide_norms(model: Transformer, ranks: Ranks, hardware: Hardware, backward: b
 
 
 def activations(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> tuple[Cost, Cost]:
-    """Over the width of a dense part or of shared experts, and of the rank's experts."""
+    """Cost of the activation over dense parts or shared experts, and over the rank's experts."""
     size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / expert_split(model, ranks)
     passes, kernels = (of(model, backward)[1 + model.gated] for of in (passes_of, _kernels))
     cost = stream_cost(passes * size * inner, 8.0 * inner, hardware, kernels)
@@ -222,13 +223,13 @@ def activations(model: Transformer, ranks: Ranks, hardware: Hardware, backward: 
 _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""
 _FUSED_SOFTMAX = 4.0
-"""Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
+"""Number of score matrices of a rank must be a multiple of this for the fused scale, mask and softmax kernel."""
 _UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
-"""Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
+"""Additional kernels and passes over the scores without that kernel: two casts, scale, mask and copy."""
 
 
 def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Scores, softmax and their product with the values."""
+    """Scores, softmax, and the product of the scores with the values."""
     if model.attention == "flash":
         return fused_attention_cost(_core_flops(model, ranks), _operand_bytes(model, ranks), hardware, model.attention_rate)
     scores, values = _score_products(model, ranks)
@@ -238,7 +239,7 @@ def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost
 
 
 def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Gradients of the core; fused attention computes the scores again, 2.5 times the forward FLOPs (Dao 2023)."""
+    """Gradients of attention's core; fused attention recomputes the scores, at 2.5 times the forward FLOPs (Dao 2023)."""
     if model.attention == "flash":
         flops, size = 2.5 * _core_flops(model, ranks), 2.0 * _operand_bytes(model, ranks)
         return fused_attention_cost(flops, size, hardware, model.attention_rate)
@@ -249,19 +250,19 @@ def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware
 
 
 def _core_flops(model: Transformer, ranks: Ranks) -> Real:
-    """4 b s^2 a d / (t c), half of it under the causal mask, with the head width padded; in a window its reach for s."""
+    """FLOPs 4 b s^2 a d / (t c), halved by the causal mask, with padded head width; in a window its mean reach replaces s."""
     padded = (np.ceil(width / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT for width in (model.score_width, model.value_width))
     return ranks.tokens(model) * (model.reach * model.heads * float(sum(padded))) / ranks.tensor
 
 
 def _operand_bytes(model: Transformer, ranks: Ranks) -> Real:
-    """Queries and results of the rank's tokens, keys and values."""
+    """Bytes of queries and results of the rank's tokens, keys and values."""
     heads = model.heads / ranks.tensor + local_groups(model, ranks)
     return ranks.tokens(model) * heads * (model.score_width + model.value_width) * model.activation_bytes
 
 
 def _score_products(model: Transformer, ranks: Ranks) -> tuple[Product, Product]:
-    """One product a head and sample: scores = Q K^T over the whole sequence, whatever the mask leaves of them, and scores times V."""
+    """One product per head and sample: scores = Q K^T over the whole sequence regardless of the mask, and scores times V."""
     rows, count = model.sequence / ranks.context, ranks.microbatch * model.heads / ranks.tensor
     length = float(model.sequence)
     return Product(rows, float(model.score_width), length, count), Product(rows, length, float(model.value_width), count)
@@ -285,5 +286,5 @@ def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: 
 
 
 def _softmax_bytes(model: Transformer, passes: float) -> float:
-    """Bytes a score: the passes of the softmax, and two passes and a one-byte mask for dropout."""
+    """Bytes per score: the passes of the softmax, and two passes and a one-byte mask for dropout."""
     return model.activation_bytes * (passes + 2.0) + 1.0 if model.dropout else model.activation_bytes * passes

@@ -1,4 +1,4 @@
-"""What one device does in one time step of an LSTM language model: embedding, cell and softmax, forward and backward.
+"""Cost of one time step of an LSTM language model on one device: embedding, cell and softmax, forward and backward.
 
 B batch of a replica, D hidden size, G gates, V words, P bytes a value, all split over the ranks of a grid. Element-wise work as counted
 in the public DeepFlow code (arXiv 2211.03309), but with its bytes moved by DRAM:
@@ -41,15 +41,15 @@ from crossopt.crossflow.roofline import NOTHING, Cost, Product, stream_cost
 from crossopt.crossflow.workload import Lstm
 
 HOST_BANDWIDTH = 12.4 * 2**30
-"""Bytes per second at which inputs come from the host: a 16-lane PCIe 3.0 slot, as DeepFlow has it."""
+"""Bytes per second of inputs from the host: 16 lanes of PCIe 3.0, as in DeepFlow."""
 
 _GATE_OPERANDS = 4.0
-"""Gate-sized operands of the element-wise operations that lie on another rank when the gates are split."""
+"""Gate-sized operands of element-wise operations that lie on another rank if the gates are split."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Some work of one device, by kind."""
+    """Work of one device by kind."""
 
     products: Cost = NOTHING
     pointwise: Cost = NOTHING
@@ -71,7 +71,7 @@ class Work:
         return self.products + self.pointwise + self.exchange + self.host_copy
 
     def seconds(self, host: Real) -> Real:
-        """Time of the work, but at least what the host needs to launch its kernels at `host` seconds each."""
+        """Seconds of the work, at least its kernels times `host` seconds of launch time."""
         total = self.total()
         return np.maximum(total.time, host * total.kernels)
 
@@ -85,7 +85,7 @@ def softmax_product(model: Lstm, batch: float) -> Product:
 
 
 def embedding_product(model: Lstm, batch: float) -> Product:
-    """The embedding as a product of one-hot rows with the table: its exchanges are those of a product, its arithmetic is a gather."""
+    """The embedding as a product of one-hot rows with the table: communication of a product, arithmetic of a gather."""
     return Product(batch, float(model.vocabulary), float(model.hidden))
 
 
@@ -134,7 +134,7 @@ def _work(share: Share, pointwise: Cost, model: Lstm, hardware: Hardware) -> Wor
 
 
 def _with_gates(share: Share, model: Lstm, batch: float, cut: Grid) -> Share:
-    """And 4 P B G D bytes over all ranks: the gates of one unit lie on different ranks where the columns of the result are split."""
+    """Adds 4 P B G D bytes over all ranks: the gates of one unit lie on different ranks if columns are split."""
     gates = batch * model.gates * model.hidden / cut.ranks
     return Share(share.products, (*share.exchanges, all_to_all(_GATE_OPERANDS * model.value_bytes * gates, cut.output_members)))
 
@@ -155,7 +155,7 @@ def _embedding_bytes(model: Lstm, batch: float, cut: Grid) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The parts of the network on one device of the chain."""
+    """Parts of the network on one device of the chain."""
 
     cells: int
     embedding: bool
@@ -170,7 +170,7 @@ class Held:
         return self.embedding * float(model.vocabulary) * model.hidden
 
     def activations(self, model: Lstm, batch: float) -> float:
-        """Values kept for the backward pass."""
+        """Values stored for the backward pass."""
         cells = self.cells * 5.5 * batch * model.gates * model.hidden
         softmax = self.softmax * (3.0 * batch * model.vocabulary + batch)
         return model.sequence * (cells + softmax + self.embedding * batch * model.hidden)
@@ -182,7 +182,7 @@ class Held:
 
 
 def hold_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
-    """The parts on each device, input first: cells in equal runs, embedding on the first device, softmax on the last."""
+    """Parts on each device, input first: cells in equal runs, embedding on the first device, softmax on the last."""
     devices = plan.cell_devices
     cells = [(place + 1) * model.layers // devices - place * model.layers // devices for place in range(devices)]
     if plan.layers > devices:
@@ -231,7 +231,7 @@ def _gathered(plan: KernelPlan) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What a device does with its weights after its last backward step."""
+    """Work on the weights after the last backward step."""
 
     reduction: Cost
     update: Cost
@@ -246,20 +246,20 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The work of each device of the chain, input first: of one step, and after the last one."""
+    """Work of each device of the chain, input first: of one time step, and after the last one."""
 
     forward: tuple[Work, ...]
     backward: tuple[Work, ...]
     finish: tuple[Finish, ...]
     transfer: Cost
-    """Of one step's activations to the next device, by each rank."""
+    """Transfer of one time step's activations to the next device, by each rank."""
 
     def __len__(self) -> int:
         return len(self.finish)
 
 
 def bill(model: Lstm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> Bill:
-    """The itemised price of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
+    """The cost breakdown of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
     cut = grid(plan, cluster)
     chain = chain_of(model, hardware, plan, cut)
     free, work = step_time(chain, model.sequence, hardware), step_energy(chain, model.sequence, cut.ranks * plan.data)
@@ -274,7 +274,7 @@ def bill(model: Lstm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) ->
 
 
 def price(model: Lstm, hardware: Hardware, cluster: Cluster, plans: Sequence[KernelPlan]) -> Prices:
-    """Prices of every plan on every device."""
+    """Costs of every plan on every device."""
     return price_table((bill(model, hardware, cluster, plan) for plan in plans), devices_in(hardware))
 
 
@@ -294,7 +294,7 @@ def step_time(chain: Chain, steps: int, hardware: Hardware) -> Real:
 
 
 def finish_times(work: Sequence[Real], transfer: Real, steps: int) -> tuple[Real, ...]:
-    """When each device of a chain is done with `steps` equal steps, a transfer to the next device after each."""
+    """Time at which each device of a chain has done `steps` equal steps, with a transfer to the next device after each."""
     passed, slowest = work[0], work[0]
     ends = [passed + (steps - 1.0) * slowest]
     for seconds in work[1:]:
@@ -305,7 +305,7 @@ def finish_times(work: Sequence[Real], transfer: Real, steps: int) -> tuple[Real
 
 
 def step_energy(chain: Chain, steps: int, ranks: int) -> Real:
-    """Joules of all work and exchanges; `ranks` devices share each place of the chain."""
+    """Joules of all work and communication; `ranks` devices share each place of the chain."""
     once = reduce(Work.__add__, (*chain.forward, *chain.backward)).total()
     last = reduce(Finish.__add__, chain.finish).total()
     sent = chain.transfer.times(2.0 * (len(chain) - 1))
@@ -313,7 +313,7 @@ def step_energy(chain: Chain, steps: int, ranks: int) -> Real:
 
 
 def chain_of(model: Lstm, hardware: Hardware, plan: KernelPlan, cut: Grid) -> Chain:
-    """The work of every device of the chain."""
+    """Work of every device of the chain."""
     batch = model.global_batch / plan.data
     operations = (
         (cell_forward, softmax_forward, embedding_forward),
@@ -331,12 +331,12 @@ def chain_of(model: Lstm, hardware: Hardware, plan: KernelPlan, cut: Grid) -> Ch
 
 
 def _held_work(held: Held, cell: Work, softmax: Work, embedding: Work) -> Work:
-    """One step on a device that holds these parts of the network."""
+    """Work of one time step on a device with these parts of the network."""
     return cell.times(float(held.cells)) + softmax.times(float(held.softmax)) + embedding.times(float(held.embedding))
 
 
 def _finish(model: Lstm, held: Held, cut: Grid, hardware: Hardware) -> Finish:
-    """Reduction over the replicas, clipping (4 FLOP and 3 values a weight), update (3 FLOP, 4 values, optimizer state), and publication."""
+    """Gradient reduction over replicas, clipping (4 FLOP, 3 values per weight), update (3 FLOP, 4 values, state), and parameter gather."""
     weights = held.product_weights(model) + held.table_weights(model)
     own = weights / cut.ranks
     size = own * (7.0 * model.value_bytes + 2.0 * model.optimizer_bytes)
@@ -350,7 +350,7 @@ def _finish(model: Lstm, held: Held, cut: Grid, hardware: Hardware) -> Finish:
 
 
 def _breakdown(chain: Chain, steps: int, hardware: Hardware, time: Real) -> Items:
-    """Seconds of a device by use, on average over the chain; what is left of the step it waits for others and their messages."""
+    """Mean seconds of a device by use over the chain; the rest of the step is spent waiting for others and their messages."""
     once, last = reduce(Work.__add__, (*chain.forward, *chain.backward)), reduce(Finish.__add__, chain.finish)
     host = hardware.efficiency.host
     launches: Real = 0.0

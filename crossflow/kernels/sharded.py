@@ -1,4 +1,4 @@
-"""The operators of a transformer, each split over a mesh of devices in one of several ways, with the full model's own prices.
+"""Operators of a transformer, each split over a device mesh in one of several ways, with the full model's costs.
 
 Along each axis of the mesh an operator is run in one way:
 
@@ -36,7 +36,7 @@ from crossopt.crossflow.workload import Transformer
 
 Manner = Literal["whole", "batch", "sequence", "columns", "summed", "scattered", "feature"]
 Way = tuple[Manner, ...]
-"""For each axis of the mesh."""
+"""The manner along each axis of the mesh."""
 
 _TAKES: dict[Manner, Piece] = {
     "whole": "whole",
@@ -68,23 +68,23 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An operator without its place in the network."""
+    """An operator without its position in the network."""
 
     name: str
     form: str
-    """Which manners there are: those of `_MANNERS`."""
+    """The manners available: keys of `_MANNERS`."""
     taken: int
-    """Features of its input that can be split; likewise those of its output. 0 where any split is padded."""
+    """Number of input features that can be split; likewise of output features. 0 if any split is padded."""
     given: int
     output: float
-    """Bytes of the output of the whole batch."""
+    """Output bytes of the whole batch."""
     weights: int = 0
     number: int = _UNKNOWN
-    """Of its product among those of `projections`."""
+    """Name of its product among `projections`."""
 
 
 def kinds(model: Transformer) -> dict[str, Kind]:
-    """The operators that a network is made of, by their names."""
+    """The operators of a network by name."""
     tokens, size = model.global_batch * model.sequence, model.activation_bytes
     whole = _ranks(model, 1.0, 1.0)
     shapes = projections(model, whole)
@@ -110,7 +110,7 @@ def kinds(model: Transformer) -> dict[str, Kind]:
 
 
 def ways(kind: Kind, model: Transformer, axes: Sequence[MeshAxis]) -> tuple[Way, ...]:
-    """How an operator can be split: each size is a multiple of the ranks it is split over."""
+    """Ways to split an operator: each size must be a multiple of the ranks it is split over."""
     return tuple(way for way in product(_MANNERS[kind.form], repeat=len(axes)) if _divides(kind, model, way, axes))
 
 
@@ -130,27 +130,27 @@ def _over(way: Way, manners: set[Manner], axes: Sequence[MeshAxis]) -> int:
 
 
 def lay(way: Way, rule: dict[Manner, Piece]) -> Lay:
-    """How something of an operator lies."""
+    """Layout of a tensor of an operator."""
     return tuple(rule[manner] for manner in way)
 
 
 def gives(way: Way) -> Lay:
-    """How the output lies."""
+    """Layout of the output."""
     return lay(way, _GIVES)
 
 
 def weights_lay(way: Way) -> Lay:
-    """How the weights lie that the operator works with."""
+    """Layout of the weights used by the operator."""
     return lay(way, _OF_WEIGHTS)
 
 
 def gradients_lay(way: Way) -> Lay:
-    """How the gradients of the weights lie: summands where tokens are split."""
+    """Layout of the weight gradients: partial sums if tokens are split."""
     return lay(way, _OF_GRADIENTS)
 
 
 def operator_time(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
-    """Seconds forward and backward, with the sums of what its ranks have summands of."""
+    """Seconds forward and backward, including the reduction of partial sums."""
     tokens = _over(way, {"batch", "sequence"}, axes)
     columns, depth = _over(way, {"columns", "feature"}, axes), _over(way, {"summed", "scattered"}, axes)
     return _work(kind, tokens, columns, depth, model, hardware) + _sums(kind, way, model, hardware, axes)
@@ -183,7 +183,7 @@ def _attention(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
 
 
 def _sums(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
-    """Seconds of the all-reduces and reduce-scatters of the output, and of the all-gathers of its gradient where it was scattered.
+    """Seconds of all-reduces and reduce-scatters of the output, and of all-gathers of its gradient if it was scattered.
 
     The head sums the greatest logits and the exponentials of each token over the ranks that split the vocabulary.
     """
@@ -196,19 +196,19 @@ def _sums(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Se
 
 
 def edge_time(size: float, before: Way, after: Way, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
-    """Seconds to bring an output of so many bytes to where it is taken, and the gradient back."""
+    """Seconds to bring an output of this size to its consumer's layout, and the gradient back."""
     forward = reshard_time(size, gives(before), lay(after, _TAKES), axes, hardware.links)
     return forward + reshard_time(size, lay(after, _RETURNED), gives(before), axes, hardware.links)
 
 
 def update_time(kind: Kind, part: float, model: Transformer, hardware: Hardware) -> float:
-    """Seconds of the optimizer over its part of the weights: reads gradients twice, reads and writes the state, writes the weights."""
+    """Seconds of the optimizer on the local weights: reads gradients twice, reads and writes the state, writes the weights."""
     size = part * kind.weights * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
     return _seconds(stream_cost(size, 0.0, hardware))
 
 
 def network(model: Transformer) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The operators in their order: the name, the kind, and the operators whose outputs they take."""
+    """The operators in order: name, kind, and the operators whose outputs they take."""
     yield "embedding", "embedding", ()
     before = "embedding"
     for number in range(1, model.layers + 1):
@@ -236,7 +236,7 @@ _LAYER = (
 
 
 def _ranks(model: Transformer, tokens: float, tensor: float) -> Ranks:
-    """Ranks that split tokens and features so often and exchange nothing."""
+    """Ranks that split tokens and features this often without communication."""
     one = (np.float64(1.0),)
     return Ranks(
         np.float64(tensor), np.float64(1.0), np.float64(1.0), np.float64(model.global_batch / tokens), np.float64(0.0), one, one, one

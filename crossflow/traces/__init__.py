@@ -1,1 +1,1 @@
-"""What ran when: graphs of the operations of a trace, and when each of them ends if it is run again in the order of the trace."""
+"""Execution traces as graphs of operations, and their replay in traced order."""

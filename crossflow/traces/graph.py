@@ -1,4 +1,4 @@
-"""The graph of a trace: operations that wait for each other, its replay, excerpts, and operations that take turns."""
+"""The graph of a trace: operations with dependencies, their replay, excerpts, and operations that share resources."""
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,36 +17,35 @@ from crossopt.crossflow.arrays import Whole
 # later (with a choice it may: Graham 1969).
 
 KINDS = ("host", "gap", "kernel", "copy", "collective", "wait")
-"""What an operation is: work of a thread, time of a thread of which nothing is known, work of a device, bytes that a device moves, what
-several devices do together, and a thread that waits for a device."""
+"""Kinds of operations: host work, unexplained host time, device kernels, device copies, collectives, and host waits."""
 EDGES = ("thread", "stream", "launch", "wait", "data")
-"""Why an operation waits: for the one before it on its thread or stream, for its launch, for a device, or for what it reads."""
+"""Reasons for an edge: order on a thread or stream, launch, wait for a device, data."""
 SPAN_ENDS = 1 << 62
-"""Nanoseconds that no sum of durations may reach."""
+"""Upper limit in nanoseconds of every sum of durations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Operations as columns, and edges as pairs of their places."""
+    """Operations as columns, and edges as pairs of their indices."""
 
     names: tuple[str, ...]
     kinds: Whole
-    """Places in KINDS."""
+    """Indices into KINDS."""
     places: Whole
-    """Of the thread or stream, in `resources`."""
+    """Index of the thread or stream in `resources`."""
     durations: Whole
     """Nanoseconds."""
     resources: tuple[str, ...]
     before: Whole
     after: Whole
-    """Each edge, as the places of two operations."""
+    """Each edge as the indices of two operations."""
     reasons: Whole
-    """Of each edge, places in EDGES."""
+    """Index into EDGES of each edge."""
     bytes: Whole
-    """Moved or sent; 0 where nothing is known."""
+    """Bytes moved or sent; 0 if unknown."""
     flops: Whole
     groups: tuple[str, ...]
-    """Who takes part in a collective, as the trace names it; empty elsewhere."""
+    """Participants of a collective, as the trace names them; empty otherwise."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -59,7 +58,7 @@ def graph_of(
     flops: Sequence[int] = (),
     groups: Sequence[str] = (),
 ) -> Graph:
-    """The graph of operations (name, kind, thread or stream, nanoseconds), and of edges (before, after, reason)."""
+    """The graph from operations (name, kind, thread or stream, nanoseconds) and edges (before, after, reason)."""
     count = len(operations)
     resources = tuple(dict.fromkeys(operation[2] for operation in operations))
     place_of = {name: place for place, name in enumerate(resources)}
@@ -89,12 +88,12 @@ def _integers(numbers: Iterable[int]) -> Whole:
 # The span is the last end. Monotone: less of any duration, or an edge less, ends nothing later. That is what bounds of what-ifs rest on.
 
 _WORK = [KINDS.index(kind) for kind in ("kernel", "copy", "collective")]
-"""Of a device."""
+"""Whether the kind runs on a device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Nanoseconds from the first begin, by operation."""
+    """Start of each operation, in nanoseconds from the first."""
 
     begins: Whole
     ends: Whole
@@ -105,7 +104,7 @@ class Replayed:
 
 
 def order_of(graph: Graph) -> list[int]:
-    """All operations, each behind what it waits for; a ValueError where some wait for one another."""
+    """All operations in topological order; a ValueError if the graph has a cycle."""
     waits = np.bincount(graph.after, minlength=len(graph)).tolist()
     followers = followers_of(graph)
     order = [operation for operation, count in enumerate(waits) if count == 0]
@@ -115,13 +114,13 @@ def order_of(graph: Graph) -> list[int]:
             if waits[follower] == 0:
                 order.append(follower)
     if len(order) < len(graph):
-        raise ValueError("operations wait for one another")
+        raise ValueError("operations depend on each other in a cycle")
     return order
 
 
 def order_along_streams(graph: Graph) -> list[int]:
-    """The same, where work of a device is followed by the next on its stream, or the gap before that, unless this waits for more; else
-    threads come before devices. What stands in a row may become one: whatever waits for a part of it comes behind all of it."""
+    """A topological order in which work of a device is followed by the next on its stream, where possible. What stands in a row may become
+    one: whatever waits for a part of it comes behind all of it."""
     waits, followers = np.bincount(graph.after, minlength=len(graph)).tolist(), followers_of(graph)
     works, places = np.isin(graph.kinds, _WORK).tolist(), graph.places.tolist()
     threads, devices = deque[int](), deque[int]()
@@ -139,12 +138,12 @@ def order_along_streams(graph: Graph) -> list[int]:
             elif waits[one] == 0:
                 (devices if works[one] else threads).append(one)
     if len(order) < len(graph):
-        raise ValueError("operations wait for one another")
+        raise ValueError("operations depend on each other in a cycle")
     return order
 
 
 def followers_of(graph: Graph) -> list[list[int]]:
-    """What waits for each operation."""
+    """Successors of each operation."""
     by_before = np.argsort(graph.before, kind="stable")
     bounds = np.searchsorted(graph.before[by_before], np.arange(len(graph) + 1)).tolist()
     after = graph.after[by_before].tolist()
@@ -152,7 +151,7 @@ def followers_of(graph: Graph) -> list[list[int]]:
 
 
 def replay(graph: Graph, order: list[int] | None = None) -> Replayed:
-    """Every operation as early as what it waits for allows."""
+    """Earliest start of every operation."""
     durations, followers = graph.durations.tolist(), followers_of(graph)
     begins, ends = [0] * len(graph), [0] * len(graph)
     for operation in order_of(graph) if order is None else order:
@@ -163,7 +162,7 @@ def replay(graph: Graph, order: list[int] | None = None) -> Replayed:
 
 
 def critical_path(graph: Graph, replayed: Replayed) -> list[int]:
-    """Operations without slack from one that waits for nothing to the one that ends last, each beginning as the one before it ends."""
+    """A critical path: operations without slack from a source to the operation that ends last."""
     if not len(graph):
         return []
     last_of: dict[int, int] = {}
@@ -184,12 +183,12 @@ def critical_path(graph: Graph, replayed: Replayed) -> list[int]:
 # edges, each from an operation to one that began behind it, so that none closes a cycle and no choice is left when the graph is run again.
 
 RULE = (
-    "no start was traced: operations of one thread, stream, device or network take turns, of those that wait for nothing more the one "
+    "no start times were traced: operations of one thread, stream, device or network run in turn, the ready one "
     "with the smallest number first"
 )
-"""What is assumed, in words."""
-APART = "no collective waits for a kernel, nor a kernel for a collective, so that what links would change is not told by it"
-"""What a trace leaves out that is of two kinds with nothing between them."""
+"""Assumptions of the replay."""
+APART = "no collective waits for a kernel, nor a kernel for a collective, so the effect of faster links on kernels is not captured"
+"""Limitation of a trace with kernels and collectives that are not connected."""
 
 
 def are_apart(graph: Graph) -> bool:
@@ -200,7 +199,7 @@ def are_apart(graph: Graph) -> bool:
 
 
 def turns_of(graph: Graph, numbers: Sequence[int], beside: Collection[int] = ()) -> Iterator[tuple[int, int]]:
-    """Places of each operation and of the next one on the same resource, in the order in which they begin; those `beside` take no turn."""
+    """Indices of each operation and of the next on the same resource, by start time; those in `beside` are skipped."""
     lanes, last = graph.places.tolist(), dict[int, int]()
     for number, place in enumerate(beside, len(graph.resources)):
         lanes[place] = number
@@ -211,7 +210,7 @@ def turns_of(graph: Graph, numbers: Sequence[int], beside: Collection[int] = ())
 
 
 def _begun(graph: Graph, lanes: Sequence[int], numbers: Sequence[int]) -> Iterator[int]:
-    """All operations in the order in which they begin, one at a time on each lane; those of a cycle never do."""
+    """All operations by start time, one at a time per lane; those on a cycle are left out."""
     durations, followers = graph.durations.tolist(), followers_of(graph)
     waits = np.bincount(graph.after, minlength=len(graph)).tolist()
     ready = [place for place, count in enumerate(waits) if count == 0]
@@ -247,7 +246,7 @@ def _begun(graph: Graph, lanes: Sequence[int], numbers: Sequence[int]) -> Iterat
 
 
 def excerpt(graph: Graph, classes: Sequence[tuple[Sequence[int], int]]) -> Graph:
-    """The graph of so many operations of each class."""
+    """The class graph: a graph of this many operations of each class."""
     took = dict[int, int]()
     for places, count in classes:
         whole = sum(int(graph.durations[place]) for place in places)
@@ -263,7 +262,7 @@ def excerpt(graph: Graph, classes: Sequence[tuple[Sequence[int], int]]) -> Graph
 
 
 def _waits(graph: Graph, order: Sequence[int], number: dict[int, int]) -> list[tuple[int, int, str]]:
-    """Edges to each kept operation from the last kept one of each thread or stream that it waited for."""
+    """Edges to each kept operation from the last kept operation of each thread or stream that it depended on."""
     before = dict[int, list[int]]()
     for one, other in zip(graph.before.tolist(), graph.after.tolist(), strict=True):
         before.setdefault(other, []).append(one)

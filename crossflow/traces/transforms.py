@@ -1,4 +1,4 @@
-"""What a change does to the graph of a trace: operations that take another time, edges that go, and copies of operations.
+"""Effects of a change on the graph of a trace: new durations, removed edges, and copies of operations.
 
 Every change is read off the graph as traced. Several act one after another in their order: where two touch one operation, the second takes
 what the first left of it, and every copy follows its original. Times are whole nanoseconds, rounded up, so that nothing is promised that
@@ -26,31 +26,37 @@ Transform = Literal[
     "scale", "amp", "fuse", "remove", "unwait", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"
 ]
 ASSUMPTIONS: Mapping[Transform, str] = {
-    "scale": "each of these operations takes `factor` of its time, and all else stays as it was",
-    "amp": "kernels of matrix products take a third of their time and other kernels half, as in Daydream; copies and threads stay",
-    "fuse": "kernels in a row on a stream are one, begun and ended together, in `factor` of their times; none is fused across other work",
-    "remove": "these operations and the launches of nothing else take no time; what waited for them waits for what they waited for",
-    "unwait": "these calls are gone, and threads wait for nothing there: what they read behind them they do not need yet",
-    "cpu": "threads take `factor` of their time, gaps of which nothing is known with it; devices stay as they were",
-    "cuda-graph": "launches in a row become one, what lies between goes too; waits, blocking copies, memory calls, long gaps stay",
-    "bandwidth": "a collective is `latency` and then a transfer, which `times` the bandwidth makes shorter; waiting counts as transfer",
-    "latency": "the first `latency` of a collective takes `factor` of its time, the transfer stays",
-    "compress": "a collective moves `factor` of its bytes in as much of its time, and `overhead` is added to each for packing",
-    "overlap": "gradients are ready as bytes are sent: a collective behind some waits for its part, its launch, and those before it",
+    "scale": "these operations take `factor` of their time; everything else is unchanged",
+    "amp": (
+        "kernels of matrix products take a third and other kernels half of their time, as in Daydream; copies and host work are unchanged"
+    ),
+    "fuse": (
+        "consecutive kernels on a stream become one that takes `factor` of their summed time; kernels separated by other work are not fused"
+    ),
+    "remove": "these operations, and launches of nothing else, take no time; their successors depend on their predecessors",
+    "unwait": "these calls are removed with their waits; data read after them are assumed not to be needed yet",
+    "cpu": "host threads take `factor` of their time, unexplained gaps included; devices are unchanged",
+    "cuda-graph": (
+        "consecutive launches become one and work between them is removed; waits, blocking copies, memory calls and long gaps are kept"
+    ),
+    "bandwidth": "a collective is `latency` followed by a transfer, which is faster by `times`; waiting counts as transfer",
+    "latency": "the first `latency` of a collective takes `factor` of its time; the transfer is unchanged",
+    "compress": "a collective moves `factor` of its bytes in the same share of its time; `overhead` is added to each for packing",
+    "overlap": "gradients become ready in proportion to bytes sent: a collective waits for its part, its launch, and earlier collectives",
     "recompute": "these kernels run again, launched in time, before the next operation on their stream that `before` names",
 }
-"""What each transform takes for granted, in words."""
+"""Assumptions of each transform."""
 PRODUCTS = ("*gemm*", "*matmul*", "*conv*", "*cutlass*", "*xmma*", "*cudnn*", "*wgrad*", "*dgrad*", "*flash*")
-"""Names of kernels that count as matrix products where nothing is said."""
+"""Names of kernels that count as matrix products by default."""
 MEMORY = ("alloc", "free")
-"""In names of calls that take memory or give it back."""
+"""Parts of names of calls that allocate or free memory."""
 LONGEST_GAP = 1_000_000
-"""ns of a thread of which nothing is known, beyond which it is no part of a graph: a thread that loads data, for one."""
+"""Longest unexplained host time, in ns, that can be part of a captured graph; longer gaps are, for example, data loading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """Another time for an operation."""
+    """New durations of operations."""
 
     factor: Fraction = Fraction(1)
     latency: int = 0
@@ -77,22 +83,22 @@ NOTHING = Rescale(Fraction(0))
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one change does."""
+    """The effect of one change."""
 
     rescaled: tuple[tuple[tuple[int, ...], Rescale], ...] = ()
-    """Operations by their places, each at most once, and their other time."""
+    """Operations by index, each at most once, and their new durations."""
     dropped: frozenset[int] = frozenset()
-    """Places of edges."""
+    """Indices of removed edges."""
     copies: tuple[int, ...] = ()
     """Originals of operations that run once more."""
     added: tuple[tuple[int, int], ...] = ()
-    """Edges between places; a copy is -1 less its place among the copies."""
+    """New edges between indices; a copy is -1 minus its index among the copies."""
     fused: tuple[tuple[int, ...], ...] = ()
-    """Operations in a row that become one: what waits for a part waits for the last, and the first for what any part waits for."""
+    """Consecutive operations that become one: successors of a part wait for the last, and the first waits for predecessors of all parts."""
 
     @property
     def shortens(self) -> bool:
-        """Whether nothing ends later with it, whatever else is changed."""
+        """Whether no operation can end later because of the change, whatever else is changed."""
         return not self.copies and not self.added and not self.fused and all(rescale.shortens for _, rescale in self.rescaled)
 
     @property
@@ -101,7 +107,7 @@ class Effect:
 
 
 def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
-    """The graph after changes, one after another."""
+    """The graph after changes, applied in order."""
     durations, originals = graph.durations.tolist(), list(range(len(graph)))
     added, dropped = list[tuple[int, int]](), set[int]()
     for effect in effects:
@@ -125,12 +131,12 @@ def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
 
 
 def ends_of_parts(effect: Effect) -> dict[int, tuple[int, int]]:
-    """The first and the last of what becomes one, for each part."""
+    """For each part of a merged operation, the first and the last part."""
     return {part: (chain[0], chain[-1]) for chain in effect.fused for part in chain}
 
 
 def joined_ends(parts: Mapping[int, tuple[int, int]], edge: tuple[int, int], count: int) -> Iterator[tuple[int, int]]:
-    """The edge that another one brings with it where parts become one; copies, beyond what was traced, run between parts where they do."""
+    """The edge that replaces one at merged operations."""
     before, after = (parts.get(end, (end, end)) for end in edge)
     joined = before[1], after[0]
     if before != after and joined != edge and max(edge) < count:
@@ -164,7 +170,7 @@ def _built(graph: Graph, durations: Sequence[int], originals: Sequence[int], add
 
 
 def scale(places: Sequence[int], factor: Fraction) -> Effect:
-    """So much of the time of each operation."""
+    """These operations at this factor of their time."""
     return Effect(((tuple(places), Rescale(factor)),))
 
 
@@ -174,7 +180,7 @@ def amp(products: Sequence[int], others: Sequence[int]) -> Effect:
 
 
 def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
-    """Kernels that follow each other on a stream become one, as far as none waits for anything that comes of one before it."""
+    """Fusion of consecutive kernels on a stream, as far as none depends on anything that depends on an earlier one."""
     chains = _rows_of(graph, set(places))
     followers = {part for chain in chains for part in chain[1:]}
     dropped = frozenset(launch.edge for launch in _launches(graph) if launch.work in followers)
@@ -186,7 +192,7 @@ def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
 
 
 def _rows_of(graph: Graph, wanted: set[int]) -> list[tuple[int, ...]]:
-    """Kernels each of which follows the one before it on their stream, with nothing in the order between but gaps before it alone."""
+    """Runs of kernels, each following the previous one on its stream, with only gaps of the same stream between them."""
     ends = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
     streamed = {(one, other) for one, other, reason in ends if reason == EDGES.index("stream")}
     gap_before, followers, rows, between = _gaps(graph), followers_of(graph), list[list[int]](), list[int]()
@@ -215,19 +221,19 @@ def remove(graph: Graph, places: Sequence[int]) -> Effect:
 
 
 def unwait(graph: Graph, places: Sequence[int]) -> Effect:
-    """Calls that wait for devices, which are not made: their thread goes on, and the work runs on beside it."""
+    """Removed synchronisation calls: the thread continues while the device work runs."""
     waits = (graph.reasons == EDGES.index("wait")) & np.isin(graph.after, places)
     return Effect(((tuple(places), NOTHING),), frozenset(np.flatnonzero(waits).tolist()))
 
 
 def cpu(graph: Graph, factor: Fraction) -> Effect:
-    """Threads that work faster."""
+    """Faster host threads."""
     threads = {int(graph.places[place]) for place in of_kinds(graph, ("host", "wait"))}
     return scale([place for place in of_kinds(graph, ("host", "gap")) if int(graph.places[place]) in threads], factor)
 
 
 def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_GAP) -> Effect:
-    """Launches in a row become one: from the first to the last of them nothing that a graph cannot hold."""
+    """Consecutive launches merged into one; nothing between the first and the last may be impossible in a captured graph."""
     wanted, launched = set(places), dict[int, set[int]]()
     for launch in _launches(graph):
         launched.setdefault(launch.call, set()).add(launch.work)
@@ -248,8 +254,7 @@ def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_G
 
 
 def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
-    """Whether a graph cannot hold this: a wait, memory that is taken or given back, a long time of which nothing is known, or a copy that
-    its call sees begin (what is left of the call follows it) or that is of memory which is not pinned."""
+    """Whether a captured graph cannot contain this: a wait, an allocation, a long unexplained time, or a blocking copy."""
     kind, name = KINDS[int(graph.kinds[place])], graph.names[place].casefold()
     if kind == "gap":
         return name == "gap" and int(graph.durations[place]) > longest_gap
@@ -260,22 +265,22 @@ def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set
 
 
 def bandwidth(places: Sequence[int], times: Fraction, latency: int) -> Effect:
-    """Transfers at so many times the bandwidth."""
+    """Transfers at this multiple of the bandwidth."""
     return Effect(((tuple(places), Rescale(1 / times, latency)),))
 
 
 def less_latency(places: Sequence[int], factor: Fraction, latency: int) -> Effect:
-    """So much of the latency that is said."""
+    """Collectives with this factor on their latency."""
     return Effect(((tuple(places), Rescale(Fraction(1), latency, factor)),))
 
 
 def compress(places: Sequence[int], factor: Fraction, overhead: int) -> Effect:
-    """Fewer bytes, and work for packing."""
+    """Fewer bytes, and additional time for packing."""
     return Effect(((tuple(places), Rescale(factor, more=overhead)),))
 
 
 def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Effect:
-    """Collectives that wait for their part of the gradients, their launch and the collective before them on their stream, and nothing else.
+    """Collectives that wait only for their part of the gradients, their launch and the previous collective on their stream.
 
     Only those that wait for some gradient as traced. Of k gradients a collective waits for the ceil(k times the share of bytes that is
     sent when it ends)-th, or for the last one before it in the order of the trace."""
@@ -295,7 +300,7 @@ def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Ef
 
 
 def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
-    """What waits for some of these, not counting that a thread does one thing after another."""
+    """Successors of these operations, without the order of a thread."""
     waits = graph.reasons != EDGES.index("thread")
     followers, found = followers_of(replace(graph, before=graph.before[waits], after=graph.after[waits])), set[int]()
     for place in order:
@@ -305,8 +310,7 @@ def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
 
 
 def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int]]]:
-    """Edges that go when collectives wait for nothing but launches and collectives before them on a stream, and edges for the latter where
-    something else lies between."""
+    """Edges removed so that collectives wait only for launches and earlier collectives on their stream, and edges that replace them."""
     collectives = moved | set(of_kinds(graph, ("collective",)))
     launches = {launch.edge for launch in _launches(graph)}
     arriving = {int(graph.after[edge]) for edge in launches} & _gaps(graph).keys()
@@ -333,7 +337,7 @@ def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int
 
 
 def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Effect:
-    """Kernels that run again before the next operation of their stream that is named, one after another in their order."""
+    """Kernels that run again, in order, before the next operation of their stream with the given name."""
     ends, again = set(before), set(places)
     lines = dict[int, list[int]]()
     for place in order_along_streams(graph):
@@ -352,13 +356,13 @@ def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Eff
 
 
 def of_kinds(graph: Graph, kinds: Sequence[str]) -> list[int]:
-    """Operations of these kinds, by their places."""
+    """Indices of operations of these kinds."""
     return np.flatnonzero(np.isin(graph.kinds, [KINDS.index(kind) for kind in kinds])).tolist()
 
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """An edge from a call to the work that it launches, or to the gap before that."""
+    """Edges from a call to the work that it launches, or to the gap before that work."""
 
     edge: int
     call: int
@@ -373,14 +377,14 @@ def _launches(graph: Graph) -> Iterator[_Launch]:
 
 
 def _gaps(graph: Graph) -> dict[int, int]:
-    """Gaps on streams, and the work before which each lies: what a launch takes to arrive, or what nothing explains."""
+    """Gaps on streams and the work that follows each: launch latency, or unexplained time."""
     gap, stream = KINDS.index("gap"), EDGES.index("stream")
     edges = np.flatnonzero((graph.reasons == stream) & (graph.kinds[graph.before] == gap) & (graph.kinds[graph.after] != gap))
     return dict(zip(graph.before[edges].tolist(), graph.after[edges].tolist(), strict=True))
 
 
 def _launches_of(graph: Graph, works: set[int]) -> set[int]:
-    """Calls that launch some of these and nothing else."""
+    """Calls that launch some of these operations and nothing else."""
     launched = list(_launches(graph))
     others = {launch.call for launch in launched if launch.work not in works}
     return {launch.call for launch in launched if launch.work in works} - others

@@ -117,7 +117,7 @@ def test_narrow_products_draw_what_wide_ones_do() -> None:
 
 
 def test_a_kernel_has_the_pace_of_its_cores_or_of_its_memory() -> None:
-    with pytest.raises(ValueError, match="a kernel has the pace of its cores or of its memory"):
+    with pytest.raises(ValueError, match="either the cores or the memory set the rate of a kernel"):
         Activity(per_flop=Traffic(l2=0.1), streams=True)
     with pytest.raises(ValueError, match="not below 0"):
         Traffic(l1=-0.1)

@@ -284,16 +284,16 @@ def test_tensor_ranks_divide_every_width_that_there_is() -> None:
         ({"experts": 4, "dense_layers": 4}, "dense_layers 4 leaves none of 4 layers for experts: give fewer, or leave experts out"),
         ({"global_layers": 2}, "global_layers is 2: give a window, and at most the 4 layers"),
         ({"window": 8, "global_layers": 5}, "global_layers is 5: give a window, and at most the 4 layers"),
-        ({"rope_size": 8}, "rope_size belongs to latent attention: give kv_rank, or leave it out"),
-        ({"kv_rank": 8}, "latent attention has no usual head_size: give the width of a query without its positions"),
-        ({"kv_rank": 8, "head_size": 8, "kv_heads": 4}, "kv_heads 4 means nothing in latent attention: leave it out"),
+        ({"rope_size": 8}, "rope_size applies to latent attention alone: give kv_rank, or leave it out"),
+        ({"kv_rank": 8}, "latent attention has no default head_size: give the width of a query without its positions"),
+        ({"kv_rank": 8, "head_size": 8, "kv_heads": 4}, "kv_heads 4 has no effect in latent attention: leave it out"),
         (
             {"kv_rank": 8, "head_size": 8, "qk_norm": True},
             "latent attention has neither qk_norm nor biases of queries, keys and values: leave them out",
         ),
         ({"parallel_blocks": True, "norms": 4}, "norms is 4: parallel blocks have 1 or 2"),
         ({"norms": 0}, "norms is 0, at least 1 is needed"),
-        ({"window": -1}, "window is -1, at least 0 is needed (0 means the usual)"),
+        ({"window": -1}, "window is -1, at least 0 is needed (0 is the default)"),
         ({"shared_experts": -1}, "shared_experts is -1, at least 0 is needed"),
     ],
 )
@@ -555,9 +555,9 @@ def test_gradients_of_frozen_layers_are_not_exchanged(plain: Hardware) -> None:
     ("change", "said"),
     [
         ({"frozen_layers": 4}, "from 0 to 3 are needed"),
-        ({"tied": True}, "needs a head of its own"),
-        ({"lora_rank": 8}, "means nothing beside lora_rank"),
-        ({"prediction_layers": 1}, "not held with prediction_layers"),
+        ({"tied": True}, "needs a separate head"),
+        ({"lora_rank": 8}, "has no effect beside lora_rank"),
+        ({"prediction_layers": 1}, "excludes prediction_layers"),
     ],
 )
 def test_what_is_not_held_beside_frozen_layers_is_told(change: dict[str, Any], said: str) -> None:
@@ -566,7 +566,7 @@ def test_what_is_not_held_beside_frozen_layers_is_told(change: dict[str, Any], s
 
 
 def test_frozen_layers_are_on_one_stage() -> None:
-    told = "frozen layers go without a pipeline"
+    told = "frozen layers exclude pipeline parallelism"
     assert told in broken_rules(FROZEN, Plan(pipeline=2), 2)
     assert told not in broken_rules(replace(FROZEN, frozen_layers=0), Plan(pipeline=2), 2)
     assert "frozen layers offload nothing" in broken_rules(FROZEN, Plan(offload="all"), 1)

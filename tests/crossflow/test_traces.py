@@ -86,7 +86,7 @@ def test_what_waits_for_itself_is_never_run() -> None:
     """0 -> 1 -> 2 -> 1: a file's reader names the cycle, 1 and 2; here there is no order."""
     operations = [(name, "host", "thread 1", 1) for name in "abcd"]
     graph = graph_of(operations, [(0, 1, "thread"), (1, 2, "thread"), (2, 1, "data"), (2, 3, "thread")])
-    with pytest.raises(ValueError, match="operations wait for one another"):
+    with pytest.raises(ValueError, match="operations depend on each other in a cycle"):
         order_of(graph)
 
 

@@ -188,7 +188,7 @@ def test_a_chip_without_the_precision_is_told_in_the_question(folder: Path) -> N
 
 def test_a_precision_that_no_core_has_is_refused_in_a_technology() -> None:
     core = technology("accelerator-4nm").core
-    with pytest.raises(ValueError, match=re.escape("rates: 'int8' is no further precision (one of fp32, fp8, fp4)")):
+    with pytest.raises(ValueError, match=re.escape("rates: 'int8' is not a further precision (one of fp32, fp8, fp4)")):
         replace(core, rates={"int8": 2.0})
 
 

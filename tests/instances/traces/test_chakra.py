@@ -151,7 +151,7 @@ def test_starts_order_a_stream_and_leave_gaps(tmp_path: Path) -> None:
     ("nodes", "told"),
     [
         ((A, replace(B, id=1, data_deps=())), "node 1: the id is given twice, to the nodes at places 0 and 1"),
-        ((replace(A, data_deps=(2,)), B), "edges: operations wait for one another: "),
+        ((replace(A, data_deps=(2,)), B), "edges: operations depend on each other in a cycle: "),
         ((replace(A, type=9),), "node 1: 9 is no type of a node (1 to 7 are)"),
         ((replace(A, duration_micros=(1 << 64) - 5),), "node 1: its time is beyond any trace, or below 0"),
         ((), "there is no node in this trace"),

@@ -42,7 +42,7 @@ def test_what_is_written_is_read_again(graph: Graph) -> None:
         ({"edges": [[1, 1, "data"]]}, "edges[0]: an operation cannot wait for itself (take this edge out)"),
         (
             {"edges": [[0, 1, "launch"], [1, 0, "wait"]]},
-            "edges: operations wait for one another: 0 'a' -> 1 'b' -> 0 (take one of these edges out)",
+            "edges: operations depend on each other in a cycle: 0 'a' -> 1 'b' -> 0 (take one of these edges out)",
         ),
         ({"operations": [{"name": "a", "kind": "host", "on": "t"}], "edges": []}, "operations[0].ns: ns is missing"),
         (

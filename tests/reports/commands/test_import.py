@@ -92,7 +92,7 @@ def test_a_trace_without_starts_says_what_its_order_rests_on_wherever_its_time_i
     for arguments in (["solve", str(asked), "--out", str(saved)], ["check", str(saved)]):
         assert main(arguments) == 0
         told += capsys.readouterr().out
-    assert " ".join(told.split()).count("no start was traced: operations of one thread, stream, device or network take turns") == 3
+    assert " ".join(told.split()).count("no start times were traced: operations of one thread, stream, device or network run in turn") == 3
     assert "10.000 us replayed, none traced" in told
     assert "unchanged 10 us saved 50.0%" in " ".join(told.split())
     graph.write_text(json.dumps({**json.loads(graph.read_text()), "assumed": ""}))
