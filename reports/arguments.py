@@ -282,7 +282,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 _ENGINE_HELP = (
     "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules recipes, expert, fsdp, pipedream-flush, the searchers "
-    "greedy, local, descent, anneal, genetic, gradient, random, alternating, with optuna tpe, cma-es, bayesian, and plan-only, "
+    "descent, genetic, gradient, random, alternating, with optuna nsga-ii, tpe, cma-es, bayesian, and plan-only, "
     "hardware-only; megatron is another name of expert, deepflow of gradient; "
     "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
@@ -553,9 +553,9 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
     """Who is asked, how long and how often, and where the runs go."""
     engines = (
         "in the order of the columns, with commas between; as for `solve --engine`, where megatron is another name of expert and deepflow "
-        "of gradient (default: auto, every rule, every searcher but optuna's, hardware-only, plan-only; of a study as it says)"
+        "of gradient (default: auto, every rule, every searcher, hardware-only, plan-only; of a study as it says)"
     )
-    limit = "for each run, for example 10s (default: 5s for searchers, which are greedy to bayesian, none for others; a graph's proof 60s)"
+    limit = "for each run, for example 10s (default: 5s for searchers, none for others; a graph's proof 60s)"
     seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)

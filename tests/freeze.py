@@ -37,7 +37,7 @@ def questions() -> Iterator[tuple[str, list[str]]]:
     yield "milp", [pathfinding, "--engine", "milp"]
     yield "cpsat", [str(INSTANCES / "tiny.yaml"), "--engine", "cpsat"]
     yield "boxes", [str(INSTANCES / "quickstart.yaml"), "--engine", "boxes"]
-    for engine in ("expert", "fsdp", "pipedream-flush", "greedy"):
+    for engine in ("expert", "fsdp", "pipedream-flush"):
         yield f"rule-{engine}", [str(INSTANCES / "quickstart.yaml"), "--engine", engine]
     yield "counts", [str(INSTANCES / "tiny.yaml"), "--set", "cluster.devices=[4, 8, 16]"]
     yield "front", [str(INSTANCES / "quickstart.yaml"), "--pareto", "step_time,power", "--points", "4"]

@@ -26,16 +26,13 @@ from crossopt.solvers.codesign.baselines.recipes import (
     recipes_design,
 )
 from crossopt.solvers.codesign.baselines.searchers import (
+    SAMPLERS,
     alternating,
-    anneal,
     bayesian,
-    cma_es,
+    black_box,
     descent,
     genetic,
     gradient,
-    greedy,
-    local,
-    tpe,
     uniform,
     with_plan,
 )
@@ -190,15 +187,11 @@ RULES: dict[str, Rule] = {
     "pipedream-flush": pipedream_design,
 }
 SEARCHERS: dict[str, Searcher] = {
-    "greedy": greedy,
-    "local": local,
     "descent": descent,
-    "anneal": anneal,
     "genetic": genetic,
     "gradient": gradient,
     "random": uniform,
-    "tpe": tpe,
-    "cma-es": cma_es,
+    **{name: partial(black_box, name) for name in SAMPLERS},
     "bayesian": bayesian,
 }
 ENGINES: dict[str, Engine] = {

@@ -25,13 +25,11 @@ ENGINES = (
     "expert",
     "fsdp",
     "pipedream-flush",
-    "greedy",
-    "local",
     "descent",
-    "anneal",
     "genetic",
     "gradient",
     "random",
+    "nsga-ii",
     "tpe",
     "cma-es",
     "bayesian",
@@ -41,7 +39,7 @@ ENGINES = (
     "plan-only",
 )
 """By their names, which are known before any of them is loaded."""
-SEARCHING = frozenset({"greedy", "local", "descent", "anneal", "genetic", "gradient", "random", "tpe", "cma-es", "bayesian", "alternating"})
+SEARCHING = frozenset({"descent", "genetic", "gradient", "random", "nsga-ii", "tpe", "cma-es", "bayesian", "alternating"})
 """Those that go on until their time is over."""
 OF_SEVERAL = ("auto", "boxes", "exhaustive", "recipes", "expert", "plan-only")
 """Those that answer questions about several workloads."""

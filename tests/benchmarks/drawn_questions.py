@@ -38,7 +38,7 @@ PATIENCE: Final = 30.0
 """Seconds after which nobody waits for a proof any longer."""
 EXACT: Final = ("exhaustive", "boxes")
 RULES: Final = ("recipes", "plan-only", "hardware-only")
-SEARCHERS: Final = ("alternating", "random", "greedy", "local", "descent", "anneal", "genetic", "gradient", "tpe")
+SEARCHERS: Final = ("alternating", "random", "descent", "genetic", "gradient", "nsga-ii", "tpe")
 
 
 @dataclass(slots=True)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from crossopt.solvers.answer import Start, Status
 
 COMPARED = (
-    "auto,recipes,expert,fsdp,pipedream-flush,greedy,local,descent,anneal,genetic,gradient,random,alternating,hardware-only,plan-only"
+    "auto,recipes,expert,fsdp,pipedream-flush,descent,genetic,gradient,random,nsga-ii,tpe,cma-es,bayesian,alternating,hardware-only,"
+    "plan-only"
 )
 """Engines that are asked where none is named."""
 
@@ -124,7 +125,7 @@ def _run(options: Namespace, by_study: bool) -> Study:
     else:
         if options.store is not None:
             usage("--store: the runs of a study are kept, and these are questions by their names (write a study, see instances/README.md)")
-        plan = Plan("Engines side by side", "", given or _engines(COMPARED), seconds, options.seeds or 1, start=start)
+        plan = Plan("Engines side by side", "", given or _usual_engines(), seconds, options.seeds or 1, start=start)
         asking = ask_by_names(options.files, settings, options.workload, plan)
     keep = keeper()
     with notes_on(sys.stderr) as note:
@@ -135,7 +136,7 @@ def _run(options: Namespace, by_study: bool) -> Study:
 
 
 def _engines(names: str | None) -> tuple[str, ...]:
-    """The engines that are named; none where nothing is said."""
+    """The engines that are named; an empty tuple where nothing is said."""
     from crossopt.solvers.study.running import engine_named  # noqa: PLC0415
 
     if names is None:
@@ -144,6 +145,17 @@ def _engines(names: str | None) -> tuple[str, ...]:
         return tuple(dict.fromkeys(engine_named(name.strip()) for name in names.split(",") if name.strip() or not names.strip(", ")))
     except ValueError as error:
         usage(str(error))
+
+
+def _usual_engines() -> tuple[str, ...]:
+    """All that can be asked here; of those that cannot, one line says why."""
+    from crossopt.solvers.codesign.baselines.searchers import BLACK_BOXES, INSTALLED_BY, has_optuna  # noqa: PLC0415
+
+    engines = _engines(COMPARED)
+    if has_optuna() or not (missing := [name for name in engines if name in BLACK_BOXES]):
+        return engines
+    sys.stderr.write(f"left out: {', '.join(missing)} (optuna is not installed: {INSTALLED_BY})\n")
+    return tuple(name for name in engines if name not in missing)
 
 
 def _limit(text: str | None) -> float | None:

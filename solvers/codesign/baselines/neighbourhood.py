@@ -147,16 +147,16 @@ def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
         yield seen
 
 
-def pooled(question: Question, chip: Whole) -> Generator[Look, None, Whole]:
-    """Looks at all plans on one chip; the rows of the best ones, from which is chosen for other chips."""
-    pool, bests = np.zeros(0, np.int64), np.zeros(0)
+def pooled(question: Question, chips: Whole, count: int = _POOL) -> Generator[Look, None, tuple[Whole, Array]]:
+    """Looks at all plans on each chip; the rows of the best plans of each, ascending, from which is chosen for others, and their values."""
+    rows, values = np.zeros(0, np.int64), np.zeros((0, len(chips)))
     for start in range(0, len(question.plans), _BLOCK):
-        seen = look(question, chip, np.arange(start, min(start + _BLOCK, len(question.plans))))
+        seen = look(question, chips, np.arange(start, min(start + _BLOCK, len(question.plans))))
         yield seen
-        pool, bests = np.concatenate([pool, seen.rows]), np.concatenate([bests, seen.values[:, 0]])
-        kept = np.argsort(bests, kind="stable")[:_POOL]
-        pool, bests = pool[kept], bests[kept]
-    return pool
+        rows, values = np.concatenate([rows, seen.rows]), np.concatenate([values, seen.values])
+        best = np.unique(np.argsort(values, axis=0, kind="stable")[:count])
+        rows, values = rows[best], values[best]
+    return rows, values
 
 
 def row_of(plans: AnyPlans, plan: Plan | KernelPlan) -> int | None:
@@ -252,15 +252,6 @@ def nearest(question: Question, layouts: Whole, wanted: Whole) -> Whole:
     for place, (start, stop, other) in enumerate(zip(first, last, wanted, strict=True)):
         found[place] += np.argmin((question.settings[start:stop] != other).sum(axis=1))
     return found
-
-
-def plans_around(question: Question, row: int) -> Whole:
-    """The plan, those of its layout with one other setting, and the nearest one of every other layout."""
-    apart = (question.settings != question.settings[row]).sum(axis=1)
-    count = len(apart)
-    closest = np.minimum.reduceat(apart * count + np.arange(count), question.firsts) % count
-    own = np.flatnonzero((question.layouts == question.layouts[row]) & (apart <= 1))
-    return np.union1d(own, closest)
 
 
 def _steps(random: np.random.Generator, sizes: Whole) -> Whole:

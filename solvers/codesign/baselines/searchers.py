@@ -1,9 +1,10 @@
 """Searchers: baselines that look for good designs and prove nothing, as generators that yield the designs they looked at."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import count, product
+from importlib.util import find_spec
+from itertools import product
 from time import monotonic
 from typing import Any, Final
 
@@ -29,7 +30,6 @@ from crossopt.solvers.codesign.baselines.neighbourhood import (
     draw_rows,
     look,
     nearest,
-    plans_around,
     pooled,
     started,
 )
@@ -46,98 +46,6 @@ def uniform(question: Question, random: np.random.Generator) -> Iterator[Look]:
         yield look(question, draw_chips(question, random, question.width), draw_rows(question, random, question.width))
 
 
-# Greedy: from the best recipe's design, one choice after the other to its best option, until no choice alone improves anything.
-
-_OPTIONS = 1024
-"""Options of one choice that are looked at together."""
-
-
-def greedy(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Round and round through the hardware choices and the settings of the plan; it ends where a round finds nothing better."""
-    for seen in started(question, random):
-        best = seen
-        yield seen
-    improved = True
-    while improved:
-        value = best.value
-        for choice in range(len(question.space.sizes)):
-            for places in _others(question, best.best[0], choice):
-                seen = look(question, places, np.array([best.best[1]]))
-                best = min(best, seen, key=_value)
-                yield seen
-        places, row = best.best
-        seen = look(question, places[None], plans_around(question, row))
-        best = min(best, seen, key=_value)
-        yield seen
-        improved = best.value < value
-
-
-def _others(question: Question, places: Whole, choice: int) -> Iterator[Whole]:
-    """The chip with every option of one choice, in blocks."""
-    low, high = int(question.box.low[0, choice]), int(question.box.high[0, choice])
-    for start in range(low, high + 1, _OPTIONS):
-        options = np.arange(start, min(start + _OPTIONS, high + 1))
-        chips = np.repeat(places[None], len(options), axis=0)
-        chips[:, choice] = options
-        yield chips
-
-
-def _value(seen: Look) -> float:
-    return seen.value
-
-
-# Local search: the best of many steps around a design, until none improves it; then again from somewhere near the best one of all.
-
-_CHIPS = 256
-"""Chips around the current one that are looked at together."""
-_PLANS = 16
-"""Plans that are priced on them: those best on the current chip."""
-_KICKS = 2
-"""Changes of the best design from which the search starts again."""
-
-
-def local(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Descent to a design that no step improves, and restarts from changed copies of the best one (iterated local search)."""
-    for seen in started(question, random):
-        best = seen
-        yield seen
-    places, row = best.best
-    while True:
-        for seen in _descent(question, random, places, row):
-            best = min(best, seen, key=_value)
-            yield seen
-        chips, rows = best.best[0][None], np.array([best.best[1]])
-        for _ in range(_KICKS):
-            chips, rows = change_chips(question, random, chips), change_plans(question, random, rows)
-        places, row = chips[0], int(rows[0])
-
-
-def _descent(question: Question, random: np.random.Generator, places: Whole, row: int) -> Iterator[Look]:
-    """The best plan around, then the first better chip for the best few plans, until there is neither."""
-    value = np.inf
-    while True:
-        seen = look(question, places[None], plans_around(question, row))
-        yield seen
-        rows = seen.rows[np.argsort(seen.values[:, 0], kind="stable")[:_PLANS]]
-        before, value, row = value, seen.value, int(rows[0])
-        for chips in _blocks(random, chip_moves(question.space, places)):
-            further = look(question, chips, rows)
-            yield further
-            if further.value < value:
-                value = further.value
-                places, row = further.best
-                break
-        else:
-            if not value < before:
-                return
-
-
-def _blocks(random: np.random.Generator, chips: Whole) -> Iterator[Whole]:
-    """The chips in random order, some at a time."""
-    order = random.permutation(len(chips))
-    return (chips[order[start : start + _CHIPS]] for start in range(0, len(order), _CHIPS))
-
-
 # Descents from many chips: all plans are priced once on the first chip and on some drawn ones, and the best of each are what there is to
 # choose from; then from each chip, the best first, the best plan for it, the first better chip around it for the best few plans, and so on.
 #
@@ -145,8 +53,8 @@ def _blocks(random: np.random.Generator, chips: Whole) -> Iterator[Whole]:
 
 _DRAWN = 8
 """Chips that are drawn beside the first."""
-_BLOCK, _KEPT = 4096, 64
-"""Plans that are priced together, and the best of each chip that stay."""
+_KEPT = 64
+"""The best plans of each chip that stay."""
 _DESCENT_PLANS, _DESCENT_CHIPS = 8, 256
 """Plans for which a better chip is looked for, and chips that are looked at together."""
 
@@ -156,8 +64,8 @@ def descent(question: Question, random: np.random.Generator) -> Iterator[Look]:
     for first in started(question, random):
         yield first
     starts = np.concatenate([first.best[0][None], draw_chips(question, random, _DRAWN)])
-    pool, order = yield from _pooled(question, starts)
-    waiting = [starts[column] for column in order]
+    pool, values = yield from pooled(question, starts, _KEPT)
+    waiting = [starts[column] for column in np.argsort(values.min(axis=0), kind="stable")]
     while True:
         chips = draw_chips(question, random, 1) if not waiting else np.array([waiting.pop(0)])
         if not len(chips):
@@ -166,18 +74,6 @@ def descent(question: Question, random: np.random.Generator) -> Iterator[Look]:
         yield from _down(question, random, chips[0], pool)
         if question.space.points == 1:
             return
-
-
-def _pooled(question: Question, chips: Whole) -> Generator[Look, None, tuple[Whole, Whole]]:
-    """Looks at all plans on each chip; the best plans of each, and the chips by their best plan."""
-    rows, values = np.zeros(0, np.int64), np.zeros((0, len(chips)))
-    for start in range(0, len(question.plans), _BLOCK):
-        seen = look(question, chips, np.arange(start, min(start + _BLOCK, len(question.plans))))
-        yield seen
-        rows, values = np.concatenate([rows, seen.rows]), np.concatenate([values, seen.values])
-        kept = np.unique(np.argsort(values, axis=0, kind="stable")[:_KEPT])
-        rows, values = rows[kept], values[kept]
-    return rows, np.argsort(values.min(axis=0), kind="stable")
 
 
 def _down(question: Question, random: np.random.Generator, places: Whole, pool: Whole) -> Iterator[Look]:
@@ -198,42 +94,6 @@ def _down(question: Question, random: np.random.Generator, places: Whole, pool: 
                 break
         else:
             return
-
-
-# Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983), many chains at once.
-
-_STEPS = 64
-"""Steps of the first cooling; every further one has twice as many."""
-_HOT, _COLD = 0.2, 0.0005
-"""Relative rises of the value that are taken with probability 1/e at the start and at the end of a cooling."""
-
-
-def anneal(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """All chains start from the best design known; each changes its chip or its plan and keeps the change if it is not much worse.
-
-    A rise by the factor r is taken with probability r^(-1/T), where the temperature T falls geometrically.
-    """
-    for seen in started(question, random):
-        best = seen
-        yield seen
-    for cycle in count():
-        places, row = best.best
-        chips, rows = np.repeat(places[None], question.width, axis=0), np.full(question.width, row)
-        values = np.full(question.width, best.value)
-        for temperature in np.geomspace(_HOT, _COLD, _STEPS << cycle):
-            other_chips, other_rows = change_chips(question, random, chips), change_plans(question, random, rows)
-            kind = random.integers(3, size=question.width) if len(question.space.sizes) else np.ones(question.width, np.int64)
-            other_chips[kind == 1], other_rows[kind == 0] = chips[kind == 1], rows[kind == 0]
-            seen = look(question, other_chips, other_rows)
-            best = min(best, seen, key=lambda look: look.value)
-            yield seen
-            taken = seen.pairs <= _allowed(random, values, float(temperature))
-            chips[taken], rows[taken], values[taken] = other_chips[taken], other_rows[taken], seen.pairs[taken]
-
-
-def _allowed(random: np.random.Generator, values: Array, temperature: float) -> Array:
-    """The greatest values that are taken: rising by r has the probability r^(-1/T) if u^(-T) is drawn, u uniform."""
-    return values * (1.0 - random.random(len(values))) ** -temperature
 
 
 # A genetic algorithm: a population of designs, uniform crossover of their choices, mutation, and survival of the best.
@@ -351,7 +211,8 @@ def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
         first = seen
         yield seen
     chips = first.best[0][None]
-    pool = yield from pooled(question, chips)
+    rows, values = yield from pooled(question, chips)
+    pool = rows[np.argsort(values[:, 0], kind="stable")]
     while question.space.points > 1:
         chips = np.concatenate([chips, draw_chips(question, random, _STARTS - len(chips))])
         yield from _gradient_descent(question, chips, pool)
@@ -426,12 +287,17 @@ def _unit(vectors: Array) -> Array:
 # Black-box optimizers of the field, by optuna: they see the choices of a design and its value, and nothing of the model.
 #
 # `tpe` is the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011), which models good and bad designs choice by choice;
-# `cma-es` the evolution strategy with covariance adaptation (Hansen, arXiv 1604.00772); `bayesian` the estimator over chips alone, each
-# priced with the best plan for it, as hardware is searched around a mapper (Akiba et al., KDD 2019, arXiv 1907.10902, is optuna).
+# `cma-es` the evolution strategy with covariance adaptation (Hansen, arXiv 1604.00772); `nsga-ii` a genetic algorithm (Deb et al. 2002);
+# `bayesian` the estimator over chips alone, each priced with the best plan for it, as hardware is searched around a mapper (Akiba et al.,
+# KDD 2019, arXiv 1907.10902, is optuna).
 #
-# All begin with the best recipe's design. A chip that breaks a budget is moved towards the recipe's until it keeps all of them: a black box
+# All begin with the first design known. A chip that breaks a budget is moved towards that design's until it keeps all of them: a black box
 # that was told of broken budgets only by a bad value would see hardly anything else.
 
+SAMPLERS: Final = ("nsga-ii", "tpe", "cma-es")
+BLACK_BOXES: Final = (*SAMPLERS, "bayesian")
+"""All engines that need optuna."""
+INSTALLED_BY: Final = "pip install 'crossopt[rivals]'"
 _BATCH: Final = 8
 """Designs that are asked for together."""
 _WAY: Final = 32
@@ -440,22 +306,17 @@ _NONE: Final = 1.0e30
 """The value of a design that fits no memory: worse than all others."""
 
 
-def tpe(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Chip and plan together by the Parzen estimator."""
-    yield from _designs(question, random, "tpe")
-
-
-def cma_es(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Chip and plan together by the evolution strategy, for which settings of the plan are numbers."""
-    yield from _designs(question, random, "cma-es")
+def has_optuna() -> bool:
+    """Whether the black-box optimizers can be asked."""
+    return find_spec("optuna") is not None and find_spec("cmaes") is not None
 
 
 def bayesian(question: Question, random: np.random.Generator) -> Iterator[Look]:
-    """Chips by the Parzen estimator, each with the best of the plans that are best on the recipe's chip."""
+    """Chips by the Parzen estimator, each with the best of the plans that are best on the first chip."""
     for first in started(question, random):
         yield first
     home = first.best[0]
-    pool = yield from pooled(question, home[None])
+    pool, _ = yield from pooled(question, home[None])
     study = _study("tpe", random)
     while question.space.points > 1:
         trials = [study.ask() for _ in range(_BATCH)]
@@ -465,8 +326,9 @@ def bayesian(question: Question, random: np.random.Generator) -> Iterator[Look]:
         _tell(study, trials, seen.values.min(axis=0))
 
 
-def _designs(question: Question, random: np.random.Generator, sampler: str) -> Iterator[Look]:
-    """Designs by a sampler, each setting of a plan taken as asked where such a plan is there, else the nearest plan of its layout."""
+def black_box(sampler: str, question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Chip and plan together by a sampler of optuna, for which settings of the plan are numbers: the plan asked for, or the nearest one of
+    its layout."""
     for first in started(question, random):
         yield first
     home, row = first.best
@@ -486,17 +348,17 @@ def _designs(question: Question, random: np.random.Generator, sampler: str) -> I
 
 def _study(sampler: str, random: np.random.Generator) -> Any:  # noqa: ANN401 - optuna's own
     """A study of optuna; a RefusedError where that package is absent."""
-    try:
-        import optuna  # noqa: PLC0415 - an extra, which nothing else needs
-    except ImportError as error:
-        raise RefusedError("this engine asks optuna, which is not installed: pip install 'crossopt[rivals]'") from error
+    if not has_optuna():
+        raise RefusedError(f"this engine asks optuna, which is not installed: {INSTALLED_BY}")
+    import optuna  # noqa: PLC0415 - an extra, which nothing else needs
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    seed = int(random.integers(1 << 31))
+    seed, samplers = int(random.integers(1 << 31)), optuna.samplers
     if sampler == "tpe":
-        return optuna.create_study(
-            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=32, multivariate=True, constant_liar=True)
-        )
-    return optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False))
+        return optuna.create_study(sampler=samplers.TPESampler(seed=seed, n_startup_trials=32, multivariate=True, constant_liar=True))
+    if sampler == "nsga-ii":
+        return optuna.create_study(sampler=samplers.NSGAIISampler(seed=seed))
+    return optuna.create_study(sampler=samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False))
 
 
 def _chip(question: Question, trial: Any) -> list[int]:  # noqa: ANN401

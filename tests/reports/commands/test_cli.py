@@ -240,14 +240,25 @@ def test_evaluate_of_several_designs_names_what_is_open(capsys: Captured) -> Non
 def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Captured) -> None:
     assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    searchers = ["greedy", "local", "descent", "anneal", "genetic", "gradient", "random"]
+    searchers = ["descent", "genetic", "gradient", "random", "nsga-ii", "tpe", "cma-es", "bayesian"]
     rows = ["exhaustive", "recipes", "expert", "fsdp", "pipedream-flush", *searchers, "alternating", "hardware-only", "plan-only"]
     first = next(place for place, line in enumerate(lines) if line.split()[:1] == ["engine"]) + 1
-    assert [line.split()[0] for line in lines[first : first + 15]] == rows
+    assert [line.split()[0] for line in lines[first : first + 16]] == rows
     assert lines[first].split()[2] == "0.00%"
     assert lines[first + 3].split()[1] == "none"
     assert any("proved by exhaustive enumeration of 24 designs" in line for line in lines)
-    assert " 15 runs in " in " ".join(lines)
+    assert " 16 runs in " in " ".join(lines)
+
+
+def test_compare_says_which_baselines_it_leaves_out_without_optuna(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
+    out, err = capsys.readouterr()
+    assert "left out: nsga-ii, tpe, cma-es, bayesian (optuna is not installed: pip install 'crossopt[rivals]')" in err
+    assert not {"nsga-ii", "tpe", "cma-es", "bayesian"} & {line.split()[0] for line in out.splitlines() if line.split()}
+    assert {"random", "descent", "genetic", "gradient", "alternating"} <= {line.split()[0] for line in out.splitlines() if line.split()}
+    assert main(["compare", TINY, "--engines", "auto,tpe"]) == 2, "one that is named is refused in its row"
+    assert "left out" not in capsys.readouterr().err
 
 
 def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Captured) -> None:

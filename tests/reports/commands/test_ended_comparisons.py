@@ -30,7 +30,7 @@ engines.ENGINES["NAME"] = last
 raise SystemExit(main())
 """
 """The command with an engine that comes to no end."""
-JOINT = LAST.replace("FAMILY", "codesign").replace("NAME", "local")
+JOINT = LAST.replace("FAMILY", "codesign").replace("NAME", "genetic")
 
 
 def ended(program: str, *arguments: str, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
@@ -49,7 +49,7 @@ def ended(program: str, *arguments: str, number: signal.Signals = signal.SIGTERM
 def test_a_comparison_of_joint_designs_shows_and_writes_the_runs_that_are_done(tmp_path: Path, end: str, number: signal.Signals) -> None:
     target = tmp_path / "runs.json"
     program = JOINT.replace("END", end)
-    code, out, said = ended(program, str(INSTANCES / "tiny.yaml"), "--engines=expert,auto,local", "--out", str(target), number=number)
+    code, out, said = ended(program, str(INSTANCES / "tiny.yaml"), "--engines=expert,auto,genetic", "--out", str(target), number=number)
     assert code == 12
     assert "ended early (exit code 12): what is not in the table had not answered by then" in said
     assert "expert" in out

@@ -155,7 +155,7 @@ def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
     """Not by looking at hundreds of millions of chips for the expert rule first or after: that would run into the limit of time here.
 
     All engines in one process."""
-    engines = sorted(set(ENGINES) - set(SEARCHERS) - {"milp", "cpsat"} | {"anneal"})
+    engines = sorted(set(ENGINES) - set(SEARCHERS) - {"milp", "cpsat"} | {"genetic"})
     program = "import sys; from crossopt.reports.cli import main; words = sys.argv[1:]\n" + "".join(
         f"code = main([*words, '--engine', {engine!r}, '--out', {str(tmp_path / engine)!r}]); assert code in (0, 10), code\n"
         for engine in engines

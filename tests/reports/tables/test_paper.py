@@ -103,7 +103,7 @@ def test_every_row_of_a_tabular_has_as_many_cells_as_columns() -> None:
     assert r"\providecommand{\toprule}{\hline}" in text
 
 
-ENGINES = ("boxes", "megatron", "pipedream-flush", "hardware-only", "plan-only", "local", "anneal", "genetic", "gradient", "random")
+ENGINES = ("boxes", "megatron", "pipedream-flush", "hardware-only", "plan-only", "descent", "genetic", "gradient", "random", "alternating")
 
 
 def widths(latex: str) -> list[tuple[float, float]]:

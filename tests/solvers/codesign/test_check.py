@@ -469,7 +469,7 @@ def doubted_refused(data: dict[str, Any], question: Any) -> tuple[str, ...]:  # 
     return check_answer(FAMILY, result_in(data, Designs, Priced), question).refused
 
 
-@pytest.mark.parametrize("engine", ["greedy", "boxes"])
+@pytest.mark.parametrize("engine", ["descent", "boxes"])
 def test_a_way_tells_no_bound_above_the_one_that_is_told(engine: str) -> None:
     instance = ask(TINY_FREE)
     data = json.loads(to_text(solve(FAMILY, instance, engine, Limits(), unwatched)))

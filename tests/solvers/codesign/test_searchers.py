@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.plan import PLAN_FIELDS, Plans
+from crossopt.crossflow.plan import Plans
 from crossopt.instances.codesign.boxes import full_box, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
@@ -24,11 +24,10 @@ from crossopt.solvers.codesign.baselines.neighbourhood import (
     draw_rows,
     look,
     nearest,
-    plans_around,
     row_of,
     search_space,
 )
-from crossopt.solvers.codesign.baselines.searchers import _projected, _slope, rounded, shares_of
+from crossopt.solvers.codesign.baselines.searchers import SAMPLERS, _projected, _slope, rounded, shares_of
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
@@ -37,7 +36,7 @@ from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SEEDS = range(3, 9)
-OF_OTHERS = ("tpe", "cma-es")
+OF_OTHERS = SAMPLERS
 """Searchers of a library, which take longer over each look."""
 WIDE = ("compute_area={from: 20 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 10 W, to: 100 W, count: 500}")
 
@@ -98,9 +97,7 @@ def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_OTHERS else []) for name in sorted(set(SEARCHERS) - {"greedy"})]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_OTHERS else []) for name in sorted(SEARCHERS)])
 def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbourhood, "_ROUNDS", 8)
     instance = ask(TINY_FREE)
@@ -191,14 +188,14 @@ def test_another_seed_goes_another_way() -> None:
 @pytest.mark.parametrize("name", SEARCHERS)
 def test_the_time_limit_is_kept(name: str) -> None:
     result = found(name, read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml"), seconds=0.1)
-    assert result.stopped in ({"time limit"} if name not in {"greedy", "gradient"} else {"time limit", "complete"})
+    assert result.stopped in ({"time limit"} if name != "gradient" else {"time limit", "complete"})
 
 
 def test_an_interrupt_keeps_the_best_design() -> None:
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt
 
-    result = answered(ask(TINY_FREE), "local", Limits(), interrupt)
+    result = answered(ask(TINY_FREE), "genetic", Limits(), interrupt)
     assert (result.stopped, result.status) == ("interrupted", "FEASIBLE")
 
 
@@ -260,20 +257,15 @@ def test_changed_plans_are_one_setting_away_where_there_is_such_a_plan(text: str
     assert (apart[here.layouts[rows] == here.layouts[changed]] <= 1).all()
 
 
-def test_the_plans_around_one_are_the_nearest_of_each_layout_and_its_own_with_one_other_setting() -> None:
+def test_the_nearest_plan_of_a_layout_has_the_fewest_other_settings() -> None:
     here = search_space(random_question(3), np.random.default_rng(0), float("inf"))
     assert isinstance(here.plans, Plans)
     for row in range(0, len(here.plans), 7):
-        around = plans_around(here, row)
-        assert set(here.layouts[around]) == set(here.layouts)
-        for layout in set(here.layouts) - {here.layouts[row]}:
+        for layout in set(here.layouts):
             members = np.flatnonzero(here.layouts == layout)
             apart = (here.settings[members] != here.settings[row]).sum(axis=1)
-            [nearest_one] = around[here.layouts[around] == layout]
-            assert nearest_one == members[np.argmin(apart)] == nearest(here, np.array([layout]), here.settings[[row]])[0]
-        own = np.flatnonzero(here.layouts == here.layouts[row])
-        one_apart = [other for other in own if sum(getattr(here.plans, n)[other] != getattr(here.plans, n)[row] for n in PLAN_FIELDS) <= 1]
-        assert around[here.layouts[around] == here.layouts[row]].tolist() == one_apart
+            [found_row] = nearest(here, np.array([layout]), here.settings[[row]])
+            assert found_row == (row if layout == here.layouts[row] else members[np.argmin(apart)])
 
 
 @pytest.mark.parametrize("text", [TINY_FREE, LSTM, GEMM])
@@ -324,7 +316,7 @@ def test_a_searcher_without_a_limit_ends_by_itself_and_says_so(monkeypatch: pyte
     """Some seconds after its last better design: here none at all."""
     monkeypatch.setattr(neighbourhood, "_IDLE", -1.0)
     instance = read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml")
-    free, limited = found("anneal", instance), found("anneal", instance, seconds=1.0)
+    free, limited = found("random", instance), found("random", instance, seconds=1.0)
     assert free.stopped == "complete"
     assert "after its last better design" in free.notes[0]
     assert (limited.stopped, limited.notes) == ("time limit", ())

@@ -43,7 +43,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the answers of some engines to the question of the handout."""
     folder = tmp_path_factory.mktemp("answers")
     (folder / "question.yaml").write_text(question(SEED), encoding="utf-8")
-    for engine in ("boxes", "expert", "local"):
+    for engine in ("boxes", "expert", "genetic"):
         main(["solve", str(folder / "question.yaml"), "--engine", engine, "--out", str(folder / f"{engine}.json")])
     return folder
 
@@ -138,7 +138,7 @@ def test_what_is_nothing_by_hand_earns_nothing(hand: Any, answers: Path) -> None
 
 
 def test_answers_of_engines_without_a_proof_have_no_certificate(answers: Path) -> None:
-    for engine in ("expert", "local"):
+    for engine in ("expert", "genetic"):
         marks = marks_of(answers, (answers / f"{engine}.json").read_text(encoding="utf-8"), written())
         assert [mark.points for mark in marks] == [20, 10, 0]
         assert "gives no bound" in marks[2].why[0]
